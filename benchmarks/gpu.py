@@ -33,7 +33,7 @@ from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import SingleProcess
+from pipeline.training.processes import Processes
 from pipeline.training.step import TrainingStep
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
@@ -109,7 +109,7 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     text = BiGRUText(Vocabulary((*SPECIAL, *map(str, range(sizes.words - len(SPECIAL))))))
     model = TwoTower("region", sizes.width, text, recipe, training).train().to(device)
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, device), SingleProcess(), 1,
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, device), Processes(), 1,
                     recipe.gradient_clip)
     step = TrainingStep(model, update, objectives.build("adopt"), recipe.same_image_negatives)
     batch = data(sizes)

@@ -28,7 +28,7 @@ from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import SingleProcess
+from pipeline.training.processes import Processes
 from pipeline.training.step import TrainingStep
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
@@ -58,7 +58,7 @@ def trainer(text: BiGRUText, width: int, dim: int, precision: str = "fp32") -> T
     chosen = settings.load(PARAMS, (f"training.flickr30k.dimension={dim}",))
     recipe, training = chosen.recipe("vse2ad"), chosen.training_of("flickr30k")
     model = TwoTower("region", width, text, recipe, training).train()
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), SingleProcess(), 1,
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), Processes(), 1,
                     recipe.gradient_clip)
     return TrainingStep(model, update, objectives.build(recipe.objective.name), recipe.same_image_negatives)
 

@@ -117,10 +117,7 @@ class TrainingBatches:
         """
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
-        left_out = rng.random((len(captions), self.source.layout.items)) < self.drop_items
-        left_out[:, 0] &= not self.keep_first
-        words = self.text.split([self.split.captions[caption] for caption in captions])
-        numbers = [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
+        left_out, numbers = self._left_out(len(captions), rng), self._numbers(captions, rng)
         crops = rng.random((len(captions), 4))
         rows = self.split.store_rows[images[self.own]]
         kept = None
@@ -139,8 +136,7 @@ class TrainingBatches:
 
     def images(self, images: Ids, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """Read further images of the split, items [M, N, D] and counts [M], some of their items left out."""
-        left_out = rng.random((len(images), self.source.layout.items)) < self.drop_items
-        left_out[:, 0] &= not self.keep_first
+        left_out = self._left_out(len(images), rng)
         if not len(images):
             return torch.empty(0, 0, self.source.width), torch.empty(0, dtype=torch.int64)
         items, counts = drop(*self.source.read(self.split.store_rows[images]), left_out)
@@ -150,8 +146,18 @@ class TrainingBatches:
         """Read further captions of the split, tokens [L, T] and lengths [L], some of their words changed."""
         if not len(captions):
             return torch.empty(0, 0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+        return pad(self._numbers(captions, rng))
+
+    def _left_out(self, images: int, rng: np.random.Generator) -> np.ndarray:
+        """Which items are left out, bool [images, N]."""
+        left_out = rng.random((images, self.source.layout.items)) < self.drop_items
+        left_out[:, 0] &= not self.keep_first
+        return left_out
+
+    def _numbers(self, captions: Ids, rng: np.random.Generator) -> list[list[int]]:
+        """The numbers of captions, some of their words changed."""
         words = self.text.split([self.split.captions[caption] for caption in captions])
-        return pad([assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words])
+        return [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
 
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

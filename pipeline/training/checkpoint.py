@@ -193,6 +193,11 @@ def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
 
 
+def write_description(folder: Path, description: Mapping[str, Any]) -> None:
+    """Write head.json."""
+    write_text(folder / "head.json", json.dumps(description, indent=1, ensure_ascii=False))
+
+
 def digests(folder: Path) -> dict[str, str]:
     """Digest the head's files, path -> SHA-256, except best.safetensors, whose digest is the head's `checkpoint`."""
     files = [file for file in (*(folder / name for name in FILES), *sorted((folder / "text").rglob("*")))

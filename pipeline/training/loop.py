@@ -73,8 +73,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
         for part in (split, val):
             role_graphs.require(part.captions, part.role_graphs)
     text = texts.kind(job.text).learn(split.captions, job.training)
-    job.check(text)
-    if not job.finished(text):
+    if not job.check(text):
         half.refuse_slow(job.training.precision, job.training.device)
     first = job.processes.rank == 0
     with exclusive(job.folder) if first else nullcontext():

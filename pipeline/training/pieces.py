@@ -14,9 +14,11 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
+from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
 from pipeline.training.head import HeadUse, OpenHead, kept_open
+from pipeline.training.request import made_by
 from pipeline.training.scoring import AT_ONCE as SCORED
 from pipeline.training.scoring import embed_captions, embed_images, embeds, score_all
 from pipeline.training.source import ImageSource, ItemReader
@@ -94,11 +96,8 @@ def _cut(values: Ids, size: int) -> list[Ids]:
 
 def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
     """Find the pieces that an earlier run left."""
-    from pipeline.settings import Recipe
-    from pipeline.training.request import made_by
-
-    said = opened.head.description
-    versions = made_by(said["text"], Recipe.model_validate(said["recipe_settings"]))
+    description = opened.head.description
+    versions = made_by(description["text"], Recipe.model_validate(description["recipe_settings"]))
     return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
                              "versions": versions})
 
@@ -109,40 +108,33 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
     """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
     use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
-    function = _embed if embeds(opened.head) else _score
     if executor is None:
         kept_open[:] = [replace(opened, use=use)]
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
-    found = kept_pieces.run(function, tasks, executor,
-                            lambda number, before: progress(len(pieces[number].images), before))
-    return zip(pieces, found, strict=True)
+    arrays = kept_pieces.run(_computed, tasks, executor,
+                             lambda number, before: progress(len(pieces[number].images), before))
+    return zip(pieces, arrays, strict=True)
 
 
-def _opened(task: _Task) -> tuple[OpenHead, Split]:
+def _computed(task: _Task, wanted: Wanted) -> Arrays:
+    """The unit vectors of a piece's images and captions, or the scores of a head without embeddings."""
     opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(task.use)
     if opened.identity != task.identity:
         kept_open.clear()
         raise InputError(f"{task.use.folder}: is another head, or reads other images, than when the run began; run "
                          "again")
-    return opened, opened.split(task.piece.split)
-
-
-def _embed(task: _Task, wanted: Wanted) -> Arrays:
-    (opened, split), piece = _opened(task), task.piece
-    model, found = opened.head.model, {}
+    head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
+    reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
+    if not embeds(head):
+        part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
+        return {"scores": score_all(head, reader, part, batch_size)}
+    arrays = {}
     if len(piece.images):
-        found["images"] = embed_images(model, _WhileWanted(opened.source, wanted), split.store_rows[piece.images],
-                                       task.batch_size)
+        arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
         captions = [split.captions[place] for place in piece.captions]
-        found["captions"] = embed_captions(model, captions, opened.head.text, task.batch_size)
-    return found
-
-
-def _score(task: _Task, wanted: Wanted) -> Arrays:
-    (opened, split), piece = _opened(task), task.piece
-    part = replace(split, image_ids=split.image_ids[piece.images], store_rows=split.store_rows[piece.images])
-    return {"scores": score_all(opened.head, _WhileWanted(opened.source, wanted), part, task.batch_size)}
+        arrays["captions"] = embed_captions(head.model, captions, head.text, batch_size)
+    return arrays
 
 
 def vectors(found: Iterator[tuple[Piece, Arrays]], split: Split) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,63 +11,28 @@ from pipeline.compute import products
 from pipeline.parts.errors import InputError
 
 
-class Processes(Protocol):
-    """The processes that train together. All must call the same methods in the same order."""
+class Processes:
+    """The processes that train together: this one alone, or in a subclass several.
 
-    count: int  # how many there are
-    rank: int  # this one's number, from 0; the first writes files and messages
+    All must call the same methods in the same order.
+    """
 
-    def device(self, name: str) -> str:
-        """Choose this process's device.
-
-        Args:
-            name: The device in the settings.
-
-        Returns:
-            This process's GPU for cuda, else the same name.
-        """
-        ...
-
-    def gather(self, part: Tensor) -> Tensor:
-        """Concatenate the parts of all processes in order of rank. Passes no gradient.
-
-        Args:
-            part: [B / count, ...].
-
-        Returns:
-            [B, ...].
-        """
-        ...
-
-    def add_up(self, parts: Iterable[Tensor]) -> None:
-        """Replace each tensor in place by its sum over the processes.
-
-        Args:
-            parts: The tensors.
-        """
-        ...
-
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        ...
-
-
-class SingleProcess(Processes):
-    """This process alone."""
-
-    count, rank = 1, 0
+    count: int = 1  # how many there are
+    rank: int = 0  # this one's number, from 0; the first writes files and messages
 
     def device(self, name: str) -> str:
+        """Choose this process's device: its own GPU for cuda, else the device of the settings."""
         return name
 
     def gather(self, part: Tensor) -> Tensor:
+        """Concatenate the parts [B / count, ...] of all processes in order of rank: [B, ...]. Passes no gradient."""
         return part
 
     def add_up(self, parts: Iterable[Tensor]) -> None:
-        pass
+        """Replace each tensor in place by its sum over the processes."""
 
     def wait(self) -> None:
-        pass
+        """Wait until all processes are here."""
 
 
 class SeveralProcesses(Processes):
@@ -120,7 +85,7 @@ def launch(count: int, device: str) -> Processes:
         InputError: If there are fewer GPUs, or Lightning Fabric is not installed.
     """
     if count == 1:
-        return SingleProcess()
+        return Processes()
     try:
         kind = torch.device(device)
     except RuntimeError:

@@ -179,12 +179,6 @@ def described(source: ImageSource) -> dict[str, Any]:
     return source.provenance if isinstance(source, Photographs) else provenance(source)
 
 
-def has_class_token(source: ImageSource) -> bool:
-    """Look for a vision transformer's class token."""
-    settings = source.engine.settings if isinstance(source, Photographs) else source.fingerprint.get("settings", {})
-    return bool(settings.get("cls"))
-
-
 def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """Name the networks behind a head's two sides, which distinguishes the papers' networks from others.
 

@@ -16,6 +16,7 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
+from pipeline.training import checkpoint
 from pipeline.training.batches import TrainingBatches, ahead
 from pipeline.training.head import load
 from pipeline.training.optimizer import Step, TrainingPrecision, Update
@@ -100,7 +101,11 @@ class Rounds:
             with precision.autocast():
                 vectors = embed(model, job.source, split, self.right.text, size)
         elif self.nearest is None:
-            store = stored(job.source.path, job.manifest, job.retriever_recipe)
+            description = checkpoint.read_description(job.retriever)
+            if description.get("feature") != job.feature or "finetuned" in description:
+                raise InputError(f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
+                                 "features as well")
+            store = stored(job.source.path, job.manifest, Recipe.model_validate(description["recipe_settings"]))
             retriever = load(job.retriever, job.manifest, store, job.training.device)
             vectors = embed(retriever.model, store, split, retriever.text, size)
         else:

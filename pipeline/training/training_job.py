@@ -1,6 +1,5 @@
 """A head to train, and its folder."""
 
-import json
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -15,16 +14,16 @@ from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import made_with
 from pipeline.files import record
-from pipeline.files.atomic import creating, write_text
+from pipeline.files.atomic import creating
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.processes import Processes, SingleProcess
+from pipeline.training.processes import Processes
 from pipeline.training.request import check_parts, made_by, recorded
-from pipeline.training.source import ImageSource, Photographs, described, has_class_token, networks
+from pipeline.training.source import ImageSource, Photographs, described, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
@@ -48,24 +47,10 @@ class TrainingJob:
     seed: int  # of all draws
     folder: Path  # where its files go
     if_changed: str = "refuse"  # whether another head in the folder is refused or replaced
-    processes: Processes = field(default_factory=SingleProcess)  # the processes that share a batch
+    processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     origin: Mapping[str, Any] | None = None  # the origin of a head that was not trained here
     start: Path | None = None  # the folder of the head that gives the first weights, if the recipe has a `start`
     retriever: Path | None = None  # the folder of the head by which hard negatives are nearest, if the recipe names one
-
-    @property
-    def retriever_recipe(self) -> Recipe:
-        """The recipe of the head by which hard negatives are nearest.
-
-        Raises:
-            InputError: If there is no such head, or it reads another feature.
-        """
-        assert self.retriever is not None
-        there = checkpoint.read_description(self.retriever)
-        if there.get("feature") != self.feature or "finetuned" in there:
-            raise InputError(f"{self.retriever}: hard negatives need a head that reads the stored {self.feature} "
-                             "features as well")
-        return Recipe.model_validate(there["recipe_settings"])
 
     def description(self, words: Text) -> dict[str, Any]:
         """Compose head.json: all that the head depends on.
@@ -102,11 +87,11 @@ class TrainingJob:
         """
         if not (self.folder / "head.json").exists():
             return []
-        there, description = checkpoint.read_description(self.folder), self.description(words)
-        differs = [key for key in description if there.get(key) != description[key]]
-        # Heads from before this was recorded do not say it.
-        recorded = there.get("content", self.content)
-        return differs or ["the bytes of its features"] * (recorded != self._content(recorded))
+        existing, description = checkpoint.read_description(self.folder), self.description(words)
+        differs = [key for key in description if existing.get(key) != description[key]]
+        # Heads from before the content was recorded do not have it.
+        same = "content" not in existing or existing["content"] == self._content(existing["content"])
+        return differs or ["the bytes of its features"] * (not same)
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -114,17 +99,12 @@ class TrainingJob:
         read = self.manifest.images["split"].isin(("train", "val")).to_numpy()
         return np.flatnonzero(read & self.source.done)
 
-    @cached_property
-    def content(self) -> str | None:
-        """Digest of the feature bytes that it is trained on.
+    def _content(self, like: str | None = None) -> str | None:
+        """Digest of the feature bytes that it is trained on, made as one that was recorded.
 
         None for a head that was trained elsewhere, or that reads photographs: these are read in its first epoch, and
         not earlier for a digest alone.
         """
-        return self._content("")
-
-    def _content(self, like: str | None) -> str | None:
-        """That digest, made as one that was recorded."""
         if self.origin is not None or isinstance(self.source, Photographs):
             return None
         return self.source.content(self.rows, like or "")
@@ -143,8 +123,8 @@ class TrainingJob:
     @property
     def _other_code(self) -> list[str]:
         """The parts that differ from those which made the head that the folder holds."""
-        there = (self.folder / "head.json").exists() and self.origin is None
-        return record.changed(self.folder, self.versions) if there else []
+        exists = (self.folder / "head.json").exists() and self.origin is None
+        return record.changed(self.folder, self.versions) if exists else []
 
     @property
     def pools_class_token(self) -> bool:
@@ -155,17 +135,22 @@ class TrainingJob:
         """
         if self.recipe.image_pooling.name != "cls":
             return False
-        if not has_class_token(self.source):
+        source = self.source
+        settings = source.engine.settings if isinstance(source, Photographs) else source.fingerprint.get("settings", {})
+        if not settings.get("cls"):
             raise InputError(f"{self.source.path}: the image pooling cls takes a class token, which these "
                              f"{self.feature} features are not known to have; choose another pooling, or "
                              "patch features with cls: true")
         return True
 
-    def check(self, words: Text) -> None:
+    def check(self, words: Text) -> bool:
         """Check that the recipe's parts can be built, and that the folder can take this head.
 
         Args:
             words: Its kind of text.
+
+        Returns:
+            Whether the folder holds this head, trained to its last epoch.
 
         Raises:
             InputError: If they cannot, or if the folder holds another head, or one with missing files, that is not to
@@ -183,22 +168,13 @@ class TrainingJob:
         if self._lost and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: has lost {' and '.join(self._lost)}; put that back, or --if-changed redo "
                              "to train again")
-
-    def finished(self, words: Text) -> bool:
-        """Look for the finished head.
-
-        Args:
-            words: Its kind of text.
-
-        Returns:
-            Whether the folder holds this head, trained to its last epoch.
-        """
-        return not self.differs(words) and checkpoint.state(self.folder).epochs >= self.training.epochs
+        return not differs and checkpoint.state(self.folder).epochs >= self.training.epochs
 
     def claim(self, words: Text) -> None:
         """Prepare the folder for this head, in place of another one that it holds.
 
-        Missing words are written again. If the best network or head.json is missing, training starts anew.
+        Missing words are written again. If the best network or head.json is missing, training starts anew. An
+        unfinished head records this machine, if it is another one than before.
 
         Args:
             words: Its kind of text.
@@ -206,15 +182,19 @@ class TrainingJob:
         if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
             self._set_aside()
         if (self.folder / "head.json").exists() and self._holds(words):
-            self._go_on()
+            description = checkpoint.read_description(self.folder)
+            machines, now = description.get("made_with", []), made_with.record()
+            unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
+            if unfinished and machines[-1:] != [now]:
+                checkpoint.write_description(self.folder, description | {"made_with": [*machines, now]})
             return
         with creating(self.folder / "text") as making:
             words.save(making)
         if not (self.folder / "last.safetensors").exists():
             record.write(self.folder, self.versions)
-        aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self.content,
+        aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self._content(),
                  "networks": networks(self.source, words, self.origin), "made_with": [made_with.record()]}
-        self._write(self.description(words) | aside)
+        checkpoint.write_description(self.folder, self.description(words) | aside)
 
     def _set_aside(self) -> None:
         """Keep the replaced head until the new one has a finished epoch; see `put_back`."""
@@ -239,17 +219,6 @@ class TrainingJob:
     def drop_replaced(self) -> None:
         """Delete the head that was replaced."""
         shutil.rmtree(self.folder / REPLACED, ignore_errors=True)
-
-    def _go_on(self) -> None:
-        """Record this machine in the head.json of an unfinished head, if it is another one than before."""
-        there, now = checkpoint.read_description(self.folder), made_with.record()
-        before = there.get("made_with", [])
-        unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
-        if unfinished and before[-1:] != [now]:
-            self._write(there | {"made_with": [*before, now]})
-
-    def _write(self, description: Mapping[str, Any]) -> None:
-        write_text(self.folder / "head.json", json.dumps(description, indent=1, ensure_ascii=False))
 
     def _holds(self, words: Text) -> bool:
         try:

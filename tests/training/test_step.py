@@ -20,7 +20,7 @@ from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import optimizer
 from pipeline.training.batches import Batch
 from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import SingleProcess
+from pipeline.training.processes import Processes
 from pipeline.training.step import TrainingStep
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml",
@@ -43,7 +43,7 @@ def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, p
     torch.manual_seed(0)
     recipe = SETTINGS.recipe("vse_infty")
     model = TwoTower(feature, WIDTH, TEXT, recipe, SETTINGS.training_of("sample")).to(dtype).train()
-    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), SingleProcess(), pieces, 2.0)
+    update = Update(optimizer.build(model, recipe), TrainingPrecision(precision, "cpu"), Processes(), pieces, 2.0)
     return TrainingStep(model, update, objectives.build(objective), same_image_negatives=False)
 
 
@@ -89,7 +89,7 @@ def test_a_step_is_no_longer_than_its_clipped_gradients() -> None:
 
 def test_an_update_clips_at_the_norm_of_its_recipe() -> None:
     recipe = SETTINGS.recipe("vse_infty").model_copy(update={"gradient_clip": 0.7})
-    made = Update.of(step().model, recipe, SETTINGS.training_of("sample"), SingleProcess(), "cpu")
+    made = Update.of(step().model, recipe, SETTINGS.training_of("sample"), Processes(), "cpu")
     assert made.gradient_clip == 0.7
 
 
