@@ -5,7 +5,7 @@
     cross.py       word pieces and items in one BERT encoder
     late.py        words and items compared one by one
     hgr.py         events, verbs and other phrases of a role graph compared with frames
-    projection.py, batch_norm.py   what heads are made of
+    projection.py  items to the joint space
     pooling/       from a set of vectors to one
 """
 

@@ -4,11 +4,12 @@ The parts and their names are those of `transformers`' BertModel and of OSCAR's 
 from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize, scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, normalize, scaled_dot_product_attention
 
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, HeadNetwork
@@ -168,3 +169,30 @@ def _keep(bert: Any, layers: list[int]) -> None:
                          f"{len(every) - 1}, got {layers}")
     if layers:
         bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)
+
+
+PairObjective: TypeAlias = Callable[[Tensor], Tensor]
+
+
+def pair_cross_entropy(logits: Tensor) -> Tensor:
+    """Cross-entropy of two classes, right and wrong (Geigle et al., TACL 2022, equation 1).
+
+    Logits are float32 [B, 1 + c, 2], of a wrong and of a right pair; the first pair of each row is right.
+    """
+    right = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
+    right[:, 0] = 1
+    return cross_entropy(logits.flatten(0, 1), right.flatten())
+
+
+def listwise(logits: Tensor) -> Tensor:
+    """Cross-entropy of the right pair among its row (ListNet with one right candidate, Cao et al. 2007)."""
+    scores = margins(logits)
+    return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.int64))
+
+
+def margins(logits: Tensor) -> Tensor:
+    """Compute pairs' scores [...] from logits [..., 2]. They order pairs as the probability of a right pair does."""
+    return logits[..., 1] - logits[..., 0]
+
+
+PAIR_OBJECTIVES: dict[str, PairObjective] = {"cross_entropy": pair_cross_entropy, "listwise": listwise}

@@ -6,8 +6,7 @@ from torch.nn.functional import normalize
 
 from pipeline.heads import pooling, projection
 from pipeline.heads.base import Backbone, HeadNetwork
-from pipeline.heads.batch_norm import ItemNorm
-from pipeline.heads.projection import ResidualProjection
+from pipeline.heads.projection import ItemNorm, ResidualProjection
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.text.base import with_dropout

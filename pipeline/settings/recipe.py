@@ -33,7 +33,7 @@ class Pairs(Section):
     """How a head that scores pairs learns from right and wrong pairs: the task `ce`.
 
     Attributes:
-        objective: A key of `pipeline.heads.objectives.pairs.PAIR_OBJECTIVES`.
+        objective: A key of `pipeline.heads.cross.PAIR_OBJECTIVES`.
         negatives: Wrong pairs beside each right one: half the time other captions, half the time other images.
         hard: The share of them that is drawn from the query's nearest; the others are drawn from all.
         nearest: How many nearest these are.

@@ -15,11 +15,9 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.parts.errors import InputError
 from pipeline.settings import Training
-from pipeline.text import word_vectors
 from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
-from pipeline.text.vocabulary import END, MASK, SPECIAL, SPLITTINGS, START, UNKNOWN, Vocabulary
-from pipeline.text.word_vectors import WordVectors
+from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary, WordVectors, read_vectors
 
 LONGEST = 256
 """Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow."""
@@ -96,7 +94,7 @@ class BiGRUText:
                              "learn from; lower training.NAME.minimum_count")
         if training.word_vectors is None:
             return cls(found)
-        vectors = word_vectors.read(Path(training.word_vectors), found.numbers, training.word_dimension)
+        vectors = read_vectors(Path(training.word_vectors), found.numbers, training.word_dimension)
         return cls(replace(found, vectors=vectors.digest), vectors)
 
     @classmethod
@@ -126,9 +124,8 @@ class BiGRUText:
         return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Find words that are not in the vocabulary. Punctuation marks do not count as words."""
-        words = [word for word in SPLITTINGS[self.vocabulary.splitting](caption) if any(map(str.isalnum, word))]
-        return [word for word in words if self.vocabulary.number(word) == self.vocabulary.number(UNKNOWN)], len(words)
+        """Find words that are not in the vocabulary, see `Text.unknown`."""
+        return self.vocabulary.unknown(caption)
 
     def encoder(self, dimension: int, training: Training) -> BiGRU:
         """Build the network."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from pydantic import StrictInt, TypeAdapter
 from torch import Tensor
 
 from pipeline.files.parsing import from_json
@@ -24,6 +25,8 @@ one, any other as NOUN."""
 VERBS, NOUNS = 4, 6
 """Phrases of a caption, at most."""
 PHRASES = VERBS + NOUNS
+PARSED = TypeAdapter(tuple[list[tuple[str, list[StrictInt]]], list[tuple[StrictInt, StrictInt]]])
+"""A graph in a manifest: phrases, each a role with the numbers of its words, and edges from verbs to other phrases."""
 
 
 class Graph(NamedTuple):
@@ -88,12 +91,11 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
 def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list[int]]], list[tuple[int, int]]]:
     """The phrases and edges of a caption of so many words. A manifest may have been edited."""
     try:
-        phrases, pairs = from_json(graph)
-        fits = (all(isinstance(role, str) and all(type(word) is int and 0 <= word < words for word in span)
-                    for role, span in phrases)
-                and all(type(end) is int and 0 <= end < len(phrases) for pair in pairs for end in pair)
+        phrases, pairs = PARSED.validate_python(from_json(graph))
+        fits = (all(0 <= word < words for _, span in phrases for word in span)
+                and all(0 <= end < len(phrases) for pair in pairs for end in pair)
                 and all(phrases[verb][0] == VERB != phrases[other][0] for verb, other in pairs))
-    except (ValueError, TypeError):
+    except ValueError:
         fits = False
     if not fits:
         raise InputError(f"the manifest's role graph of {caption[:60]!a} does not fit its {words} words; make the "

@@ -1,14 +1,20 @@
-"""Words and their numbers, learned from the training captions, or read from SCAN's vocabulary files."""
+"""Words, their numbers, learned from the training captions or read from SCAN's vocabulary files, and first vectors."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import TypeAdapter, field_validator
+from pydantic.dataclasses import dataclass
 
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
@@ -36,9 +42,9 @@ def treebank(caption: str) -> list[str]:
             for part in ([chunk] if chunk in ("``", "''") else _TREEBANK.findall(chunk))]
 
 
+LONGEST_LINE = 1 << 17
+"""Bytes of a line, at most: more than 10,000 numbers have."""
 SPLITTINGS = {"words": words, "treebank": treebank}
-
-
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
 SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 
@@ -48,8 +54,15 @@ class Vocabulary:
     """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>."""
 
     words: tuple[str, ...]  # the words in the order of their numbers
-    splitting: str = "words"  # how captions are split, a key of `SPLITTINGS`
+    splitting: Literal["words", "treebank"] = "words"  # how captions are split, a key of `SPLITTINGS`
     vectors: str | None = None  # SHA-256 of the file with the words' first vectors; None for drawn ones
+
+    @field_validator("words")
+    @classmethod
+    def _different(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        if words[:len(SPECIAL)] != SPECIAL or len(set(words)) != len(words):
+            raise ValueError
+        return words
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
@@ -76,6 +89,11 @@ class Vocabulary:
         """Look up a word's number."""
         return self.numbers.get(word, self.numbers[UNKNOWN])
 
+    def unknown(self, caption: str) -> tuple[list[str], int]:
+        """Find a caption's unknown words, and count all. Punctuation marks do not count as words."""
+        words = [word for word in SPLITTINGS[self.splitting](caption) if any(map(str.isalnum, word))]
+        return [word for word in words if self.number(word) == self.numbers[UNKNOWN]], len(words)
+
     def split(self, caption: str) -> list[int]:
         """Convert a caption to numbers."""
         return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
@@ -95,18 +113,11 @@ class Vocabulary:
     def from_json(cls, text: str) -> Vocabulary:
         """Read what `to_json` wrote."""
         try:
-            tree = from_json(text)
-            found, splitting, vectors = tree["words"], tree["splitting"], tree.get("vectors")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError("vocabulary: not JSON of words and their splitting") from None
-        if not isinstance(found, list) or not all(isinstance(word, str) for word in found) \
-                or tuple(found[:len(SPECIAL)]) != SPECIAL or len(set(found)) != len(found):
-            raise InputError(f"vocabulary: expected different words that begin with {', '.join(SPECIAL)}")
-        if splitting not in SPLITTINGS:
-            raise InputError(f"vocabulary: splitting {splitting!r}, expected one of {', '.join(SPLITTINGS)}")
-        if not isinstance(vectors, str | None):
-            raise InputError("vocabulary: vectors are named by the SHA-256 of their file")
-        return cls(tuple(found), splitting, vectors)
+            return TypeAdapter(cls).validate_python(from_json(text))
+        except ValueError:
+            raise InputError(f"vocabulary: expected JSON of different words that begin with {', '.join(SPECIAL)}; of "
+                             f"their splitting, one of {', '.join(SPLITTINGS)}; first vectors are named by the SHA-256 "
+                             "of their file") from None
 
 
 def scan_words(path: Path) -> list[str]:
@@ -124,3 +135,61 @@ def scan_words(path: Path) -> list[str]:
                          "from 0") from None
     ordered = sorted(numbers, key=numbers.__getitem__)
     return ordered if MASK in numbers else [*ordered, MASK]
+
+
+class WordVectors(NamedTuple):
+    """The vectors of those words of a vocabulary that a file has."""
+
+    numbers: npt.NDArray[np.int64]  # int64 [F], the numbers of the words
+    values: npt.NDArray[np.float32]  # float32 [F, W]
+    digest: str  # SHA-256 of the file
+
+
+def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVectors:
+    """Read the first vectors of words, W numbers each, from a text file as GloVe's, in UTF-8.
+
+    A line has a word and its numbers with blanks between. Of a word that has several lines the first counts.
+    """
+    wanted = {word.encode(): number for word, number in words.items()}
+    found: dict[int, npt.NDArray[np.float32]] = {}
+    hashed = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            for place, line in enumerate(_lines(file, path), start=1):
+                hashed.update(line)
+                number = wanted.get(line[:line.find(b" ")])
+                if number is None and place > 1:
+                    continue
+                values = line.split()[1:]
+                if place == 1 and len(values) == 1 and line.replace(b" ", b"").strip().isdigit():
+                    raise InputError(f"{path}: line 1 is a header as word2vec and fastText write it, not a word; take "
+                                     "it out")
+                if len(values) < width or (place == 1 and len(values) != width):
+                    raise InputError(f"{path}: has vectors of {len(values)} numbers in line {place}; set "
+                                     f"training.NAME.word_dimension to that, it is {width}")
+                # GloVe has a few words with a blank inside, whose first part is another word.
+                if number is not None and len(values) == width:
+                    found.setdefault(number, _vector(values, path, place))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; training.NAME.word_vectors names it") from None
+    if not found:
+        raise InputError(f"{path}: has a vector of none of the {len(words)} words of the training captions")
+    return WordVectors(np.array([*found], np.int64), np.stack([*found.values()]), hashed.hexdigest())
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            raise InputError(f"{path}: is no file of word vectors, a line is longer than {LONGEST_LINE:,} bytes")
+        yield line
+
+
+def _vector(values: list[bytes], path: Path, place: int) -> npt.NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore"):  # infinite in float32, refused below
+            vector = np.array([float(value) for value in values], np.float32)
+    except ValueError:
+        raise InputError(f"{path}: line {place} does not hold numbers alone behind its word") from None
+    if not np.isfinite(vector).all():
+        raise InputError(f"{path}: line {place} holds a number that is not finite")
+    return vector

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.objectives.pairs import PAIR_OBJECTIVES, PairObjective, margins
+from pipeline.heads.cross import PAIR_OBJECTIVES, CrossEncoder, PairObjective, margins
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.objectives.pairs import margins
+from pipeline.heads.cross import CrossEncoder, margins
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs

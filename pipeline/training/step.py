@@ -14,8 +14,8 @@ from torch import Tensor
 from pipeline.compute.threads import side_by_side
 from pipeline.heads import objectives
 from pipeline.heads.base import HeadNetwork, Interaction
-from pipeline.heads.batch_norm import ItemMoments
 from pipeline.heads.objectives import Objective
+from pipeline.heads.projection import ItemMoments
 from pipeline.heads.two_tower import TwoTower
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe

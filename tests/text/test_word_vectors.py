@@ -11,9 +11,8 @@ import torch
 
 from pipeline import settings
 from pipeline.parts.errors import InputError
-from pipeline.text import word_vectors
 from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.text.vocabulary import Vocabulary, read_vectors
 
 WORDS = {"dog": 5, "cat": 6, "naïve": 7, "at": 8}
 LINES = "the 0.1 0.2 0.3\ncat 1 -2 3e-1\nnaïve 4 5 6\nat name@domain.com 7 8 9\nat 1 1 1\ncat 9 9 9\nend 1 2 3"
@@ -27,7 +26,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(tmp_path: Path) -> None:
     path = written(tmp_path, LINES)
-    found = word_vectors.read(path, WORDS, 3)
+    found = read_vectors(path, WORDS, 3)
     assert found.numbers.tolist() == [6, 7, 8]
     np.testing.assert_allclose(found.values, [[1, -2, 0.3], [4, 5, 6], [1, 1, 1]])
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -47,13 +46,13 @@ def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(t
 ])
 def test_what_is_no_such_file_is_refused_in_one_line(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as refused:
-        word_vectors.read(written(tmp_path, text), WORDS, 3)
+        read_vectors(written(tmp_path, text), WORDS, 3)
     assert "\n" not in str(refused.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"No such file.*word_vectors names it"):
-        word_vectors.read(tmp_path / "none.txt", WORDS, 3)
+        read_vectors(tmp_path / "none.txt", WORDS, 3)
 
 
 def test_an_encoder_begins_with_them_and_its_words_say_so(tmp_path: Path) -> None:

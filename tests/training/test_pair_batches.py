@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.heads.objectives.pairs import listwise, pair_cross_entropy
+from pipeline.heads.cross import listwise, pair_cross_entropy
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs

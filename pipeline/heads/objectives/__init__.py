@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 OBJECTIVES: lazy.LookupTable[type[Objective]] = lazy.LookupTable({
     "adopt": "pipeline.heads.objectives.adopt:AdOpt",
     "constant_k": "pipeline.heads.objectives.infonce:ConstantK",
-    "crcl": "pipeline.heads.objectives.crcl:CRCL",
+    "crcl": "pipeline.heads.objectives.infonce:CRCL",
     "infonce": "pipeline.heads.objectives.infonce:InfoNCE",
     "random_k": "pipeline.heads.objectives.infonce:RandomK",
     "triplet": "pipeline.heads.objectives.triplet:Triplet",

@@ -1,4 +1,6 @@
-"""InfoNCE over the whole batch (van den Oord et al. 2018), and over a number of hardest negatives."""
+"""InfoNCE (van den Oord et al. 2018) over the whole batch, over some hardest negatives, and over noisy pairs (CRCL)."""
+
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
@@ -26,62 +28,101 @@ class InfoNCE(Objective):
         return hardest_infonce(similarity, negatives, len(similarity) - 1, self.temperature)
 
 
-# InfoNCE over a constant number of hardest negatives: AdOpt with a fixed K.
-class ConstantK(Objective):
+class HardestInfoNCE(Objective):
     """InfoNCE over the K hardest negatives, both directions summed, each a mean over the batch.
 
-    `log`: "negatives", the K used: k, or one less than the batch if that is smaller.
+    `log`: "negatives", the K used.
 
     Args:
-        k: K.
         temperature: τ.
         denominator: "with_positive" or "printed", as for AdOpt.
         margin: As for AdOpt.
     """
 
-    def __init__(
-        self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
-    ) -> None:
+    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0) -> None:
         super().__init__()
+        check_options(temperature, denominator, margin)
+        self.temperature, self.denominator, self.margin = temperature, denominator, margin
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        hardest = self._hardest(len(similarity))
+        self.log = {"negatives": float(hardest)}
+        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
+
+    @abstractmethod
+    def _hardest(self, batch: int) -> int:
+        """K for a batch of pairs."""
+
+
+class ConstantK(HardestInfoNCE):
+    """AdOpt with a fixed K: `k`, or one less than the batch if that is smaller. Options also as `HardestInfoNCE`."""
+
+    def __init__(self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
+                 ) -> None:
+        super().__init__(temperature, denominator, margin)
         if k < 1:
             raise InputError(f"constant_k needs k of at least 1, got {k}")
-        check_options(temperature, denominator, margin)
         self.k = k
-        self.temperature = temperature
-        self.denominator = denominator
-        self.margin = margin
 
-    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        hardest = min(self.k, len(similarity) - 1)
-        self.log = {"negatives": float(hardest)}
-        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
+    def _hardest(self, batch: int) -> int:
+        return min(self.k, batch - 1)
 
 
-# InfoNCE over a random number of hardest negatives: AdOpt with K drawn at random.
-class RandomK(Objective):
-    """InfoNCE over the K hardest negatives, with K drawn uniformly from 1 … B − 1 for each batch.
+class RandomK(HardestInfoNCE):
+    """AdOpt with K drawn uniformly from 1 … B − 1 for each batch.
 
     K is drawn from torch's global CPU generator, so the same seed, or a resumed run's restored state, gives the same K.
-
-    `log`: "negatives", the K drawn.
-
-    Args:
-        temperature: τ.
-        denominator: "with_positive" or "printed", as for AdOpt.
-        margin: As for AdOpt.
     """
 
-    def __init__(
-        self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
-    ) -> None:
+    def _hardest(self, batch: int) -> int:
+        return int(torch.randint(1, batch, ())) if batch > 1 else 0
+
+
+class CRCL(Objective):
+    """Raises the probability of pairs as far as they are trusted, and lowers that of all wrong pairs.
+
+    The active complementary loss of CRCL (Qin et al., NeurIPS 2023), for training on noisy correspondences.
+
+    p_ij = softmax of s_ij / τ over the candidates j of query i. The trust in pair i is y_i, and the loss
+    mean(y_i · −log p_ii) + λ · mean(Σ_{j≠i} tan p_ij / (Σ_j tan p_ij)^(1 − y_i)), each summed over both directions. For
+    y = 1 the first part is InfoNCE. For y = 0 it vanishes and the second is bounded, so a wrong pair cannot dominate.
+
+    y = 1 in the first epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. With no
+    first epochs this is the released code with `mc` off. Its self-refining labels (`mc` on), which remember y of each
+    pair over epochs and train anew with them three times, are not here; the first epochs are those of `mc` on.
+
+    `log`: "trust", the mean of y, and "negatives", one less than the batch.
+
+    Args:
+        temperature: τ. The released code has 0.05.
+        weight: λ. The released code has 5.
+        warmup_epochs: First epochs with y = 1. The released code has 2.
+    """
+
+    def __init__(self, temperature: float = 0.05, weight: float = 5.0, warmup_epochs: int = 2) -> None:
         super().__init__()
-        check_options(temperature, denominator, margin)
-        self.temperature = temperature
-        self.denominator = denominator
-        self.margin = margin
+        check_options(temperature, "with_positive")
+        if not 0 <= weight < float("inf") or warmup_epochs < 0:
+            raise InputError(f"crcl's weight and warmup_epochs must not be negative, got {weight} and {warmup_epochs}")
+        self.temperature, self.weight, self.warmup_epochs = temperature, weight, warmup_epochs
+        self.warm = False
+
+    def start_epoch(self, epoch: int) -> None:
+        self.warm = epoch < self.warmup_epochs
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        batch = len(similarity)
-        hardest = int(torch.randint(1, batch, ())) if batch > 1 else 0
-        self.log = {"negatives": float(hardest)}
-        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
+        unused = ~negatives & ~torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
+        logits = (similarity / self.temperature).masked_fill(unused, float("-inf"))
+        logs = logits.log_softmax(1), logits.T.log_softmax(1)
+        found = sum(log.diagonal().exp() for log in logs) / 2
+        trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(found).detach()
+        self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
+        active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
+        complementary = torch.stack([_complementary(log.exp().tan(), trust) for log in logs]).sum(0)
+        return active.mean() + self.weight * complementary.mean()
+
+
+def _complementary(tangents: Tensor, trust: Tensor) -> Tensor:
+    """[B], from tan p [B, B]."""
+    wrong = tangents - tangents.diagonal().diag()
+    return wrong.sum(1) / tangents.sum(1) ** (1 - trust)

@@ -17,7 +17,7 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.files import hub, images, weights
 from pipeline.files.digest import digest
-from pipeline.heads.objectives.pairs import margins
+from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.reranking.base import PairSource, Progress, Scores
