@@ -6,9 +6,9 @@ ones.
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -189,34 +189,11 @@ def joined(*parts: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, tor
 
 def ahead(batches: Iterator[Read]) -> Iterator[Read]:
     """Iterate in a thread, a few batches ahead; what the thread raises is raised here."""
-    ready: queue.Queue[Read | BaseException | None] = queue.Queue(maxsize=AHEAD)
-    stopped = threading.Event()
-
-    def put(value: Read | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                ready.put(value, timeout=0.1)
-                break
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        try:
-            for batch in batches:
-                put(batch)
-                if stopped.is_set():
-                    return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    thread = ThreadPoolExecutor(1)
     try:
-        while (batch := ready.get()) is not None:
-            if isinstance(batch, BaseException):
-                raise batch
+        reading = deque(thread.submit(next, batches, None) for _ in range(1 + AHEAD))
+        while (batch := reading.popleft().result()) is not None:
+            reading.append(thread.submit(next, batches, None))
             yield batch
     finally:
-        stopped.set()
-        thread.join()
+        thread.shutdown(cancel_futures=True)

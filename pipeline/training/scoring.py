@@ -87,12 +87,9 @@ def embed_captions(model: HeadNetwork, captions: Sequence[str], text: Text, batc
     device = next(model.parameters()).device
     numbers = encode(text, captions)
     # Captions of like length go together: less padding. Their order is restored below.
-    order = sorted(range(len(numbers)), key=lambda caption: len(numbers[caption]))
-    vectors = []
-    for start in range(0, len(order), batch_size):
-        tokens, lengths = pad([numbers[caption] for caption in order[start:start + batch_size]])
-        vectors.append(model.embed_captions(tokens.to(device), lengths.to(device)))
-    whole = torch.cat(vectors)
+    order = np.argsort([len(one) for one in numbers], kind="stable")
+    whole = torch.cat([model.embed_captions(*Captions(numbers).batch(order[start:start + batch_size], device)[:2])
+                       for start in range(0, len(order), batch_size)])
     whole[order] = whole.clone()
     return whole.cpu().numpy()
 

@@ -11,8 +11,8 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs
 from pipeline.training import sampling
-from pipeline.training.pair_steps import draw, nearest
 from pipeline.training.sampling import subset
+from pipeline.training.tasks import draw, nearest
 
 
 @pytest.fixture
