@@ -82,25 +82,24 @@ class HGR(Interaction):
 
     def similarity(self, images: Parts, captions: Parts) -> Tensor:
         """Compare all clips with all captions, see `Interaction.similarity`."""
-        (event, *levels, counts), (nodes, present) = images, captions
-        with torch.autocast(event.device.type, enabled=False):
-            nodes = nodes.float()
-            found = event.float() @ nodes[:, 0].T
-            for frames, (part, slots) in zip(levels, _parts(nodes), strict=True):
-                products = torch.einsum("ind,cpd->icpn", frames.float(), part)
-                found = found + self._mean_over_phrases(products, frames.float(), counts, present[None, :, slots])
-        return found / LEVELS
+        return self._compared(images, captions, paired=False)
 
     def pairs(self, images: Parts, captions: Parts) -> Tensor:
         """Compare clips with captions one by one, see `Interaction.pairs`."""
+        return self._compared(images, captions, paired=True)[:, 0]
+
+    def _compared(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
+        """[I, C], or [P, 1] of pairs."""
         (event, *levels, counts), (nodes, present) = images, captions
         with torch.autocast(event.device.type, enabled=False):
-            nodes = nodes.float()
-            found = (event.float() * nodes[:, 0]).sum(1)
-            for frames, (part, slots) in zip(levels, _parts(nodes), strict=True):
-                products = (part @ frames.float().transpose(1, 2))[:, None]
-                found = found + self._mean_over_phrases(products, frames.float(), counts, present[:, None, slots])[:, 0]
-        return found / LEVELS
+            event, nodes = event.float(), nodes.float()
+            whole = (event * nodes[:, 0]).sum(1, keepdim=True) if paired else event @ nodes[:, 0].T
+            present = present[:, None] if paired else present[None]
+            for frames, (part, slots) in zip((level.float() for level in levels), _parts(nodes), strict=True):
+                products = (part @ frames.transpose(1, 2))[:, None] if paired \
+                    else torch.einsum("ind,cpd->icpn", frames, part)
+                whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
+        return whole / LEVELS
 
     def products(self, images: Parts, captions: Parts) -> int:
         """Count the products of phrases with frames, see `Interaction.products`."""

@@ -68,8 +68,8 @@ class BertText:
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BertText:
         """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub."""
-        folder = _folder(training.bert)
-        network = _pretrained(folder)
+        folder = hub.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
+        network = _without_pooler(_pretrained(folder))
         return cls(_tokenizer(folder), network.config, folder, weights.digest(network), _found(training.bert, folder))
 
     @classmethod
@@ -120,9 +120,8 @@ class BertText:
 
     def network(self, pooler: bool = False) -> nn.Module:
         """Build the checkpoint's network: pretrained, or for a head one of the same shape, to be filled."""
-        if self.source:
-            return _pretrained(self.source, pooler)
-        network: nn.Module = AutoModel.from_config(self.config, trust_remote_code=False, **ATTENTION)
+        network = _pretrained(self.source) if self.source else AutoModel.from_config(
+            self.config, trust_remote_code=False, **ATTENTION)
         return network if pooler else _without_pooler(network)
 
 
@@ -136,10 +135,6 @@ def _by_word(numbers: list[int], words: list[int | None]) -> Words:
     for number, word in zip(numbers, words, strict=True):
         found.setdefault(word, []).append(number)
     return list(found.values())
-
-
-def _folder(checkpoint: str) -> Path:
-    return hub.folder(checkpoint, "BERT checkpoint", "set training.NAME.bert to the folder")
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:
@@ -163,26 +158,24 @@ def _tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _pretrained(folder: Path, pooler: bool = False) -> nn.Module:
+def _pretrained(folder: Path) -> Any:
     try:
         kind = from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         config = AutoConfig.from_pretrained(folder, **LOCAL)
-        network = AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32, **LOCAL,
-                                            **ATTENTION)
+        return AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32, **LOCAL,
+                                         **ATTENTION)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "
                          f"{_line(error)}") from None
-    return network if pooler else _without_pooler(network)
 
 
 def _without_pooler(network: Any) -> nn.Module:
     """Remove the layer for the first token alone, which is not used here and would have no gradient."""
     if hasattr(network, "pooler"):
         network.pooler = None
-    encoder: nn.Module = network
-    return encoder
+    return network
 
 
 def _line(error: Exception) -> str:
