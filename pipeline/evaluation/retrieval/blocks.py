@@ -24,7 +24,7 @@ CACHED_BYTES = 4_000_000
 
 # What is compared at a time: at most TILE_WIDTH columns of TILE_CELLS cells. The longer its rows, the faster are
 # numpy's comparisons, and the taller, the fewer they are; 2 MB of float32 is still close to the processor. The
-# width is a multiple of 8 * 255, see `counting.py`.
+# width is a multiple of 8 * 255, see `ranking.py`.
 TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
 
 # A block that is a matrix product: the wider, the less often its other side is packed and the faster its rows are

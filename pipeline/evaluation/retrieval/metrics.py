@@ -12,10 +12,11 @@ import numpy as np
 
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.evaluation.retrieval.protocols import protocol as find
-from pipeline.evaluation.retrieval.ranking import Progress, rank
+from pipeline.evaluation.retrieval.ranking import rank
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
+from pipeline.evaluation.retrieval.workers import Progress
 
 RECALLS = (1, 5, 10)
 
@@ -134,15 +135,15 @@ def evaluate(
     parts = rules.parts(relevance.owner, source.shape[0])
     ranks = []
     for images, captions in parts:
-        told = progress and partial(_from, progress, images[0])
+        told = progress and partial(_tell, progress, int(images[0]))
         pool = select(source, images, captions)
         ranks.append(rank(pool, relevance.select(images, captions), block_megabytes, told))
     unused = source.shape[1] - sum(len(captions) for _, captions in parts)
     return measure(ranks, rules.name, ties, unused)
 
 
-def _from(progress: Progress, first: int, rows: int) -> None:
-    progress(int(first) + rows)
+def _tell(progress: Progress, before: int, rows: int) -> None:
+    progress(before + rows)
 
 
 def measure(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from pipeline.evaluation.retrieval.blocks import Cells, Ids, cut
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries
-from pipeline.evaluation.retrieval.workers import share, threads
+from pipeline.evaluation.retrieval.workers import Block, Progress, in_items, share, threads
 
 NEVER = 1 << 60
 """So many candidates stand above a right one that a run does not list: it is never found."""
@@ -107,41 +107,31 @@ class Placements:
 
 
 def place(source: Similarity | PerDirection, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
-          progress: Callable[[int], object] = lambda queries: None) -> Placements:
-    """Find the place of every right candidate."""
+          progress: Progress | None = None) -> Placements:
+    """Find the place of every right candidate, and call `progress` with the number of queries finished so far."""
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     if isinstance(source, PerDirection):
         source = source.direction(direction, block_bytes)
     by_image = direction == "i2t"
     positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
-    found = _Found(source, positives, by_image)
-    told = _Queries(progress, candidates)
-    share(_blocks(source, found, candidates, block_bytes), lambda: _Worker(found), told.finished)
-    return Placements.of(positives, found.above, found.tied, candidates)
+    placer = _Placer(source, positives, by_image)
+    share(_blocks(source, positives, by_image, block_bytes), lambda: placer, in_items(progress, 1, candidates))
+    return Placements.of(positives, placer.above, placer.tied, candidates)
 
 
-def _blocks(source: Similarity, found: _Found, candidates: int, block_bytes: int) -> Iterator[tuple[slice, slice]]:
+def _blocks(source: Similarity, positives: Positives, by_image: bool, block_bytes: int) -> Iterator[Block]:
     """Cut the matrix into blocks of whole queries, up to the last query for which anything is right."""
     if isinstance(source, WholeQueries):
         return source.grid(source.shape, block_bytes)
-    queries = int(np.flatnonzero(found.positives.count).max(initial=0)) + 1
+    queries, candidates = int(np.flatnonzero(positives.count).max(initial=0)) + 1, source.shape[1 if by_image else 0]
     # A block may be of float64, and a copy of it is sorted.
     at_once = max(1, block_bytes // (16 * candidates))
-    return cut(*(((queries, candidates), at_once, candidates) if found.by_image else
+    return cut(*(((queries, candidates), at_once, candidates) if by_image else
                  ((candidates, queries), candidates, at_once)))
 
 
-class _Queries:
-    def __init__(self, progress: Callable[[int], object], candidates: int) -> None:
-        self.progress, self.candidates, self.cells = progress, candidates, 0
-
-    def finished(self, cells: int) -> None:
-        self.cells += cells
-        self.progress(self.cells // self.candidates)
-
-
-class _Found:
-    """What all threads fill, each its own queries."""
+class _Placer:
+    """Sorts whole queries, and counts around each right candidate. All threads fill it, each its own queries."""
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image = source, positives, by_image
@@ -153,25 +143,15 @@ class _Found:
             first, label = np.unique(labels, return_index=True, return_inverse=True)[1:]
             self.same = first[label] if len(first) < len(labels) else None
 
-
-class _Worker:
-    """One thread."""
-
-    def __init__(self, found: _Found) -> None:
-        self.found = found
-
     def add(self, rows: slice, columns: slice) -> None:
-        found, positives = self.found, self.found.positives
-        block = found.source.block(rows, columns)
-        scores, queries = (block, rows) if found.by_image else (block.T, columns)
+        block = self.source.block(rows, columns)
+        scores, queries = (block, rows) if self.by_image else (block.T, columns)
         # Products of equal vectors may differ by rounding: each candidate takes its first equal's.
-        scores = np.array(scores, order="C") if found.same is None else scores[:, found.same]
-        start = positives.start[queries.start:queries.stop + 1]
-        part = slice(int(start[0]), int(start[-1]))
-        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        right = scores[query, positives.candidate[part]]
+        scores = np.array(scores, order="C") if self.same is None else scores[:, self.same]
+        pairs, part = self.positives.part(queries)
+        right = scores[pairs.query, pairs.candidate]
         scores.sort(axis=1)
-        found.above[part], found.tied[part] = _count(scores, right, start - start[0])
+        self.above[part], self.tied[part] = _count(scores, right, pairs.start)
 
 
 def _count(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:

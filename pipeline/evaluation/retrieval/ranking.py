@@ -1,20 +1,22 @@
 """Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for both directions."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.counting import Counts
+from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, Ids
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
-from pipeline.evaluation.retrieval.relevance import Relevance, as_relevance
+from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, as_similarity
-from pipeline.evaluation.retrieval.thresholds import OwnThresholds, Thresholds
-from pipeline.evaluation.retrieval.workers import share, threads
+from pipeline.evaluation.retrieval.workers import Progress, in_items, share, threads
 from pipeline.parts.errors import InputError
 
-Progress: TypeAlias = Callable[[int], object]
+# Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte overflows.
+ADDED = 255
 
 
 def rank(similarity: object, truth: object, block_megabytes: float = 32, progress: Progress | None = None) -> Ranks:
@@ -40,39 +42,42 @@ def rank(similarity: object, truth: object, block_megabytes: float = 32, progres
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
+    rows, cells = source.shape[0], source.shape[0] * source.shape[1]
     if isinstance(source, PerDirection):
-        report = _Rows(progress, source.shape, 2 * source.shape[0] * source.shape[1])
-        i2t = _count(source.direction("i2t", block_bytes), relevance, block_bytes, report, ("i2t",))["i2t"]
-        t2i = _count(source.direction("t2i", block_bytes), relevance, block_bytes, report, ("t2i",))["t2i"]
+        finished = in_items(progress, rows, 2 * cells)
+        counts = _count(source.direction("i2t", block_bytes), relevance, block_bytes, finished, "i2t")
+        counts |= _count(source.direction("t2i", block_bytes), relevance, block_bytes, finished, "t2i")
     else:
-        cells = getattr(source, "cells", source.shape[0] * source.shape[1])
-        counts = _count(source, relevance, block_bytes, _Rows(progress, source.shape, cells), ("i2t", "t2i"))
-        i2t, t2i = counts["i2t"], counts["t2i"]
-    return Ranks(i2t, t2i, relevance)
+        finished = in_items(progress, rows, getattr(source, "cells", cells))
+        counts = _count(source, relevance, block_bytes, finished, "i2t", "t2i")
+    return Ranks(counts["i2t"], counts["t2i"], relevance)
 
 
-class _Rows:
-    """Tells progress in whole image rows, whatever the order of the blocks; `cells` are all that are visited."""
+def _count(source: Similarity, relevance: Relevance, block_bytes: int, finished: Progress, *directions: Direction
+           ) -> dict[Direction, QueryRanks]:
+    blocks = source.grid(source.shape, block_bytes)
+    if isinstance(source, WholeQueries):
+        own = _OwnQueries(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
+        share(blocks, lambda: own, finished)
+        return {directions[0]: _ranks(own.above, own.at, own.right)}
+    thresholds = _Thresholds(source, relevance)
+    counters = share(blocks, lambda: _Counter(source, thresholds, directions), finished)
+    return {name: _ranks(np.sum([each.counts[name].above for each in counters], axis=0),
+                         np.sum([each.counts[name].at for each in counters], axis=0), thresholds.of[name].right)
+            for name in directions}
 
-    def __init__(self, progress: Progress | None, shape: tuple[int, int], cells: int) -> None:
-        self.progress, self.rows, self.all_cells, self.cells = progress, shape[0], cells, 0
 
-    def finished(self, cells: int) -> None:
-        self.cells += cells
-        if self.progress is not None:
-            self.progress(self.cells * self.rows // self.all_cells)
+def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
+    query = np.flatnonzero(right)
+    return QueryRanks(query, above[query], at[query] - right[query], right[query])
 
 
 class _Counter:
     """One thread's counts of the blocks that it computes."""
 
-    def __init__(self, source: Similarity, thresholds: Thresholds, directions: tuple[Direction, ...]) -> None:
+    def __init__(self, source: Similarity, thresholds: _Thresholds, directions: tuple[Direction, ...]) -> None:
         self.source, self.thresholds = source, thresholds
-        both: dict[Direction, Callable[[], Counts]] = {
-            "i2t": lambda: Counts(thresholds.image, by_row=True),
-            "t2i": lambda: Counts(thresholds.caption, by_row=False),
-        }
-        self.counts = {name: both[name]() for name in directions}
+        self.counts = {name: _Counts(thresholds.of[name].best, by_row=name == "i2t") for name in directions}
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
@@ -81,38 +86,134 @@ class _Counter:
             counts.add(block, rows.start, columns.start)
 
 
-class _QueryCounter:
-    """One thread's counts of the blocks that it computes, each of whole queries."""
+class _Counts:
+    """How many cells of each row or column are above its threshold, and how many are equal to it: int64 [n] each."""
 
-    def __init__(self, source: Similarity, thresholds: OwnThresholds, by_image: bool) -> None:
-        self.source, self.thresholds, self.by_image = source, thresholds, by_image
-        name: Direction = "i2t" if by_image else "t2i"
-        self.counts = {name: Counts(thresholds.best, by_row=True)}
+    def __init__(self, threshold: npt.NDArray[Any], by_row: bool) -> None:
+        self.threshold, self.by_row = threshold, by_row
+        self.above: Ids = np.zeros(len(threshold), np.int64)
+        self.at: Ids = np.zeros(len(threshold), np.int64)
+
+    def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
+        """Count a block."""
+        width = min(block.shape[1], TILE_WIDTH)
+        height = min(TILE_CELLS // width, ADDED)
+        for row in range(0, block.shape[0], height):
+            for column in range(0, block.shape[1], width):
+                cells = block[row : row + height, column : column + width]
+                self._add_tile(cells, top + row, left + column)
+
+    def _add_tile(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
+        height, width = cells.shape
+        first, length = (top, height) if self.by_row else (left, width)
+        part = slice(first, first + length)
+        threshold = self.threshold[part, None] if self.by_row else self.threshold[part]
+        flags = np.zeros((height, math.ceil(width / (8 * ADDED)) * 8 * ADDED), bool)
+        np.greater(cells, threshold, out=flags[:, :width])
+        self.above[part] += self._sums(flags)[:length]
+        np.equal(cells, threshold, out=flags[:, :width])
+        self.at[part] += self._sums(flags)[:length]
+
+    def _sums(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.integer[Any]]:
+        words = flags.view(np.int64)
+        if not self.by_row:
+            return np.add.reduce(words, axis=0).view(np.uint8)
+        lanes = np.add.reduce(words.reshape(len(words), -1, ADDED), axis=2).view(np.uint8)
+        return lanes.sum(axis=1, dtype=np.int64)
+
+
+class _Threshold:
+    """One direction's thresholds: the similarity of each query's best right candidate.
+
+    Attributes:
+        positives: The right candidates of Q queries, P pairs.
+        cells: [P], the similarity of each pair.
+        best: [Q], the largest of each query; infinity if nothing is right for it, which no candidate reaches.
+        right: Int64 [Q], how many right candidates of each query have this similarity.
+    """
+
+    def __init__(self, positives: Positives, cells: Cells, by_image: bool) -> None:
+        self.positives, self.cells, self.by_image = positives, cells, by_image
+        self.best, query = positives.best(cells), positives.query
+        self.reached = np.flatnonzero(cells == self.best[query])
+        self.right: Ids = np.bincount(query[self.reached], minlength=len(self.best))
+
+    def label(self, labels: Ids) -> None:
+        """Keep the labels of candidates, and that of each query's best right one: int64 [Q], -1 if there is none."""
+        self.labels, self.best_label = labels, np.full(len(self.best), -1, np.int64)
+        self.best_label[self.positives.query[self.reached]] = labels[self.positives.candidate[self.reached]]
+
+    def write_pairs(self, block: Cells, rows: slice, columns: slice) -> None:
+        """Overwrite the cells of right pairs."""
+        scores, queries, candidates = (block, rows, columns) if self.by_image else (block.T, columns, rows)
+        pairs, part = self.positives.part(queries)
+        here = np.flatnonzero((pairs.candidate >= candidates.start) & (pairs.candidate < candidates.stop))
+        scores[pairs.query[here], pairs.candidate[here] - candidates.start] = self.cells[part][here]
+
+    def write_equals(self, block: Cells, rows: slice, columns: slice) -> None:
+        """Overwrite the cells of candidates that are equal to a query's best right one."""
+        if self.by_image:
+            best, same = self.best[rows, None], self.best_label[rows, None] == self.labels[None, columns]
+        else:
+            best, same = self.best[None, columns], self.labels[rows, None] == self.best_label[None, columns]
+        np.copyto(block, best, where=same)
+
+
+class _Thresholds:
+    """The best right similarity of each image [I] and of each caption [C], read before any block."""
+
+    def __init__(self, source: Similarity, relevance: Relevance) -> None:
+        by_caption, by_image, equal = relevance.t2i, relevance.i2t, source.equal
+        cells, same = source.pairs(by_caption.candidate, by_caption.query), relevance.order is not None
+        of_images = cells[relevance.order] if same else source.pairs(by_image.query, by_image.candidate)
+        of_caption, of_image = _Threshold(by_caption, cells, False), _Threshold(by_image, of_images, True)
+        self.of: dict[Direction, _Threshold] = {"i2t": of_image, "t2i": of_caption}
+        self.pairs = [] if equal is None else [of_caption] if same else [of_caption, of_image]
+        self.equals: list[_Threshold] = []
+        if equal is not None and any(len(np.unique(labels)) < len(labels) for labels in equal):
+            self.equals = [of_caption, of_image]
+            of_caption.label(equal.images)
+            of_image.label(equal.captions)
+
+    def settle(self, block: Cells, rows: slice, columns: slice) -> None:
+        """Overwrite cells of a computed block that must equal a threshold.
+
+        Rounding may differ from one matrix product to another. Without this, an image could rank above itself or above
+        its own duplicate.
+        """
+        for threshold in self.pairs:
+            threshold.write_pairs(block, rows, columns)
+        for threshold in self.equals:
+            threshold.write_equals(block, rows, columns)
+
+
+class _OwnQueries:
+    """Counts of one direction, whose thresholds are read from the block that holds the whole query.
+
+    Cells are computed once, and none is computed beforehand. Several threads fill the arrays at once, each its own
+    queries.
+    """
+
+    def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
+        self.source, self.positives, self.by_image, equal = source, positives, by_image, source.equal
+        self.above, self.at, self.right = (np.zeros(len(positives), np.int64) for _ in range(3))
+        distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
+        self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
         scores, queries = (block, rows) if self.by_image else (block.T, columns)
-        self.thresholds.settle(scores, queries)
-        self.counts["i2t" if self.by_image else "t2i"].add(scores, queries.start, 0)
-
-
-def _count(source: Similarity, relevance: Relevance, block_bytes: int, report: _Rows,
-           directions: tuple[Direction, ...]) -> dict[Direction, QueryRanks]:
-    counters: Sequence[_Counter | _QueryCounter]
-    right: dict[Direction, Callable[[], Ids]]
-    blocks = source.grid(source.shape, block_bytes)
-    if isinstance(source, WholeQueries):
-        own = OwnThresholds(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
-        counters = share(blocks, lambda: _QueryCounter(source, own, source.by_image), report.finished)
-        right = dict.fromkeys(directions, own.right)
-    else:
-        given = Thresholds(source, relevance)
-        counters = share(blocks, lambda: _Counter(source, given, directions), report.finished)
-        right = {name: given.levels[name].right for name in directions}
-    return {name: _queries(Counts.total([counter.counts[name] for counter in counters]), right[name]())
-            for name in directions}
-
-
-def _queries(counts: Counts, right: Ids) -> QueryRanks:
-    query = np.flatnonzero(right)
-    return QueryRanks(query, counts.above[query], counts.at[query] - right[query], right[query])
+        pairs, _ = self.positives.part(queries)
+        query, candidate = pairs.query, pairs.candidate
+        cells = scores[query, candidate]
+        best = pairs.best(cells)
+        if self.labels is not None:  # candidates equal to a query's best take its value
+            reached = np.flatnonzero(cells == best[query])
+            label = np.full(len(scores), -1, np.int64)
+            label[query[reached]] = self.labels[candidate[reached]]
+            np.copyto(scores, best[:, None], where=label[:, None] == self.labels)
+            cells = scores[query, candidate]
+        counts = _Counts(best, by_row=True)
+        counts.add(scores, 0, 0)
+        self.above[queries], self.at[queries] = counts.above, counts.at
+        self.right[queries] = np.bincount(query[cells == best[query]], minlength=len(best))

@@ -60,6 +60,19 @@ class Positives:
         """The grade of each pair: float64 [P]."""
         return np.ones(len(self.candidate)) if self.grade is None else self.grade
 
+    def part(self, queries: slice) -> tuple[Positives, slice]:
+        """Take consecutive queries.
+
+        Args:
+            queries: From the first to the last of them.
+
+        Returns:
+            Their pairs, with queries counted from the first, and where these stand among all pairs.
+        """
+        start = self.start[queries.start:queries.stop + 1]
+        pairs = slice(int(start[0]), int(start[-1]))
+        return Positives(start - start[0], self.candidate[pairs]), pairs
+
     def best(self, values: npt.NDArray) -> npt.NDArray:
         """Find the largest of each query's values.
 

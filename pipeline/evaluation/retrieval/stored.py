@@ -1,9 +1,11 @@
 """Similarity matrices in memory and in `.npy` files, by memory map."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,31 +24,43 @@ from pipeline.evaluation.retrieval.blocks import (
 )
 from pipeline.parts.errors import InputError
 
+if TYPE_CHECKING:
+    import zarr
+
 
 class Matrix:
     """A similarity matrix [I, C] in memory or memory-mapped."""
 
     equal = None
 
-    def __init__(self, values: npt.NDArray[Any]) -> None:
+    def __init__(self, values: npt.NDArray[Any] | zarr.Array[Any]) -> None:
         """Check the matrix."""
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
-        self.values = values
+        self.values: Any = values
         self.shape = (int(values.shape[0]), int(values.shape[1]))
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read a block, see `Similarity.block`."""
-        both = isinstance(images, slice) or isinstance(captions, slice)
-        cells = self.values[images, captions] if both else self.values[np.ix_(images, captions)]  # type: ignore[arg-type]
-        return refuse_nonfinite(as_cells(cells), images, captions)
+        return refuse_nonfinite(as_cells(self._read(images, captions)), images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells, see `Similarity.pairs`."""
-        return refuse_nonfinite_pairs(as_cells(self.values[images, captions]), images, captions)
+        return refuse_nonfinite_pairs(as_cells(self._read_pairs(images, captions)), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole rows that fit a processor's cache."""
         return row_blocks(shape, min(block_bytes, CACHED_BYTES) // working_size(self.values.dtype))
+
+    def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
+        return np.asarray(self.values[crossed(images, captions)])
+
+    def _read_pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
+        return np.asarray(self.values[images, captions])
+
+
+def crossed(rows: Index, columns: Index) -> Any:
+    """Index each of some rows in each of some columns."""
+    return (rows, columns) if isinstance(rows, slice) or isinstance(columns, slice) else np.ix_(rows, columns)
 
 
 def to_array(values: object) -> npt.NDArray[Any]:

@@ -4,16 +4,15 @@ Threads that take whole blocks do not wait for each other, as the threads within
 counting then takes no extra time.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from threading import Event, Lock
+from typing import Protocol, TypeAlias, TypeVar
 
 Block: TypeAlias = tuple[slice, slice]
+Progress: TypeAlias = Callable[[int], object]
 
 
 class Worker(Protocol):
@@ -47,58 +46,55 @@ def _use(count: int) -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
-def share(blocks: Iterator[Block], make: Callable[[], W], finished: Callable[[int], None]) -> list[W]:
-    """Distribute blocks, in order, among one worker for each thread."""
+def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) -> list[W]:
+    """Distribute blocks, in order, among one worker for each thread, and raise the error of the first block with one.
+
+    After each block `finished` is called with its number of cells.
+    """
     workers = [make() for _ in range(threads())]
-    queue: _Queue[W] = _Queue(blocks, finished)
-    if len(workers) == 1:
-        queue.serve(workers[0])
-    else:
-        _serve_in_threads(queue, workers)
-    if queue.errors:
-        raise queue.errors[min(queue.errors)]
-    return workers
+    waiting, lock, stopped = enumerate(blocks), Lock(), Event()
+    errors: dict[int, Exception] = {}
 
-
-def _serve_in_threads(queue: _Queue[W], workers: list[W]) -> None:
     def serve(worker: W) -> None:
-        _use(1)
-        queue.serve(worker)
-
-    try:
-        with ThreadPoolExecutor(len(workers)) as pool:
-            try:
-                for done in [pool.submit(serve, worker) for worker in workers]:
-                    done.result()
-            finally:
-                queue.close()  # interrupted: the threads end after their block
-    finally:
-        _use(len(workers))  # the number that a thread sets for itself is later threads' as well
-
-
-class _Queue(Generic[W]):
-    """The remaining blocks, and the errors by the number of their block."""
-
-    def __init__(self, blocks: Iterator[Block], finished: Callable[[int], None]) -> None:
-        self.blocks, self.finished, self.lock = enumerate(blocks), finished, Lock()
-        self.errors: dict[int, Exception] = {}
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
-
-    def serve(self, worker: W) -> None:
-        while not self.closed:
-            with self.lock:
-                number, block = next(self.blocks, (-1, None))
+        while not stopped.is_set():
+            with lock:
+                number, block = next(waiting, (-1, None))
             if block is None:
                 return
             rows, columns = block
             try:
                 worker.add(rows, columns)
-                with self.lock:
-                    self.finished((rows.stop - rows.start) * (columns.stop - columns.start))
+                with lock:
+                    finished((rows.stop - rows.start) * (columns.stop - columns.start))
             except Exception as error:  # raised again by the caller's thread
-                with self.lock:
-                    self.errors[number] = error
-                self.close()
+                with lock:
+                    errors[number] = error
+                stopped.set()
+
+    if len(workers) == 1:
+        serve(workers[0])
+    else:
+        try:
+            with ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool:
+                try:
+                    list(pool.map(serve, workers))
+                finally:
+                    stopped.set()  # interrupted: the threads end after their block
+        finally:
+            _use(len(workers))  # the number that a thread sets for itself is later threads' as well
+    if errors:
+        raise errors[min(errors)]
+    return workers
+
+
+def in_items(progress: Progress | None, items: int, cells: int) -> Progress:
+    """Tell progress in finished items, such as rows, of blocks in any order that have `cells` in all."""
+    done = 0
+
+    def finished(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done * items // cells)
+
+    return finished

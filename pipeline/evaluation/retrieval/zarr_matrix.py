@@ -1,71 +1,44 @@
-"""Similarity matrices in zarr: all stored pieces are checked before one is read, and errors name the damaged piece."""
+"""Similarity matrices in zarr: all stored pieces are checked before one is read, and errors name the damaged piece.
+
+A piece is a shard or, without shards, a chunk.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import product
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import zarr
+from zarr.codecs import BytesCodec, ShardingCodec
+from zarr.core.metadata import ArrayV3Metadata
+from zarr.storage import LocalStore
 
-from pipeline.evaluation.retrieval.blocks import (
-    CACHED_BYTES,
-    Cells,
-    Ids,
-    Index,
-    as_cells,
-    check_floats,
-    refuse_nonfinite,
-    refuse_nonfinite_pairs,
-    row_blocks,
-    working_size,
-)
-from pipeline.evaluation.retrieval.zarr_pieces import (
-    Piece,
-    damaged,
-    file_of,
-    is_plain,
-    pieces,
-    place_of,
-    refuse_missing,
-    said,
-    stored_shape,
-)
+from pipeline.evaluation.retrieval.blocks import CACHED_BYTES, Ids, Index, row_blocks, working_size
+from pipeline.evaluation.retrieval.stored import Matrix, crossed
 from pipeline.parts.errors import InputError
 
 Read = TypeVar("Read")
+Piece = tuple[int, ...]
+
+# Offset and length, in a shard's index, of a chunk that the shard does not hold (zarr 3, sharding_indexed).
+MISSING = np.uint64(2**64 - 1)
 
 
-class ZarrMatrix:
+class ZarrMatrix(Matrix):
     """A similarity matrix [I, C] in a zarr array, read in whole chunks; uncompressed chunk files are memory-mapped."""
-
-    equal = None
 
     def __init__(self, values: zarr.Array[Any]) -> None:
         """Check the array and its files.
 
         zarr reads a missing piece as the fill value. Ranks would then be wrong without an error, so it is refused.
         """
-        check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
+        super().__init__(values)
         refuse_missing(values)
-        self.values = values
-        self.shape = (int(values.shape[0]), int(values.shape[1]))
         self.mapped = _Mapped(values) if is_plain(values) else None
-
-    def block(self, images: Index, captions: Index) -> Cells:
-        """Read a block, see `Similarity.block`."""
-        cells = self.mapped.block(images, captions) if self.mapped else self._read(
-            lambda: np.asarray(self.values.oindex[images, captions]))
-        return refuse_nonfinite(as_cells(cells), images, captions)
-
-    def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Read single cells, see `Similarity.pairs`."""
-        cells = self.mapped.pairs(images, captions) if self.mapped else self._read(
-            lambda: np.asarray(self.values.vindex[images, captions]))
-        return refuse_nonfinite_pairs(as_cells(cells), images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped."""
@@ -74,7 +47,17 @@ class ZarrMatrix:
             return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
         return row_blocks(shape, block_bytes // size, chunks)
 
-    def _read(self, read: Callable[[], Read]) -> Read:
+    def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
+        if self.mapped:
+            return self.mapped.block(images, captions)
+        return self._decoded(lambda: np.asarray(self.values.oindex[images, captions]))
+
+    def _read_pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
+        if self.mapped:
+            return self.mapped.pairs(images, captions)
+        return self._decoded(lambda: np.asarray(self.values.vindex[images, captions]))
+
+    def _decoded(self, read: Callable[[], Read]) -> Read:
         """Call a reader of zarr."""
         try:
             return read()
@@ -107,15 +90,7 @@ class _Mapped:
             return self._chunk((row, column))[rows, columns]
         out = np.empty([sum(_length(at) for _, at, _ in part) for part in parts], self.dtype)
         for (row, top, rows), (column, left, columns) in product(*parts):
-            chunk = self._chunk((row, column))
-            if isinstance(rows, slice) or isinstance(columns, slice):
-                cells = chunk[rows, columns]
-            else:
-                cells = chunk[np.ix_(rows, columns)]
-            if isinstance(top, slice) or isinstance(left, slice):
-                out[top, left] = cells
-            else:
-                out[np.ix_(top, left)] = cells
+            out[crossed(top, left)] = self._chunk((row, column))[crossed(rows, columns)]
         return out
 
     def pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
@@ -175,3 +150,99 @@ def open_zarr(path: Path) -> zarr.Array[Any]:
         return zarr.open_array(path, mode="r")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"cannot read {path} as a zarr array: {error}") from error
+
+
+def is_plain(values: zarr.Array[Any]) -> bool:
+    """Find out whether each chunk is a file of the array's bytes as they are in memory."""
+    metadata = values.metadata
+    return (isinstance(values.store, LocalStore) and isinstance(metadata, ArrayV3Metadata)
+            and len(metadata.codecs) == 1 and isinstance(codec := metadata.codecs[0], BytesCodec)
+            and (codec.endian is None or codec.endian.value == "little"))
+
+
+def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> None:
+    """Refuse an array with missing pieces, which zarr would read as the fill value."""
+    every = pieces(values)
+    if not isinstance(values.store, LocalStore):
+        # zarr counts the chunks of every stored shard, those beyond the array's edge too.
+        stored = values.nchunks_initialized // (prod(stored_shape(values)) // prod(values.chunks))
+        if stored != len(every):
+            raise InputError(f"the {what} has {stored} of its {len(every)} stored pieces: finish writing it, with "
+                             "write_empty_chunks=True")
+        return
+    missing = [piece for piece in every if not file_of(values, piece).is_file()]
+    if missing:
+        raise InputError(f"{file_of(values, missing[0])}: is missing; the {what} has {len(every) - len(missing)} of "
+                         f"its {len(every)} stored pieces: finish writing it, with write_empty_chunks=True")
+    size = prod(values.chunks) * values.dtype.itemsize
+    for piece in every if is_plain(values) else ():
+        found = file_of(values, piece).stat().st_size
+        if found != size:
+            raise InputError(f"{file_of(values, piece)}: expected a chunk of {size} bytes, received {found}; write "
+                             f"the {what} again")
+    for piece in every if values.shards is not None else ():
+        _refuse_half_a_shard(values, piece, what)
+
+
+def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> None:
+    """Check that a shard holds all its chunks that lie in the array."""
+    file, shard, chunk = file_of(values, piece), stored_shape(values), values.chunks
+    across = [whole // part for whole, part in zip(shard, chunk, strict=True)]
+    index = _shard_index(values, file, prod(across), what).reshape(*across, 2)
+    inside = tuple(slice(ceil(min(whole, size - at * whole) / part))
+                   for whole, size, at, part in zip(shard, values.shape, piece, chunk, strict=True))
+    absent = (index[inside] == MISSING).any(-1)
+    if absent.any():
+        place = [at * whole + int(number) * part
+                 for at, whole, number, part in zip(piece, shard, np.argwhere(absent)[0], chunk, strict=True)]
+        raise InputError(f"{file}: lacks {absent.sum()} of its {absent.size} chunks, the first at {place}: finish "
+                         f"writing the {what}, with write_empty_chunks=True")
+    if (index[inside].reshape(-1, 2).sum(1) > file.stat().st_size).any():
+        raise InputError(f"{file}: is cut short; write the {what} again")
+
+
+def _shard_index(values: zarr.Array[Any], file: Path, count: int, what: str) -> npt.NDArray[np.uint64]:
+    """Read the offset and length of each chunk of a shard: uint64 [count, 2]."""
+    metadata = values.metadata
+    assert isinstance(metadata, ArrayV3Metadata)
+    codec = metadata.codecs[0]
+    assert isinstance(codec, ShardingCodec)
+    checksum = 4 * (len(codec.index_codecs) - 1)  # bytes in little-endian order, and a CRC-32C after them
+    size = 16 * count + checksum
+    with file.open("rb") as opened:
+        opened.seek(0 if codec.index_location.value == "start" else max(0, file.stat().st_size - size))
+        raw = opened.read(size)
+    if len(raw) != size:
+        raise InputError(f"{file}: is cut short; write the {what} again")
+    return np.frombuffer(raw[:16 * count], "<u8").reshape(-1, 2)
+
+
+def stored_shape(values: zarr.Array[Any]) -> tuple[int, ...]:
+    """Find the shape of one stored piece."""
+    return values.shards or values.chunks
+
+
+def pieces(values: zarr.Array[Any]) -> list[Piece]:
+    """List all pieces."""
+    counts = [ceil(size / piece) for size, piece in zip(values.shape, stored_shape(values), strict=True)]
+    return list(product(*map(range, counts)))
+
+
+def place_of(values: zarr.Array[Any]) -> str:
+    """Name the array in messages."""
+    return str(values.store.root / values.path) if isinstance(values.store, LocalStore) else "the similarity array"
+
+
+def file_of(values: zarr.Array[Any], piece: Piece) -> Path:
+    """Find the file of a piece."""
+    return Path(place_of(values)) / values.metadata.encode_chunk_key(piece)
+
+
+def damaged(values: zarr.Array[Any], piece: Piece, error: Exception) -> InputError:
+    """Make the error for a piece that cannot be read."""
+    return InputError(f"{file_of(values, piece)}: is damaged ({said(error)}); write the similarity array again")
+
+
+def said(error: Exception) -> str:
+    """Shorten a codec's error for a message."""
+    return next(iter(str(error).splitlines()), "")[:100] or type(error).__name__

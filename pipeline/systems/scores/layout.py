@@ -95,7 +95,7 @@ def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
 def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
     import zarr
 
-    from pipeline.evaluation.retrieval.zarr_pieces import refuse_missing, said
+    from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing, said
 
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
@@ -132,7 +132,7 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
     """Map the vectors of one side, float32 [length, d], after comparing them, ids and record with their digests."""
     import zarr
 
-    from pipeline.evaluation.retrieval.zarr_pieces import refuse_missing
+    from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
 
     name = f"{side}_embeddings"
     try:
