@@ -78,23 +78,15 @@ class Canvas:
             ImageDraw.Draw(mask).polygon(outline, fill=255)
             self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
 
-    def box(
-        self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0
-    ) -> None:
+    def box(self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0) -> None:
         """Fill a rectangle whose edges lie on whole pixels."""
         self.blend(self.window(left, top, right, bottom), colour, alpha)
 
-    def trapezoid(
-        self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
-    ) -> None:
+    def trapezoid(self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint
+                  ) -> None:
         """Fill an upright, symmetric trapezoid or triangle."""
-        corners = [
-            (x - top_half, top),
-            (x + top_half, top),
-            (x + bottom_half, bottom),
-            (x - bottom_half, bottom),
-        ]
-        self.polygon(corners, colour)
+        self.polygon([(x - top_half, top), (x + top_half, top), (x + bottom_half, bottom), (x - bottom_half, bottom)],
+                     colour)
 
     def ellipse(self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0) -> None:
         """Fill an ellipse."""
@@ -109,9 +101,9 @@ class Canvas:
         down = decay(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
         self.blend(where, colour, alpha * across * down)
 
-    def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window | None = None) -> Array:
+    def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window) -> Array:
         """Draw smooth noise on a coarse grid and stretch it, about −1 to 1: one pattern at every resolution."""
-        height, width = (len(range(self.side)[s]) for s in where) if where else (self.side, self.side)
+        height, width = (s.stop - s.start for s in where)
         grid = Image.fromarray(rng.uniform(-1, 1, (rows, columns)).astype(np.float32))
         return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
 
@@ -126,8 +118,3 @@ class Canvas:
         levels += 0.5  # so that the cast rounds
         planes = [Image.fromarray(plane).reduce(SUPERSAMPLE) for plane in levels.astype(np.uint8)]
         return Image.merge("RGB", planes)
-
-
-def tinted(colour: Colour, shade: Array) -> list[Array]:
-    """Light a colour."""
-    return [value * shade for value in colour]

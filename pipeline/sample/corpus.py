@@ -5,6 +5,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ import numpy as np
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.parts.errors import InputError
 from pipeline.sample.paint import paint
-from pipeline.sample.scenes import Scene, compose
+from pipeline.sample.scenes import compose
 from pipeline.sample.wording import tokens, write_captions
 
 CAPTIONS = 5
@@ -23,14 +24,8 @@ Made = TypeVar("Made")
 MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
 
 
-def render(
-    out: Path,
-    images: int = 600,
-    size: int = 256,
-    seed: int = 0,
-    progress: Callable[[int], None] | None = None,
-    processes: int = 1,
-) -> Path:
+def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
+           progress: Callable[[int], None] | None = None, processes: int = 1) -> Path:
     """Write `out/images/sample_*.jpg` (RGB, `size` pixels square), then `out/dataset_sample.json`.
 
     Two thirds of the images are for training, a sixth each for validation and test. Scene, captions and split of image
@@ -52,81 +47,71 @@ def render(
     Raises:
         InputError: If an argument is out of range or `out` cannot be written.
     """
-    _check(images, size, seed)
-    folder, listing = out / "images", out / "dataset_sample.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        listing.unlink(missing_ok=True)  # a folder without it is unfinished
-        entries = []
-        for entry in in_order(partial(_make, folder, size, seed), images, processes):
-            entries.append(entry)
-            if progress is not None:
-                progress(len(entries))
-        _remove_others(folder, {entry["filename"] for entry in entries})
-        write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
-    except OSError as error:
-        raise InputError(
-            f"cannot write the sample to {out}: {error}; choose another folder or free some space"
-        ) from error
-    return listing
-
-
-def in_order(make: Callable[[int], Made], images: int, processes: int) -> Iterator[Made]:
-    """Make something for each number, in several processes."""
-    if processes == 1:
-        yield from map(make, range(images))
-        return
-    # A terminal's Ctrl-C is for this process, which ends the others.
-    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        yield from pool.map(make, range(images), chunksize=8)
-
-
-def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
-    """Write one image; returns its element of `images` in the JSON file."""
-    scene = compose(seed, index)
-    entry = _entry(scene, seed, index)
-    write_bytes(folder / entry["filename"], _jpeg(scene, size, seed, index), durable=False)
-    return entry
-
-
-def _check(images: int, size: int, seed: int) -> None:
     if not MIN_IMAGES <= images <= MAX_IMAGES:
-        raise InputError(
-            f"images must be from {MIN_IMAGES} to {MAX_IMAGES} (every split needs some), not {images}"
-        )
+        raise InputError(f"images must be from {MIN_IMAGES} to {MAX_IMAGES} (every split needs some), not {images}")
     if not MIN_SIZE <= size <= MAX_SIZE:
         raise InputError(f"size must be from {MIN_SIZE} to {MAX_SIZE} pixels, not {size}")
     if seed < 0:
         raise InputError(f"seed must not be negative, it is {seed}")
+    folder, listing = out / "images", out / "dataset_sample.json"
+    with replacing_sample(folder, listing, "sample_{:06d}.jpg", images):
+        entries = list(in_order(partial(_make, folder, size, seed), images, processes, progress))
+        write_text(listing, json.dumps({"dataset": "sample", "images": entries}, indent=1) + "\n", durable=False)
+    return listing
 
 
-def _entry(scene: Scene, seed: int, index: int) -> dict[str, Any]:
-    """One element of `images` in the JSON file."""
+@contextmanager
+def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iterator[None]:
+    """Write a sample's files and its listing in the block; what an earlier sample has beyond them is removed.
+
+    Args:
+        folder: Of the files; files of other names in it stay.
+        listing: What a sample has only when it is whole.
+        name: Of a file, with the place of its number.
+        count: How many files are written.
+
+    Raises:
+        InputError: If something cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        listing.unlink(missing_ok=True)
+        own = {name.format(number) for number in range(count)}
+        for path in folder.glob(f"{name.partition('_')[0]}_*{Path(name).suffix}*"):
+            if path.name not in own:
+                path.unlink()
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write the sample to {listing.parent}: {error}; choose another folder or free some "
+                         "space") from error
+
+
+def in_order(make: Callable[[int], Made], count: int, processes: int, progress: Callable[[int], None] | None
+             ) -> Iterator[Made]:
+    """Make something for each number, in several processes."""
+    for done, made in enumerate(_in_order(make, count, processes), start=1):
+        yield made
+        if progress is not None:
+            progress(done)
+
+
+def _in_order(make: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
+    if processes == 1:
+        yield from map(make, range(count))
+        return
+    # A terminal's Ctrl-C is for this process, which ends the others.
+    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        yield from pool.map(make, range(count), chunksize=8)
+
+
+def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
+    """Write one image; returns its element of `images` in the JSON file."""
+    scene, name, picture = compose(seed, index), f"sample_{index:06d}.jpg", io.BytesIO()
     captions = write_captions(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
+    paint(scene, size, np.random.default_rng([seed, index, 2])).save(picture, "JPEG", quality=92, subsampling=0)
+    write_bytes(folder / name, picture.getvalue(), durable=False)
     ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
-    sentences = [
-        {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
-        for raw, sentid in zip(captions, ids, strict=True)
-    ]
-    return {
-        "filename": f"sample_{index:06d}.jpg",
-        "imgid": index,
-        "split": SPLITS[index % len(SPLITS)],
-        "sentids": ids,
-        "sentences": sentences,
-    }
-
-
-def _jpeg(scene: Scene, size: int, seed: int, index: int) -> bytes:
-    buffer = io.BytesIO()
-    paint(scene, size, np.random.default_rng([seed, index, 2])).save(
-        buffer, "JPEG", quality=92, subsampling=0
-    )
-    return buffer.getvalue()
-
-
-def _remove_others(folder: Path, names: set[str]) -> None:
-    """Remove what an earlier, larger or interrupted sample left behind; files of other names are not ours."""
-    for path in folder.glob("sample_*.jpg*"):
-        if path.name not in names:
-            path.unlink()
+    sentences = [{"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
+                 for raw, sentid in zip(captions, ids, strict=True)]
+    return {"filename": name, "imgid": index, "split": SPLITS[index % len(SPLITS)], "sentids": ids,
+            "sentences": sentences}

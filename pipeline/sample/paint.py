@@ -1,6 +1,7 @@
 """Draw a scene: the background, then each thing with its shadow, from the farthest to the nearest."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
@@ -8,8 +9,7 @@ from PIL import Image
 from pipeline.sample import backdrops, shapes
 from pipeline.sample.canvas import Array, Canvas
 from pipeline.sample.elementary import hypot, sin
-from pipeline.sample.palette import DAYLIGHT, LIGHTS, THINGS, Light
-from pipeline.sample.scenes import Scene, Thing
+from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing
 
 Direction = tuple[float, float, float]
 
@@ -19,32 +19,28 @@ _VIEWER = (0.0, 0.0, 1.0)
 _SHADE = (0.0, 0.0, 0.05)
 
 
-def _halfway(a: Direction, b: Direction) -> Direction:
-    """The unit vector in the middle between two directions."""
-    x, y, z = (one + other for one, other in zip(a, b, strict=True))
-    length = math.sqrt(x * x + y * y + z * z)
-    return x / length, y / length, z / length
+@dataclass(frozen=True)
+class Light:
+    """The light of a mood."""
 
-
-_HALFWAY = _halfway(_LIGHT, _VIEWER)
+    tint: Direction  # its colour
+    ambient: float  # the share that comes from all directions, 0 to 1
+    shadow: float  # how dark shadows are, 0 to 1
 
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     """Draw a scene."""
     canvas = Canvas(size)
     backdrops.paint(canvas, scene, rng)
-    light = LIGHTS.get(scene.mood, DAYLIGHT)
-    for thing in sorted(scene.things, key=_depth):
+    lights = WORLD["lights"]
+    light = Light(**lights.get(scene.mood, lights["other"]))
+    # What is carried or flies comes after what stands, the near after the far.
+    for thing in sorted(scene.things, key=lambda thing: (thing.slot.place in ("top", "air"), thing.slot.y)):
         for x in thing.xs:
             _shadow(canvas, thing, x, light)
         for x in thing.xs:
             _thing(canvas, thing, x, light)
     return canvas.image()
-
-
-def _depth(thing: Thing) -> tuple[bool, float]:
-    """What is carried or flies comes after what stands, the near after the far."""
-    return thing.slot.place in ("top", "air"), thing.slot.y
 
 
 def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
@@ -70,7 +66,7 @@ def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
 
 def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
     """The unlit colour of a part, [3] or [3, h, w]."""
-    base = np.asarray(part.colour or THINGS[thing.colour], np.float32)
+    base = np.asarray(part.colour or COLOURS[thing.colour]["rgb"], np.float32)
     if thing.texture == "plain" or part.pattern is None:
         return base
     u, v = part.pattern
@@ -83,7 +79,7 @@ def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
         shift = (np.floor(v) % 2) * 0.5  # every other row of spots is moved by half a step
         wave = (0.34 - hypot((u + shift) % 1 - 0.5, v % 1 - 0.5)) * 4
     weight = np.clip(0.5 + wave * 4, 0, 1)
-    accent = np.asarray(THINGS[thing.accent], np.float32)
+    accent = np.asarray(COLOURS[thing.accent]["rgb"], np.float32)
     return base[:, None, None] + (accent - base)[:, None, None] * weight
 
 
@@ -94,13 +90,21 @@ def _lit(surface: Array, normal: Array, light: Light) -> Array:
     for _ in range(5):  # to the 32nd power
         highlight = highlight * highlight
     shading = light.ambient + (1.12 - light.ambient) * diffuse
-    planes = [
-        (value * shading + 0.45 * highlight) * tint for value, tint in zip(surface, light.tint, strict=True)
-    ]
-    return np.stack(planes)
+    return np.stack([(value * shading + 0.45 * highlight) * tint
+                     for value, tint in zip(surface, light.tint, strict=True)])
 
 
 def _towards(direction: Direction, normal: Array) -> Array:
     """The scalar product of a direction and normals [3, ...]; not by a library, which sums as suits the CPU."""
     x, y, z = (share * part for share, part in zip(direction, normal, strict=True))
     return x + y + z
+
+
+def _halfway(a: Direction, b: Direction) -> Direction:
+    """The unit vector in the middle between two directions."""
+    x, y, z = (one + other for one, other in zip(a, b, strict=True))
+    length = math.sqrt(x * x + y * y + z * z)
+    return x / length, y / length, z / length
+
+
+_HALFWAY = _halfway(_LIGHT, _VIEWER)

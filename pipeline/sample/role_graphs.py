@@ -7,11 +7,12 @@ phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and wh
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.sample import vocabulary
+from pipeline.sample.scenes import WORLD
+from pipeline.sample.wording import LIE, STAND
 
 DOING = ("carry", "carries", "moves", "move", "glides", "travels", "shows", "see", "looking", "left")
 STANDING = ("float", "floats", "floating", "hover", "hovers", "hovering", "balanced", "placed",
-            *vocabulary.STAND, *(form for forms in vocabulary.VERBS.values() for form in forms))
+            *STAND, *LIE)
 BEING = ("is", "are")
 """Verbs of their own only where no other verb follows."""
 WHERE = {"in", "on", "by", "at", "out", "among", "downtown", "indoors", "outdoors", "under", "against", "between",
@@ -22,7 +23,7 @@ WHEN = {"day", "night", "sunset", "autumn", "starlight", "light", "down"}
 """Last words of a phrase that says when."""
 PATTERNS = {"stripes", "spots", "dots", "checks", "pattern"}
 """What comes after a "with" that belongs to a thing."""
-DETERMINERS = {"a", "an", "the", "another", *vocabulary.NUMBERS.values(), "six", "seven", "eight", "nine", "ten"}
+DETERMINERS = {"a", "an", "the", "another", *WORLD["numbers"][1:], "six", "seven", "eight", "nine", "ten"}
 
 
 @dataclass

@@ -1,54 +1,63 @@
-"""The content of a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py)."""
+"""The content of a scene: the facts that its picture shows (paint.py) and its captions tell (wording.py).
 
+What a scene may hold, with its looks and its names, is listed in scenes.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
+from typing import Any, TypeVar
 
 import numpy as np
+import yaml
 
-from pipeline.sample.layouts import FITS, RADIUS, Relation, Slot, layouts_for, pick
-
-COLOURS = {  # and for each the second colours that stand out against it in a pattern
-    "red": ("white", "yellow", "black"),
-    "orange": ("white", "black", "blue"),
-    "yellow": ("black", "red", "blue"),
-    "green": ("white", "yellow", "black"),
-    "blue": ("white", "yellow", "orange"),
-    "purple": ("white", "yellow", "orange"),
-    "pink": ("white", "black", "purple"),
-    "white": ("red", "blue", "black"),
-    "black": ("white", "yellow", "pink"),
-    "brown": ("white", "yellow", "turquoise"),
-    "turquoise": ("white", "black", "pink"),
-}
-TEXTURES = ("plain", "striped", "spotted", "checked")
+T = TypeVar("T")
+Rng = np.random.Generator
+Arrangement = tuple[list["Slot"], list["Relation"]]
+# libyaml's reader is six times faster, and not in every build of PyYAML.
+WORLD: dict[str, Any] = yaml.load((resources.files("pipeline.sample") / "scenes.yaml").read_text(encoding="utf-8"),
+                                  getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+COLOURS, TEXTURES, FITS, DETAILS = (WORLD[name] for name in ("colours", "textures", "fits", "details"))
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
+RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}
 
 
 @dataclass(frozen=True)
 class Setting:
     """Where a scene takes place."""
 
-    moods: tuple[str, ...]  # its skies, seasons or wall colours
-    details: tuple[str, ...]  # what may be in the background
-    hides: tuple[str, ...]  # colours that would not stand out against it
+    moods: dict[str, list[str]]  # its skies, seasons or wall colours -> what captions say of them
+    details: list[str]  # what may be in the background
+    hides: list[str]  # colours that would not stand out against it
+    where: list[str]  # where captions say that things are
+    names: list[str]  # what captions call the setting itself
+    backdrop: list[list[Any]]  # the steps in which it is drawn
 
 
-_SKIES = ("clear", "overcast", "sunset")
-SETTINGS = {
-    "meadow": Setting(_SKIES, ("trees", "rainbow", "flowers", "birds"), ("green",)),
-    "beach": Setting(_SKIES, ("sailboat", "palm", "birds"), ("yellow", "orange")),
-    "desert": Setting(_SKIES, ("cactus", "palm", "birds"), ("orange", "brown", "yellow")),
-    "snow": Setting(_SKIES, ("pines", "mountains", "snowfall"), ("white",)),
-    "dock": Setting(_SKIES, ("mountains", "sailboat", "birds"), ("brown",)),
-    "city": Setting(_SKIES, ("street lamp", "birds"), ("black",)),
-    "forest": Setting(("summer", "autumn"), ("mist", "flowers"), ("green", "brown", "orange")),
-    "night": Setting(("night",), ("moon", "crescent", "campfire"), ("black", "purple")),
-    "space": Setting(("night",), ("planet", "rocket"), ("black",)),
-    "room": Setting(("blue", "green", "pink", "yellow"), ("window", "painting", "floor lamp"), ("brown",)),
-    "kitchen": Setting(("white", "blue", "green"), ("window", "shelf"), ("white",)),
-    "stage": Setting(("red", "blue", "purple", "green"), ("spotlight",), ("brown",)),
-}
-WEATHER = {"rainbow": ("clear", "overcast"), "snowfall": ("overcast",)}  # details that not every sky has
+SETTINGS = {name: Setting(**about) for name, about in WORLD["settings"].items()}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The position of a thing, or of a row of equal ones."""
+
+    place: str  # a key of `FITS`
+    x: float  # the middle, horizontally
+    y: float  # the height of its foot
+    size: str  # a key of `RADIUS`
+    count: int = 1  # how many equal things there are
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How two things stand to each other."""
+
+    kind: str  # "left" (the subject is left of the object), "on", "above" or "front"
+    subject: int  # index of a thing
+    object: int  # index of another thing
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Thing:
 
     shape: str  # a name in `SHAPES`
     colour: str  # a key of `COLOURS`
-    texture: str  # one of `TEXTURES`
+    texture: str  # a key of `TEXTURES`
     accent: str  # the second colour of its pattern, "" without one
     slot: Slot  # where it stands
 
@@ -80,21 +89,18 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene. No two things share a shape or a colour, and no wall has the colour of a thing.
+    """A scene. No two things share a shape or a colour, and no wall has the colour of a thing."""
 
-    Attributes:
-        setting: A key of `SETTINGS`.
-        mood: One of the setting's moods.
-        detail: One of the setting's details, "" for none.
-        things: The things; the first is the theme, which with the setting distinguishes the scene from the others.
-        relations: Relations between things, by their indices.
-    """
+    setting: str  # a key of `SETTINGS`
+    mood: str  # one of the setting's moods
+    detail: str  # one of the setting's details, "" for none
+    things: tuple[Thing, ...]  # the first is the theme, which with the setting distinguishes the scene from the others
+    relations: tuple[Relation, ...]  # of things, by their indices
 
-    setting: str
-    mood: str
-    detail: str
-    things: tuple[Thing, ...]
-    relations: tuple[Relation, ...]
+
+def pick(rng: Rng, options: Sequence[T]) -> T:
+    """Draw one of several options uniformly. `Generator.choice` would convert them to an array first."""
+    return options[int(rng.integers(len(options)))]
 
 
 def compose(seed: int, index: int) -> Scene:
@@ -105,17 +111,23 @@ def compose(seed: int, index: int) -> Scene:
     """
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
-    setting, shape, colour = every[index % len(every)]
-    slots, relations = pick(rng, layouts_for(shape))(rng)
+    name, shape, colour = every[index % len(every)]
+    setting = SETTINGS[name]
+    layouts = [make for make, places in LAYOUTS.items() if any(shape in FITS[place] for place in places)]
+    slots, relations = pick(rng, layouts)(rng)
     theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
     things = {theme: _thing(rng, slots[theme], shape, colour)}
     others = [k for k in range(len(slots)) if k != theme]
     for k in sorted(others, key=lambda k: len(FITS[slots[k].place])):  # what few shapes fit is filled first
-        things[k] = _another(rng, slots[k], list(things.values()), SETTINGS[setting].hides)
+        used = {each.shape for each in things.values()} | {each.colour for each in things.values()}
+        another = pick(rng, [each for each in FITS[slots[k].place] if each not in used])
+        things[k] = _thing(rng, slots[k], another, pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]))
     order = list(things)
     relations = [Relation(r.kind, order.index(r.subject), order.index(r.object)) for r in relations]
-    mood = pick(rng, [m for m in SETTINGS[setting].moods if m not in {t.colour for t in things.values()}])
-    return Scene(setting, mood, _detail(rng, setting, mood), tuple(things.values()), tuple(relations))
+    mood = pick(rng, [m for m in setting.moods if m not in {t.colour for t in things.values()}])
+    details = [detail for detail in setting.details if mood in WORLD["weather"].get(detail, (mood,))]
+    detail = "" if rng.random() < 0.25 else pick(rng, details)
+    return Scene(name, mood, detail, tuple(things.values()), tuple(relations))
 
 
 @lru_cache(maxsize=4)
@@ -125,21 +137,85 @@ def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
     return tuple(every[k] for k in np.random.default_rng([seed]).permutation(len(every)))
 
 
-def _thing(rng: np.random.Generator, slot: Slot, shape: str, colour: str) -> Thing:
-    texture = pick(rng, TEXTURES)
-    accent = "" if texture == "plain" else pick(rng, COLOURS[colour])
+def _thing(rng: Rng, slot: Slot, shape: str, colour: str) -> Thing:
+    texture = pick(rng, tuple(TEXTURES))
+    accent = "" if texture == "plain" else pick(rng, COLOURS[colour]["accents"])
     return Thing(shape, colour, texture, accent, slot)
 
 
-def _another(rng: np.random.Generator, slot: Slot, others: list[Thing], hides: tuple[str, ...]) -> Thing:
-    shapes = [shape for shape in FITS[slot.place] if shape not in {other.shape for other in others}]
-    taken = {other.colour for other in others} | set(hides)
-    return _thing(
-        rng, slot, pick(rng, shapes), pick(rng, [colour for colour in COLOURS if colour not in taken])
-    )
+# Arrangements of a scene's things. A new one is one function and one line in `LAYOUTS`.
+def _beside(rng: Rng) -> Arrangement:
+    """Two things side by side."""
+    left = Slot("ground", rng.uniform(0.24, 0.30), _foot(rng), pick(rng, ("medium", "large")))
+    right = Slot("ground", rng.uniform(0.70, 0.76), _foot(rng), pick(rng, ("small", "medium", "large")))
+    return [left, right], [Relation("left", 0, 1)]
 
 
-def _detail(rng: np.random.Generator, setting: str, mood: str) -> str:
-    """Something in the background, or "" in a quarter of the scenes."""
-    options = [detail for detail in SETTINGS[setting].details if mood in WEATHER.get(detail, (mood,))]
-    return "" if rng.random() < 0.25 else pick(rng, options)
+def _trio(rng: Rng) -> Arrangement:
+    """Three things side by side, one of them large."""
+    large = rng.integers(3)
+    sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
+    places = zip((0.19, 0.50, 0.81), sizes, strict=True)
+    slots = [Slot("ground", x + rng.uniform(-0.02, 0.02), _foot(rng), size) for x, size in places]
+    return slots, [Relation("left", 0, 1), Relation("left", 1, 2)]
+
+
+def _stack(rng: Rng) -> Arrangement:
+    """One thing on top of another, and a third at their side."""
+    x, y, flip = rng.uniform(0.28, 0.34), rng.uniform(0.84, 0.90), rng.random() < 0.5
+    size, smaller = pick(rng, (("medium", "small"), ("large", "medium")))
+    base = Slot("base", 1 - x if flip else x, y, size)
+    # A base is seen from above: what it carries rests on the middle of its upper side.
+    top = Slot("top", base.x, y - 1.78 * RADIUS[size], smaller)
+    third = Slot("ground", 0.26 if flip else 0.74, _foot(rng), pick(rng, ("small", "medium", "large")))
+    side = Relation("left", 2, 1) if flip else Relation("left", 1, 2)
+    return [top, base, third], [Relation("on", 0, 1), side]
+
+
+def _hover(rng: Rng) -> Arrangement:
+    """One thing in the air above another; a third at their side unless they are in the middle."""
+    x = pick(rng, (0.28, 0.50, 0.72)) + rng.uniform(-0.02, 0.02)
+    floating = Slot("air", x, rng.uniform(0.36, 0.40), pick(rng, ("medium", "large")))
+    below = Slot("ground", x, rng.uniform(0.86, 0.90), pick(rng, ("small", "medium")))
+    if abs(x - 0.5) < 0.1:
+        return [floating, below], [Relation("above", 0, 1)]
+    third = Slot("ground", 1 - x, _foot(rng), pick(rng, ("medium", "large")))
+    side = Relation("left", 1, 2) if x < 0.5 else Relation("left", 2, 1)
+    return [floating, below, third], [Relation("above", 0, 1), side]
+
+
+def _depth(rng: Rng) -> Arrangement:
+    """A small thing in front of a large one."""
+    x, offset = rng.uniform(0.40, 0.60), pick(rng, (-1, 1)) * rng.uniform(0.15, 0.18)
+    near = Slot("ground", x + offset, 0.95, "small")
+    far = Slot("ground", x, rng.uniform(0.78, 0.82), "large")
+    return [near, far], [Relation("front", 0, 1)]
+
+
+def _row(rng: Rng) -> Arrangement:
+    """Two to five equal small things in front of another."""
+    near = Slot("ground", 0.5, rng.uniform(0.92, 0.95), "small", int(rng.integers(2, 6)))
+    far = Slot("ground", rng.uniform(0.3, 0.7), rng.uniform(0.66, 0.70), pick(rng, ("medium", "large")))
+    return [near, far], [Relation("front", 0, 1)]
+
+
+def _flock(rng: Rng) -> Arrangement:
+    """Two to five equal small things in the air above another."""
+    floating = Slot("air", 0.5, rng.uniform(0.38, 0.42), "small", int(rng.integers(2, 6)))
+    below = Slot("ground", rng.uniform(0.3, 0.7), _foot(rng), pick(rng, ("medium", "large")))
+    return [floating, below], [Relation("above", 0, 1)]
+
+
+def _foot(rng: Rng) -> float:
+    return rng.uniform(0.80, 0.88)
+
+
+LAYOUTS: dict[Callable[[Rng], Arrangement], tuple[str, ...]] = {  # and the places of their slots
+    _beside: ("ground",),
+    _trio: ("ground",),
+    _stack: ("top", "base", "ground"),
+    _hover: ("air", "ground"),
+    _depth: ("ground",),
+    _row: ("ground",),
+    _flock: ("air", "ground"),
+}

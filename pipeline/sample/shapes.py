@@ -1,8 +1,8 @@
 """Shapes of things: outline, direction of the surface, and how a pattern runs over it.
 
 A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards, its foot at
-y = 1) and returns its parts from back to front. A new shape is one function here, one line in `SHAPES`, its
-places in `layouts.FITS` and its names in `vocabulary.SHAPES`.
+y = 1) and returns its parts from back to front. A new shape is one function here, its name in `SHAPES`, and its places
+and names in scenes.yaml.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,11 +49,9 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
     top = _polygon(x, y, [(x0, y0), (x0 + x2 - x1, y1), (x2, y1), (x1, y0)])
     lean = (y0 - y1) / (x2 - x1)
     depth = (y0 - y) / (y0 - y1)
-    return [
-        ShapePart(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
-        ShapePart(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
-        ShapePart(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4)),
-    ]
+    return [ShapePart(side, _unit(0.95, -0.1, 0.3), ((x - x1) * 5, (y + (x - x1) * lean) * 2.4)),
+            ShapePart(top, _unit(-0.1, -0.95, 0.3), ((x - depth * (x2 - x1)) * 2.4, depth * 2)),
+            ShapePart(front, _unit(-0.15, -0.15, 1), (x * 2.4, y * 2.4))]
 
 
 def _cone(x: Array, y: Array) -> list[ShapePart]:
@@ -70,20 +68,16 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     normal, across = _pillar(x, half, 0.0)
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.8 - bulge, -0.78 - y))
     lid = _ellipse(x, y + 0.78, half, 0.2)
-    return [
-        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
-        ShapePart(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6)),
-    ]
+    return [ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+            ShapePart(lid, _unit(-0.1, -0.9, 0.4), (x * 2.4, (y + 0.78) * 6))]
 
 
 def _pyramid(x: Array, y: Array) -> list[ShapePart]:
     """Two of its faces, the right one narrower."""
     left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
     right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
-    return [
-        ShapePart(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
-        ShapePart(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4)),
-    ]
+    return [ShapePart(left, _unit(-0.3, -0.4, 0.9), (x * 2.2, (y - x * 0.22) * 2.4)),
+            ShapePart(right, _unit(0.8, -0.3, 0.4), (x * 3, (y + x * 0.4) * 2.4))]
 
 
 def _ring(x: Array, y: Array) -> list[ShapePart]:
@@ -110,11 +104,8 @@ def _star(x: Array, y: Array) -> list[ShapePart]:
     a, b = ny / length, (tip - nx) / length
     side = np.sign(local)
     slope_x, slope_y = a, b * side  # the facet leans outwards over its edge
-    normal = _normalise(
-        0.8 * (slope_x * sin(turn) + slope_y * cos(turn)),
-        0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)),
-        np.ones_like(x),
-    )
+    normal = _normalise(0.8 * (slope_x * sin(turn) + slope_y * cos(turn)),
+                        0.8 * (-slope_x * cos(turn) + slope_y * sin(turn)), np.ones_like(x))
     return [ShapePart((along - tip) * a + across * b, normal, (x * 2.4, y * 2.4))]
 
 
@@ -137,9 +128,8 @@ def _heart(x: Array, y: Array) -> list[ShapePart]:
 def _mushroom(x: Array, y: Array) -> list[ShapePart]:
     stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
     stem_normal, across = _pillar(x, stem_half, 0.1)
-    stem = np.maximum(
-        np.abs(x) - stem_half, np.maximum(-0.2 - y, y - 0.9 - 0.1 * np.sqrt(np.clip(1 - across**2, 0, 1)))
-    )
+    foot = y - 0.9 - 0.1 * np.sqrt(np.clip(1 - across**2, 0, 1))
+    stem = np.maximum(np.abs(x) - stem_half, np.maximum(-0.2 - y, foot))
     rim = 0.02 + 0.14 * np.sqrt(np.clip(1 - x**2, 0, 1))
     cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
     normal = _dome(x, y * 0.95)
@@ -153,12 +143,10 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
     body = np.maximum(np.abs(x) - half, np.maximum(y - 0.84 - bulge, -0.72 - y))
     r = hypot(x - 0.66, y * 0.9)
     handle = np.abs(r - 0.4) - 0.1
-    return [
-        ShapePart(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
-        ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
-        ShapePart(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
-        ShapePart(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12)),
-    ]
+    return [ShapePart(handle, _normalise((x - 0.66) * np.sign(r - 0.4), y * np.sign(r - 0.4), 0.6)),
+            ShapePart(body, normal, (across * 2, (y - bulge) * 2.4)),
+            ShapePart(_ellipse(x, y + 0.72, 0.69, 0.17), _unit(0, -0.8, 0.6)),
+            ShapePart(_ellipse(x, y + 0.71, 0.6, 0.125), _unit(0, 0.3, 0.5), None, (0.24, 0.16, 0.12))]
 
 
 def _balloon(x: Array, y: Array) -> list[ShapePart]:
@@ -167,11 +155,9 @@ def _balloon(x: Array, y: Array) -> list[ShapePart]:
     string = np.maximum(np.abs(x - 0.06 * sin(y * 7)) - 0.018, np.maximum(0.95 - y, y - 1.7))
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     normal = _dome(px, py)
-    return [
-        ShapePart(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
-        ShapePart(knot, _unit(0.3, 0.5, 0.8)),
-        ShapePart((hypot(px, py) - 1) * 0.8, normal, _globe(normal)),
-    ]
+    return [ShapePart(string, _unit(0, 0, 1), None, (0.93, 0.93, 0.9)),
+            ShapePart(knot, _unit(0.3, 0.5, 0.8)),
+            ShapePart((hypot(px, py) - 1) * 0.8, normal, _globe(normal))]
 
 
 def _umbrella(x: Array, y: Array) -> list[ShapePart]:
@@ -186,22 +172,6 @@ def _umbrella(x: Array, y: Array) -> list[ShapePart]:
     normal = _dome(x / 1.08, y - 0.05)
     handle = ShapePart(np.minimum(pole, hook), _unit(-0.3, 0, 1), None, wood)
     return [handle, ShapePart(canopy, normal, (panel, _globe(normal)[1]))]
-
-
-SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
-    "ball": _ball,
-    "cube": _cube,
-    "cone": _cone,
-    "cylinder": _cylinder,
-    "pyramid": _pyramid,
-    "ring": _ring,
-    "star": _star,
-    "heart": _heart,
-    "mushroom": _mushroom,
-    "mug": _mug,
-    "balloon": _balloon,
-    "umbrella": _umbrella,
-}
 
 
 def reach(shape: str) -> tuple[float, float, float, float]:
@@ -251,3 +221,7 @@ def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
     across = np.clip(x / half, -1, 1)
     normal = _normalise(across, np.full_like(across, rise), np.sqrt(np.clip(1 - across**2, 1e-4, 1)))
     return normal, arcsin(across) * np.float32(2 / np.pi)
+
+
+SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {shape.__name__[1:]: shape for shape in (
+    _ball, _cube, _cone, _cylinder, _pyramid, _ring, _star, _heart, _mushroom, _mug, _balloon, _umbrella)}

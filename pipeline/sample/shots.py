@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -14,17 +15,33 @@ from PIL import Image
 
 from pipeline.files.atomic import replacing, write_text
 from pipeline.parts.errors import InputError
-from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order
-from pipeline.sample.movement import MOVEMENTS, choose, tell
+from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order, replacing_sample
 from pipeline.sample.paint import paint
 from pipeline.sample.role_graphs import graph
-from pipeline.sample.scenes import compose
-from pipeline.sample.wording import write_captions
+from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
+from pipeline.sample.wording import upper, write_captions
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # one quantiser: x264's rate control gives other bytes now and then
 OF_SCENE, OF_MOVEMENT = 3, 2
-"""Captions of the scene alone, and of the movement too."""
+"""Captions of the scene alone, and of the movement too, in which the order of frames matters."""
+SIDEWAYS = {"right": 1, "left": -1}
+
+
+@dataclass(frozen=True)
+class Movement:
+    """A movement of the camera from one window to another.
+
+    A window is the left, top, right and bottom of what is seen, in fractions of the scene's side.
+    """
+
+    opposite: str  # the movement backwards, a key of `MOVEMENTS`
+    first: list[float]  # the window that is seen first
+    last: list[float]  # the window that is seen last
+    phrases: list[str]  # what captions say of it
+
+
+MOVEMENTS = {name: Movement(**movement) for name, movement in WORLD["movements"].items()}
 
 
 def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
@@ -55,22 +72,14 @@ def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
         raise InputError(f"expected {MIN_IMAGES} to {MAX_IMAGES} clips of {MIN_SIZE} to {MAX_SIZE} pixels, an even "
                          f"number, and a seed from 0 on; got {clips}, {size} and {seed}")
     folder, listing = out / "videos", out / "captions.csv"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        listing.unlink(missing_ok=True)  # a folder without it is unfinished
-        rows: list[tuple[str, str, str]] = []
-        for done, made in enumerate(in_order(partial(_make, folder, size, seed), clips, processes), start=1):
-            rows += made
-            if progress is not None:
-                progress(done)
-        for path in set(folder.glob("shot_*.mp4*")) - {folder / name for name, _, _ in rows}:
-            path.unlink()
+    with replacing_sample(folder, listing, "shot_{:06d}.mp4", clips):
+        shots = in_order(partial(_make, folder, size, seed), clips, processes, progress)
+        rows = [row for shot in shots for row in shot]
         graphs = {caption: graph(caption) for _, caption, _ in rows}
         write_text(out / "sent2rolegraph.augment.json", json.dumps(graphs), durable=False)
-        write_text(listing, _csv(rows), durable=False)
-    except OSError as error:
-        raise InputError(f"cannot write the sample to {out}: {error}; choose another folder or free some space"
-                         ) from error
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("video", "caption", "split"), *rows])
+        write_text(listing, text.getvalue(), durable=False)
     return listing
 
 
@@ -85,12 +94,38 @@ def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str
     return [(name, caption, SPLITS[index % len(SPLITS)]) for caption in captions]
 
 
+def choose(seed: int, index: int) -> str:
+    """Draw a shot's movement."""
+    return pick(np.random.default_rng([seed, index, 3]), tuple(MOVEMENTS))
+
+
+def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
+    """Tell of a shot's movement in several ways."""
+    openings = WORLD["moving"]
+    return [_caption(scene, name, openings[each], rng) for each in rng.permutation(len(openings))[:count]]
+
+
+def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) -> str:
+    moves = upper(opening.format(pick(rng, MOVEMENTS[name].phrases)))
+    if name not in SIDEWAYS:
+        return f"{moves} in a shot of {_named(scene.things[0])}."
+    first, *_, last = sorted(scene.things, key=lambda thing: SIDEWAYS[name] * thing.slot.x)
+    return f"{moves}, {_named(first)} first and {_named(last)} last."
+
+
+def _named(thing: Thing) -> str:
+    several = thing.slot.count > 1
+    noun = WORLD["shapes"][thing.shape][0][several]
+    return f"{'the' if several else 'a'} {COLOURS[thing.colour]['names'][0]} {noun}"
+
+
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
     """Move over a scene."""
-    count = SECONDS * RATE
-    windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
-    boxes = (tuple(edge * whole.width for edge in window) for window in windows)
-    return [whole.resize((size, size), Image.Resampling.BILINEAR, box=box) for box in boxes]  # type: ignore[arg-type]
+    ends, frames = (MOVEMENTS[movement].first, MOVEMENTS[movement].last), []
+    for time in (number / (SECONDS * RATE - 1) for number in range(SECONDS * RATE)):
+        left, top, right, bottom = (((1 - time) * a + time * b) * whole.width for a, b in zip(*ends, strict=True))
+        frames.append(whole.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom)))
+    return frames
 
 
 def encode(path: Path, frames: list[Image.Image]) -> None:
@@ -105,10 +140,3 @@ def encode(path: Path, frames: list[Image.Image]) -> None:
             frame.pts, frame.time_base = number, Fraction(1, RATE)
             film.mux(stream.encode(frame))
         film.mux(stream.encode())
-
-
-def _csv(rows: list[tuple[str, str, str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([("video", "caption", "split"), *rows])
-    return text.getvalue()

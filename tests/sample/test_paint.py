@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.sample import palette, scenes, shapes
-from pipeline.sample.layouts import Slot
+from pipeline.sample import scenes, shapes
 from pipeline.sample.paint import paint
-from pipeline.sample.scenes import Scene, Thing, compose
+from pipeline.sample.scenes import Scene, Slot, Thing, compose
 
 
 def pixels(scene: Scene, size: int = 64) -> np.ndarray:
@@ -56,7 +55,7 @@ def test_every_pattern_looks_different_on_every_shape(shape: str) -> None:
 def test_a_thing_has_the_colour_that_its_name_says(colour: str) -> None:
     patch = pixels(scene_with(thing_at(0.5, colour=colour)))[38:50, 26:38]
     seen = np.median(patch.reshape(-1, 3), axis=0) / 255
-    distance = {name: float(np.abs(seen - np.array(value)).sum()) for name, value in palette.THINGS.items()}
+    distance = {name: float(np.abs(seen - np.array(value["rgb"])).sum()) for name, value in scenes.COLOURS.items()}
     assert min(distance, key=distance.__getitem__) == colour
 
 
@@ -76,14 +75,14 @@ def test_moods_and_details_can_be_seen(setting: str) -> None:
         for other in set(about.moods) - {mood}:
             assert np.abs(look - empty[other]).mean() > 4
     for detail in about.details:
-        mood = scenes.WEATHER.get(detail, about.moods)[0]
+        mood = scenes.WORLD["weather"].get(detail, list(about.moods))[0]
         with_detail = pixels(scene_with(setting=setting, mood=mood, detail=detail))
         assert (np.abs(with_detail - empty[mood]).max(axis=-1) > 25).sum() > 15
 
 
 def test_settings_look_different() -> None:
     looks = {
-        name: pixels(scene_with(setting=name, mood=about.moods[0])) for name, about in scenes.SETTINGS.items()
+        name: pixels(scene_with(setting=name, mood=next(iter(about.moods)))) for name, about in scenes.SETTINGS.items()
     }
     for name, look in looks.items():
         for other in set(looks) - {name}:

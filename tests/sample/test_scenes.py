@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.sample import backdrops, palette, scenes, shapes, vocabulary
-from pipeline.sample.layouts import LAYOUTS
+from pipeline.sample import scenes, shapes
+from pipeline.sample.backdrops import Backdrop
+from pipeline.sample.scenes import LAYOUTS, WORLD
 
 SCENES = [scenes.compose(0, index) for index in range(600)]
 
@@ -39,7 +40,7 @@ def test_relations_agree_with_the_places() -> None:
                 assert a.y > b.y + 0.1
             else:
                 assert a.y < b.y - 0.1
-    assert set(kinds) == set(vocabulary.RELATIONS)
+    assert set(kinds) == set(WORLD["relations"])
 
 
 def test_everything_stays_within_the_picture() -> None:
@@ -53,18 +54,26 @@ def test_everything_stays_within_the_picture() -> None:
 
 def test_every_fact_occurs_and_has_words_and_a_picture() -> None:
     things = [thing for scene in SCENES for thing in scene.things]
-    assert {thing.shape for thing in things} == set(shapes.SHAPES) == set(vocabulary.SHAPES)
-    assert {thing.colour for thing in things} == set(palette.THINGS) == set(vocabulary.COLOURS)
-    assert {thing.texture for thing in things} == set(vocabulary.TEXTURES)
-    assert {thing.slot.size for thing in things} == set(vocabulary.SIZES)
-    assert {scene.setting for scene in SCENES} == set(backdrops.BACKDROPS) == set(vocabulary.PLACES)
-    assert {scene.detail for scene in SCENES} == {"", *vocabulary.DETAILS}
+    assert {thing.shape for thing in things} == set(shapes.SHAPES) == set(WORLD["shapes"])
+    assert {thing.colour for thing in things} == set(WORLD["colours"])
+    assert {thing.texture for thing in things} == set(WORLD["textures"])
+    assert {thing.slot.size for thing in things} == set(WORLD["sizes"])
+    assert {scene.setting for scene in SCENES} == set(scenes.SETTINGS)
+    assert {scene.detail for scene in SCENES} == {"", *WORLD["details"]}
     moods = {(scene.setting, scene.mood) for scene in SCENES}
-    assert moods == {(setting, mood) for setting, words in vocabulary.MOODS.items() for mood in words}
+    assert moods == {(setting, mood) for setting, about in scenes.SETTINGS.items() for mood in about.moods}
 
 
-@pytest.mark.parametrize("make", [make for make, _ in LAYOUTS], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("setting", scenes.SETTINGS.values())
+def test_every_step_of_a_backdrop_can_be_drawn(setting: scenes.Setting) -> None:
+    steps = {name for name, *_ in setting.backdrop}
+    assert steps.issuperset(setting.details)
+    assert steps & set(WORLD["details"]) == set(setting.details)
+    assert all("drawing" in WORLD["details"].get(name, ()) or callable(getattr(Backdrop, name)) for name in steps)
+
+
+@pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)
 def test_a_layout_names_the_places_of_its_slots(make: Any) -> None:
-    declared = dict(LAYOUTS)[make]
+    declared = LAYOUTS[make]
     found = {slot.place for seed in range(20) for slot in make(np.random.default_rng(seed))[0]}
     assert found == set(declared)

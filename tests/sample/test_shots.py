@@ -14,9 +14,9 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import role_graphs
 from pipeline.parts.errors import InputError
 from pipeline.sample import render_shots
-from pipeline.sample.movement import MOVEMENTS, choose, tell
 from pipeline.sample.role_graphs import graph
 from pipeline.sample.scenes import compose
+from pipeline.sample.shots import MOVEMENTS, choose, tell
 
 
 @pytest.fixture(scope="module")

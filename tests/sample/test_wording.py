@@ -7,8 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from pipeline.sample import vocabulary
-from pipeline.sample.scenes import Scene, Thing, compose
+from pipeline.sample.scenes import WORLD, Scene, Thing, compose
 from pipeline.sample.wording import FORMS, tokens, write_captions
 
 SCENES = [compose(0, index) for index in range(600)]
@@ -17,12 +16,12 @@ CAPTIONS = [
 ]
 
 
-NOUNS = {name: shape for shape, names in vocabulary.SHAPES.items() for forms in names for name in forms}
-COLOUR_WORDS = {words[0].split()[-1]: c for c, words in vocabulary.COLOURS.items()} | {
+NOUNS = {name: shape for shape, names in WORLD["shapes"].items() for forms in names for name in forms}
+COLOUR_WORDS = {about["names"][0].split()[-1]: c for c, about in WORLD["colours"].items()} | {
     "violet": "purple",
     "teal": "turquoise",
 }
-NUMBER_WORDS = {word: number for number, word in vocabulary.NUMBERS.items()} | {"a": 1, "an": 1}
+NUMBER_WORDS = {word: number for number, word in enumerate(WORLD["numbers"])} | {"a": 1, "an": 1}
 DETERMINERS = {*NUMBER_WORDS, "the"}
 
 
@@ -67,7 +66,7 @@ def test_what_captions_say_of_a_thing_is_true() -> None:
                 assert colours <= {thing.colour, thing.accent}, caption
                 if determiner != "the":
                     assert NUMBER_WORDS[determiner] == thing.slot.count, caption
-                for size, names in vocabulary.SIZES.items():
+                for size, names in WORLD["sizes"].items():
                     if any(name and name in " ".join(words) for name in names):
                         assert thing.slot.size == size, caption
                         checked[size] += 1

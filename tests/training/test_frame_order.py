@@ -14,7 +14,7 @@ from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shar
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.sample import render_shots
-from pipeline.sample.movement import MOVEMENTS, choose
+from pipeline.sample.shots import MOVEMENTS, choose
 
 FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (
