@@ -40,6 +40,11 @@ class Movement:
     last: list[float]  # the window that is seen last
     phrases: list[str]  # what captions say of it
 
+    def at(self, time: float) -> tuple[float, float, float, float]:
+        """Find what is seen at a time from 0 to 1."""
+        left, top, right, bottom = ((1 - time) * a + time * b for a, b in zip(self.first, self.last, strict=True))
+        return left, top, right, bottom
+
 
 MOVEMENTS = {name: Movement(**movement) for name, movement in WORLD["movements"].items()}
 
@@ -121,11 +126,10 @@ def _named(thing: Thing) -> str:
 
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
     """Move over a scene."""
-    ends, frames = (MOVEMENTS[movement].first, MOVEMENTS[movement].last), []
-    for time in (number / (SECONDS * RATE - 1) for number in range(SECONDS * RATE)):
-        left, top, right, bottom = (((1 - time) * a + time * b) * whole.width for a, b in zip(*ends, strict=True))
-        frames.append(whole.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, right, bottom)))
-    return frames
+    count = SECONDS * RATE
+    windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
+    boxes = (tuple(edge * whole.width for edge in window) for window in windows)
+    return [whole.resize((size, size), Image.Resampling.BILINEAR, box=box) for box in boxes]  # type: ignore[arg-type]
 
 
 def encode(path: Path, frames: list[Image.Image]) -> None:
