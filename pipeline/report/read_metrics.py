@@ -11,9 +11,11 @@ from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.report import names
 from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
 from pipeline.report.published import RECALLS
-from pipeline.report.table_columns import HEADINGS
 from pipeline.settings.features import FEATURES, visual
 from pipeline.systems.scores import ENCODER
+
+HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
+"""Metric of one direction, as `results/metrics.json` names it -> how it is printed."""
 
 
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:

@@ -1,15 +1,23 @@
-"""The rows of a retrieval table: published and measured numbers, row by row."""
+"""The rows of a table of results, published and measured, and what is said about them below the table."""
 
 import string
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.report.measured import MeasuredSystem, Origin
+from pipeline.provenance.head_record import HeadRecord
+from pipeline.report import names
+from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.published import Inconsistency, PublishedRow
-from pipeline.report.table import Note, Number, rounded
-from pipeline.report.table_columns import MetricKey
+from pipeline.report.table import Cell, MetricKey, Note, number, rounded
 from pipeline.report.throughput import Timing
+
+TRANSDUCTIVE = "‡"
+"""The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
+ZERO_SHOT = "Zero-shot"
+"""The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others."""
+RATIO = "", "ratio"
+"""The key of the column of throughput."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class RowHeader:
         group: Rows of one section and group stand together and compete for bold.
         identity: What a measured and a published row must share to be compared; None compares with nothing.
         competes: Whether its numbers may be bold; a bound's may not.
-        marks: Footnote marks of its last label, each of a note of the table.
+        marks: Footnote marks of the label that names what was measured, each of a note of the table.
     """
 
     labels: tuple[str, ...]
@@ -33,121 +41,150 @@ class RowHeader:
     marks: tuple[str, ...] = ()
 
 
-TRANSDUCTIVE = "‡"
-"""The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
+@dataclass(frozen=True)
+class ResultRow:
+    """One row of results, published or measured."""
 
-ZERO_SHOT = "Zero-shot"
-"""The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others."""
+    header: RowHeader  # what it is called and where it stands
+    numbers: dict[MetricKey, Cell] = field(default_factory=dict)  # a cell for each number; those without are left open
+    sources: tuple[str, ...] = ()  # the systems in `results/metrics.json` that they come from; () for a published row
 
 
 @dataclass(frozen=True)
-class ResultRow:
-    """One row of results, published or measured.
+class Measured:
+    """The measured rows of a panel."""
 
-    Attributes:
-        header: What it is called and where it stands.
-        numbers: Test set and column -> the number.
-        sources: The systems in `results/metrics.json` that the numbers come from; () for a published row.
-        marks: Footnote marks of the whole row.
-        ratio: Its throughput ratio as printed, "" for none.
+    rows: Sequence[ResultRow] = ()
+    notes: Sequence[Note] = ()  # what is said below the panel
+    made_from: tuple[str, ...] = ()  # what made the numbers, for those who want to check or repeat them
+
+
+def published_rows(rows: Iterable[PublishedRow], header_of: Callable[[PublishedRow], RowHeader],
+                   cells_of: Callable[[PublishedRow], Mapping[MetricKey, tuple[str, Cell]]]
+                   ) -> tuple[list[ResultRow], list[Note]]:
+    """Join the lines of a published table that have one header; with a lettered note for each doubt about a column.
+
+    cells_of: the cells of a line, each with its column in the paper's file.
     """
-
-    header: RowHeader
-    numbers: dict[MetricKey, Number] = field(default_factory=dict)
-    sources: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    ratio: str = ""
-
-
-def published_rows(
-    rows: Iterable[PublishedRow], header_of: Callable[[PublishedRow], RowHeader], shown: Sequence[str]
-) -> tuple[list[ResultRow], list[Note]]:
-    """Join the lines of a published table that have one header; with a lettered note for each doubt about a column."""
     found: dict[RowHeader, ResultRow] = {}
     notes: dict[str, Note] = {}
     for row in rows:
-        doubts = [doubt for doubt in row.doubts if set(doubt.columns) & set(shown)]
+        header, cells = header_of(row), cells_of(row)
+        joined = found.setdefault(header, ResultRow(header))
         marks: dict[str, tuple[str, ...]] = {}
-        for doubt in doubts:
-            text = _doubt(doubt)
-            note = notes.setdefault(text, Note(text, mark=string.ascii_lowercase[len(notes)]))
-            marks |= dict.fromkeys(doubt.columns, (note.mark,))
-        header = header_of(row)
-        joined = found.setdefault(
-            header, ResultRow(header, marks=header.marks, ratio=f"{row['oips']}×" if row.cells.get("oips") else "")
-        )
-        for column in shown:
-            joined.numbers[row["dataset"], column] = Number(row.value(column), marks=marks.get(column, ()))
+        for doubt in row.doubts:
+            if set(doubt.columns) & {column for column, _ in cells.values()}:
+                text = _doubt(doubt)
+                note = notes.setdefault(text, Note(text, mark=string.ascii_lowercase[len(notes)]))
+                marks |= dict.fromkeys(doubt.columns, (note.mark,))
+        for key, (column, cell) in cells.items():
+            joined.numbers[key] = replace(cell, marks=cell.marks + marks.get(column, ()))
+        if row.cells.get("oips"):
+            joined.numbers.setdefault(RATIO, Cell(f"{row['oips']}×"))
     return list(found.values()), list(notes.values())
 
 
-def measured_rows(
-    systems: Iterable[MeasuredSystem],
-    header_of: Callable[[MeasuredSystem], RowHeader | None],
-    timing: Timing,
-    test_set: str | None = None,
-) -> list[ResultRow]:
+def _doubt(doubt: Inconsistency) -> str:
+    if doubt.kind == "sum":
+        return (f"As printed; the six recalls of this row sum to {doubt.computed}, its RSUM is printed as "
+                f"{doubt.printed}. Probably meant: {doubt.believed}.")
+    lead = "As printed; other papers disagree" if doubt.kind == "elsewhere" else "As printed; in doubt"
+    return f"{lead}: {doubt.believed}."
+
+
+def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[MeasuredSystem], RowHeader | None],
+                  ratios: Mapping[str, str], test_set: str | None = None) -> list[ResultRow]:
     """Join the measurements of one system on different test sets.
 
     Systems of one header that differ in their features or recipe have rows of their own, and their labels name the
     difference. A system with steps after its ensemble names them, and is compared with no published row.
     """
     found: dict[tuple[RowHeader, str, str], ResultRow] = {}
-    ratios = timing.ratios()
     for system in systems:
         if (header := header_of(system)) is None:
             continue
         origin = system.origin
-        header = _with_steps(header, origin.steps)
-        key = header, _features(origin), origin.recipe
-        row = found.get(key, ResultRow(header))
-        data = test_set or origin.benchmark or ""
-        found[key] = replace(
-            row,
-            numbers=row.numbers | {(data, column): _number(system, column) for column in system.values},
-            sources=(*row.sources, *system.systems),
-            marks=(STAND_IN,) * bool(stand_ins(system)) + (TRANSDUCTIVE,) * origin.transductive,
-            ratio=ratios.get(origin.recipe, ""),
-        )
-    return _name_differences(found)
+        if origin.steps:
+            *first, last = header.labels
+            header = replace(header, labels=(*first, ", ".join((last, *origin.steps))),
+                             identity=(header.identity, origin.steps))
+        made_by = ", ".join(f"{feature}: {engine}{' untrained' * (feature in origin.untrained)}"
+                            for feature, engine in origin.features)
+        row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
+        numbers = {(test_set or origin.benchmark or "", column): _number(system, column) for column in system.values}
+        if origin.recipe in ratios:
+            numbers[RATIO] = Cell(ratios[origin.recipe])
+        marks = (STAND_IN,) * bool(stand_ins(system)) + (TRANSDUCTIVE,) * origin.transductive
+        shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
+        found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems))
+    return [_distinguished(row, key, [other[1:] for other in found if other[0] == key[0]])
+            for key, row in found.items()]
 
 
-def _with_steps(header: RowHeader, steps: tuple[str, ...]) -> RowHeader:
-    if not steps:
-        return header
-    *first, last = header.labels
-    return replace(header, labels=(*first, ", ".join((last, *steps))), identity=(header.identity, steps))
-
-
-def _number(system: MeasuredSystem, column: str) -> Number:
+def _number(system: MeasuredSystem, column: str) -> Cell:
     spread = system.spread(column)
-    return Number(rounded(system.mean(column)), None if spread is None else rounded(spread))
+    return number(rounded(system.mean(column)), None if spread is None else rounded(spread))
 
 
-def _name_differences(found: Mapping[tuple[RowHeader, str, str], ResultRow]) -> list[ResultRow]:
-    """The rows; those with one header name their features or recipe where these differ."""
-    rows = []
-    for (header, *parts), row in found.items():
-        alike = [key[1:] for key in found if key[0] == header]
-        differ = [text for text, other in zip(parts, zip(*alike, strict=True), strict=True) if len(set(other)) > 1]
-        *first, last = header.labels
-        named = replace(header, labels=(*first, f"{last} ({'; '.join(differ)})"))
-        rows.append(replace(row, header=named) if differ else row)
-    return rows
+def _distinguished(row: ResultRow, key: tuple[RowHeader, str, str], alike: Sequence[tuple[str, str]]) -> ResultRow:
+    """A row whose last label names its features or recipe where these differ among the rows of its header."""
+    differ = [text for text, others in zip(key[1:], zip(*alike, strict=True), strict=True) if len(set(others)) > 1]
+    *first, last = row.header.labels
+    labels = (*first, f"{last} ({'; '.join(differ)})" if differ else last)
+    return replace(row, header=replace(row.header, labels=labels))
 
 
-def _features(origin: Origin) -> str:
-    return ", ".join(
-        f"{feature}: {engine}{' untrained' if feature in origin.untrained else ''}"
-        for feature, engine in origin.features
-    )
+def in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
+    """Sort measured rows by the paper's sections, groups and systems; those that it lacks come last, as measured."""
+    def parts(row: ResultRow) -> list[Hashable]:
+        return [("section", row.header.section), ("group", row.header.group), ("identity", row.header.identity)]
+
+    ranks: dict[Hashable, int] = {}
+    for part in (part for row in (*printed, *measured) for part in parts(row)):
+        ranks.setdefault(part, len(ranks))
+    return sorted(measured, key=lambda row: [ranks[part] for part in parts(row)])
 
 
-def _doubt(doubt: Inconsistency) -> str:
-    if doubt.kind == "sum":
-        return (
-            f"As printed; the six recalls of this row sum to {doubt.computed}, "
-            f"its RSUM is printed as {doubt.printed}. Probably meant: {doubt.believed}."
-        )
-    lead = "As printed; other papers disagree" if doubt.kind == "elsewhere" else "As printed; in doubt"
-    return f"{lead}: {doubt.believed}."
+def remarks(measured: Sequence[MeasuredSystem], ratio: str, timing: Timing) -> list[Note]:
+    """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds, other work during column `ratio`."""
+    notes = []
+    if made := sorted({stand_in for system in measured for stand_in in stand_ins(system)}):
+        notes.append(Note(f"Not the papers' networks; stand-ins made these features: {', '.join(made)}.", STAND_IN))
+    encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
+    if encoders:
+        trained = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
+                   for name, encoder in encoders.items()]
+        notes.append(Note(f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."))
+    if any(system.origin.transductive for system in measured):
+        notes.append(Note("Rescored by the test queries together (transductive): a query's ranks depend on the others. "
+                          "Never bold.", TRANSDUCTIVE))
+    if seeds := sorted({len(system.systems) for system in measured} - {1}):
+        how_many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+        notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
+    if measured and ratio and timing.busy:
+        notes.append(Note(f"{ratio}: other work ran on the machine while measured rows were timed; time them again."))
+    return notes
+
+
+def made_from(measured: Sequence[MeasuredSystem], timing: Timing) -> tuple[str, ...]:
+    """What made the measured numbers of a panel. All settings are in metrics.json."""
+    sets = dict.fromkeys(
+        f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
+        f"manifest {o.manifest[:16]}." for o in (system.origin for system in measured))
+    sizes: dict[str, dict[str, None]] = {}
+    for system in measured:
+        for member in system.members:
+            if not member.encoder:
+                sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
+    said = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
+    trained = [f"Training: {'; '.join(said)}."] if sizes else []
+    return (*sets, *trained, *[f"#OIPs: {timing.method}"] * bool(measured and timing.ratios))
+
+
+def _size(member: HeadRecord) -> str:
+    """E.g. `d = 1024, 25 epochs, batches of 128, learning rate 0.0005`, which may differ from the paper's."""
+    settings = member.settings
+    if member.published:
+        return f"d = {settings.get('dimension', '?')}, by its authors (published weights)"
+    d, epochs, batch, rate = (settings.get(key, "?") for key in ("dimension", "epochs", "batch_size", "learning_rate"))
+    return f"d = {d}, {epochs} epochs, batches of {batch}, learning rate {rate}"

@@ -6,42 +6,132 @@ sets. Measurements on other data follow in panels of their own, never under the 
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import groupby
 
+from pipeline.evaluation.metrics import parse
 from pipeline.report import names, published
-from pipeline.report.emphasis import Rule, best_of_columns, sentence, without_lone
+from pipeline.report.emphasis import Rule, best_of_columns
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
-from pipeline.report.published import PublishedRow
-from pipeline.report.remarks import made_from, remarks
-from pipeline.report.result_rows import ZERO_SHOT, ResultRow, RowHeader, measured_rows, published_rows
+from pipeline.report.published import RECALLS, PublishedRow
+from pipeline.report.read_metrics import HEADINGS
+from pipeline.report.result_rows import (
+    RATIO,
+    ZERO_SHOT,
+    Measured,
+    ResultRow,
+    RowHeader,
+    in_order,
+    made_from,
+    measured_rows,
+    published_rows,
+    remarks,
+)
 from pipeline.report.table import (
     MISSING,
     Cell,
     Colour,
+    Column,
+    MetricKey,
     Note,
     Panel,
     RowGroup,
     Table,
     TableRequest,
     TableRow,
+    number,
     rounded,
     signed,
 )
-from pipeline.report.table_columns import MetricKey, TableColumns
-from pipeline.report.throughput import Timing, read_timing
+from pipeline.report.throughput import timing
 
-Bases = Mapping[Hashable, ResultRow]
-"""Identity -> published row, which measured rows are compared with."""
+DELTA = "delta"
+"""In the place of a metric: the difference of measured and published numbers."""
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table of results.
+
+    Attributes:
+        labels: Headings of the label columns.
+        blocks: (test set, heading) pairs, one block of columns each.
+        directions: (t2i or i2t, heading) pairs, in printed order.
+        metrics: The metrics of each direction, in printed order: keys of `HEADINGS`, or names that
+            `pipeline.evaluation.metrics` knows, such as nDCG@10.
+        rsum: Whether RSUM is shown.
+        ratio: Heading of a last column of throughput ratios, "" for none.
+        labels_above: A heading that spans the label columns, "" for none.
+        single: Columns of each block that are of no direction; what stands for their test set is not read.
+        by_mean: Whether a measured and a published row are compared by the mean of the columns, not by their sum.
+    """
+
+    labels: tuple[str, ...]
+    blocks: tuple[tuple[str, str], ...]
+    directions: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[str, ...] = ("r1", "r5", "r10")
+    rsum: bool = True
+    ratio: str = ""
+    labels_above: str = ""
+    single: tuple[Column, ...] = ()
+    by_mean: bool = False
+
+    def choose(self, metrics: Sequence[str]) -> "TableColumns":
+        """The same columns with other metrics of each direction, R@1 for r1 too, and rsum; () changes none."""
+        if not metrics or not self.directions:
+            return self
+        known = {heading: name for name, heading in HEADINGS.items()}
+        each = [known.get(name, name) for name in metrics if name.lower() != "rsum"]
+        whole = dict.fromkeys(name if name in HEADINGS else str(parse(name)) for name in each)
+        return replace(self, metrics=tuple(whole), rsum=len(each) < len(metrics))
+
+    def block(self, test_set: str, title: str = "") -> list[Column]:
+        """The columns of numbers of one test set, from left to right."""
+        above = (title,) if title else ()
+        columns = [_of_metric((test_set, f"{side}_{metric}"), metric, (*above, heading))
+                   for side, heading in self.directions for metric in self.metrics]
+        columns += [replace(each, key=(test_set, each.key[1])) for each in self.single]
+        return [*columns, *[Column("RSUM", above, key=(test_set, "rsum"))] * self.rsum]
+
+    def shown(self) -> tuple[str, ...]:
+        """The metrics of one block, in printed order: t2i_r1, …, i2t_r10, rsum."""
+        return tuple(column.key[1] for column in self.block(""))
+
+    def compared(self) -> tuple[str, ...]:
+        """The columns by which a row is compared: RSUM where it is shown, else the recalls; all, where by the mean."""
+        if self.rsum or self.by_mean:
+            return ("rsum",) if self.rsum else self.shown()
+        return tuple(name for name in self.shown() if name in RECALLS)
+
+    def numbers(self, delta: bool = False) -> list[Column]:
+        """All columns of numbers of a row, block by block; delta: each block ends in one of differences."""
+        return [column for test_set, title in self.blocks for column in (
+            *self.block(test_set, title), *[Column("Δ", (title,) if title else (), key=(test_set, DELTA))] * delta)]
+
+    def columns(self, delta: bool) -> tuple[Column, ...]:
+        """The columns of the rendered table, from left to right."""
+        level = ("",) * any(title for _, title in self.blocks)
+        above_labels = (*level, self.labels_above) if self.labels_above else ()
+        labels = [Column(label, above_labels, "text") for label in self.labels]
+        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=RATIO)] * bool(self.ratio))
+
+
+def _of_metric(key: MetricKey, metric: str, above: tuple[str, ...]) -> Column:
+    if metric in HEADINGS:
+        return Column(HEADINGS[metric], above, key=key, less_is_better=metric.endswith("_rank"))
+    known = parse(metric)
+    return Column(str(known), above, key=key, less_is_better=known.less_is_better)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
-    """What every table of results has; a panel is laid out from rows.
+class PaperTable:
+    """A table of a paper's numbers, with those measured here below them. Its subclasses say how these are measured.
 
     Attributes:
         name: Its key in `TABLES`; with published rows also the name of their file in `manifests/published`.
         caption: What it shows; `{data}` stands for the data.
         columns: Its columns.
+        published: The header of a published row; None for a table without published rows.
         data: The data of the paper's table, in words.
         legend: (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
         emphasis: The rule that says which numbers are bold.
@@ -51,82 +141,121 @@ class Layout:
     name: str
     caption: str
     columns: TableColumns
+    published: Callable[[PublishedRow], RowHeader] | None = None
     data: str = ""
     legend: tuple[tuple[str, str], ...] = ()
     emphasis: Rule = best_of_columns
     notes: tuple[Note, ...] = ()
 
-    def panel(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow], doubts: Sequence[Note] = (),
-              notes: Sequence[Note] = (), bases: Bases | None = None, made_from: tuple[str, ...] = ()) -> Panel:
-        """Lay out published rows and, apart, measured ones."""
-        above = self._groups(printed, self.emphasis, {} if bases is not None else None)
-        below = self._groups(measured, without_lone(self.emphasis), bases, "Measured here" if printed else "")
+    def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
+        """What was measured here for the first panel.
+
+        Args:
+            results: All that was measured.
+            printed: The published rows, whose order the measured ones follow.
+
+        Returns:
+            Rows and notes.
+        """
+        raise NotImplementedError
+
+    def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
+        """The cells of a line of the published table, each with its column there."""
+        return {(row["dataset"], column): (column, number(row.value(column))) for column in self.columns.shown()}
+
+    def build(self, results: Results, request: TableRequest) -> Table:
+        """Fill the table."""
+        table = replace(self, columns=self.columns.choose(request.metrics))
+        printed, doubts = table.published_rows()
+        measured = table.measure(results, printed) if request.measured else Measured()
+        bases = None
+        if request.delta and measured.rows and table.columns.compared():
+            bases = {row.header.identity: row for row in printed if row.header.identity}
+            measured = replace(measured, notes=[*measured.notes, table.note_on_differences()])
+        shown, doubted = (printed, doubts) if request.published else ([], [])
+        panel = table.panel(shown, measured, doubted, bases)
+        elsewhere = table.measure_elsewhere(results, printed) if request.measured else ()
+        return Table(self.name, (*[panel] * bool(panel.groups), *elsewhere))
+
+    def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterable[Panel]:
+        """What was measured here on other data than the paper's."""
+        return ()
+
+    def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
+        """The published rows, those of one group together, and the notes on those in doubt; both may be empty."""
+        if self.published is None:
+            return [], []
+        rows, doubts = published_rows(published.load(self.name), self.published, self.printed_cells)
+        groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
+        return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
+
+    def note_on_differences(self) -> Note:
+        """What a column of differences shows."""
+        if self.columns.by_mean:
+            return Note("Δ: measured minus published, in the mean of a row's errors; from the numbers as shown.")
+        what = "RSUM" if self.columns.rsum else "sum of the recalls shown"
+        return Note(f"Δ: measured minus published {what}, from the numbers as shown.")
+
+    def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
+              bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
+        """Lay out published rows and, apart, measured ones. bases: identity -> published row, for differences."""
+        columns, numbers = self.columns.columns(bases is not None), self.columns.numbers()
+        compared = measured.rows if bases is None else [self._compared(row, bases) for row in measured.rows]
+        bold_above, bold_below = self.emphasis(printed, numbers), self.emphasis(measured.rows, numbers, lone=False)
+        above = list(_groups(printed, columns, bold_above))
+        below = list(_groups(compared, columns, bold_below, "Measured here" if printed else ""))
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
         said = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
                 for note in doubts]
-        under = (*said, *(self.notes if printed else ()), *notes)
-        return Panel(self.columns.columns(bases is not None), (*above, *below), self._said(printed, measured), under,
-                     made_from=made_from)
+        caption = self._caption([*printed, *measured.rows])
+        if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
+            caption += " " + self.emphasis.said(marked, numbers, apart=bool(printed) and bool(measured.rows))
+        return Panel(columns, (*above, *below), caption,
+                     (*said, *(self.notes if printed else ()), *measured.notes), made_from=measured.made_from)
 
-    def _said(self, printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
+    def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on those rows alone that are shown."""
-        rows = [*printed, *measured]
         words = [*self.columns.labels, self.columns.ratio, *["RSUM"] * self.columns.rsum]
         words += [text for row in rows for text in (row.header.section, *row.header.labels)]
-        sentences = [self.caption.format(data=self.data)]
-        sentences += [sentence for text, sentence in self.legend if any(text in word for word in words)]
-        numbers = self.columns.numbers()
-        bold = [shown[index] for shown, rule in ((printed, self.emphasis), (measured, without_lone(self.emphasis)))
-                for index, _ in rule(shown, numbers)]
-        if bold:
-            sentences.append(sentence(self.emphasis, bold, numbers, bool(printed) and bool(measured)))
-        return " ".join(filter(None, sentences))
+        return " ".join([self.caption.format(data=self.data), *(
+            sentence for text, sentence in self.legend if any(text in word for word in words))])
 
-    def _groups(self, rows: Sequence[ResultRow], rule: Rule, bases: Bases | None, lead: str = "") -> list[RowGroup]:
-        """Rows in sections and groups."""
-        bold = rule(rows, self.columns.numbers())
-        groups, before = [], None
-        indices = groupby(range(len(rows)), key=lambda index: (rows[index].header.section, rows[index].header.group))
-        for (section, _), members in indices:
-            found = []
-            for index in members:
-                colours = {column.key: bold.get((index, column.key)) for column in self.columns.numbers()}
-                found.append(TableRow(tuple(self._cells(rows[index], colours, bases)), rows[index].sources))
-            title = ": ".join(filter(None, (lead, section))) if section != before else ""
-            groups.append(RowGroup(tuple(found), title))
-            before = section
-        return groups
-
-    def _cells(self, row: ResultRow, colours: Mapping[MetricKey, Colour | None], bases: Bases | None) -> Iterator[Cell]:
-        for index, label in enumerate(row.header.labels):
-            yield Cell(label, marks=row.marks if index == self.columns.marked else ())
-        base = None if row.marks or bases is None else bases.get(row.header.identity)  # a stand-in is another system
-        for test_set, _ in self.columns.blocks:
-            for name in self.columns.shown():
-                yield _cell(row, (test_set, name), colours[test_set, name])
-            if bases is not None:
-                yield Cell("" if base is None else self._difference(row, base, test_set))
-        if self.columns.ratio:
-            yield Cell(row.ratio or MISSING)
-
-    def _difference(self, row: ResultRow, base: ResultRow, test_set: str) -> str:
-        """Measured minus published, of the numbers as printed; "" where one is missing."""
-        pairs = [(row.numbers.get((test_set, name)), base.numbers.get((test_set, name)))
-                 for name in self.columns.compared()]
-        known = [(here.value, there.value) for here, there in pairs if here and there]
-        found = [here - there for here, there in known if here is not None and there is not None]
-        if not found or len(found) < len(pairs):
-            return ""
-        total = sum(found[1:], found[0])
-        return signed(rounded(float(total / len(found)), places=3) if self.columns.by_mean else total)
+    def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
+        """A measured row with measured minus published, of the numbers as printed, where none of them is missing."""
+        base = None if row.header.marks else bases.get(row.header.identity)  # a stand-in is another system
+        differences: dict[MetricKey, Cell] = {}
+        for test_set, _ in self.columns.blocks if base else ():
+            pairs = [[each.numbers.get((test_set, name), Cell()).value for each in (row, base) if each]
+                     for name in self.columns.compared()]
+            found = [here - there for here, there in pairs if here is not None and there is not None]
+            if found and len(found) == len(pairs):
+                total = sum(found, Decimal())
+                shown = rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
+                differences[test_set, DELTA] = Cell(signed(shown))
+        return replace(row, numbers=row.numbers | differences)
 
 
-def _cell(row: ResultRow, key: MetricKey, bold: Colour | None) -> Cell:
-    number = row.numbers.get(key)
-    if number is None or (number.value is None and not number.text):
-        return Cell(MISSING, marks=number.marks if number else ())
-    spread = "" if number.spread is None else str(number.spread)
-    return Cell(number.text or str(number.value), spread, bold, number.marks)
+def _groups(rows: Sequence[ResultRow], columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour],
+            lead: str = "") -> Iterator[RowGroup]:
+    """Rows in sections and groups."""
+    before = None
+    for (section, _), members in groupby(enumerate(rows), lambda row: (row[1].header.section, row[1].header.group)):
+        found = tuple(TableRow(tuple(_cells(row, index, columns, bold)), row.sources) for index, row in members)
+        yield RowGroup(found, ": ".join(filter(None, (lead, section))) if section != before else "")
+        before = section
+
+
+def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour]
+           ) -> Iterator[Cell]:
+    """The label that names what was measured carries the row's marks."""
+    labels = [column.heading for column in columns[:len(row.header.labels)]]
+    marked = next((labels.index(name) for name in ("Features", "Feature Type", "Method") if name in labels),
+                  len(labels) - 1)
+    for index, label in enumerate(row.header.labels):
+        yield Cell(label, marks=row.header.marks if index == marked else ())
+    for column in columns[len(labels):]:
+        cell = row.numbers.get(column.key, Cell("" if column.key[1] == DELTA else MISSING))
+        yield replace(cell, bold=bold.get((place, column.key)))
 
 
 def evaluated(results: Results) -> Sequence[MeasuredSystem]:
@@ -135,12 +264,11 @@ def evaluated(results: Results) -> Sequence[MeasuredSystem]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalTable(Layout):
+class RetrievalTable(PaperTable):
     """The definition of a retrieval table: everything but the measured numbers.
 
     Attributes:
         measured: The header of a measured system, None for one that the table does not show.
-        published: The header of a published row; None for a table without published rows.
         source: The systems that the table is made from.
         elsewhere: The columns on other data than the paper's, from the first system that was measured there; None for
             a table that shows no other data, because another one of the paper has the same rows.
@@ -149,7 +277,6 @@ class RetrievalTable(Layout):
     """
 
     measured: Callable[[MeasuredSystem], RowHeader | None]
-    published: Callable[[PublishedRow], RowHeader] | None = None
     source: Callable[[Results], Iterable[MeasuredSystem]] = evaluated
     elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] | None = lambda columns, system: columns
     base: str = ""
@@ -163,53 +290,29 @@ class RetrievalTable(Layout):
         if not self.zero_shot or encoder is None:
             return None
         title = names.zero_shot(system.origin.recipe, encoder)
-        return RowHeader((*[""] * (len(self.columns.labels) - 1), title), ZERO_SHOT, ZERO_SHOT)
+        return RowHeader((*[""] * (len(self.columns.labels) - 1), title), ZERO_SHOT, ZERO_SHOT, competes=False)
 
-    def build(self, results: Results, request: TableRequest) -> Table:
-        """Fill the table."""
-        asked = replace(self, columns=self.columns.choose(request.metrics))
-        printed, doubts = asked.published_rows()
-        timing = read_timing(results.throughput, self.base)
-        systems = [system for system in self.source(results) if request.measured and self.header(system)]
-        here = [system for system in systems if system.origin.benchmark in dict(self.columns.blocks)]
-        delta = request.delta and bool(here) and bool(asked.columns.compared())
-        bases = {row.header.identity: row for row in printed if row.header.identity}
-        shown, doubted = (printed, doubts) if request.published else ([], [])
-        first = asked.panel(shown, _in_order(measured_rows(here, self.header, timing), printed), doubted,
-                            remarks(here, asked.columns, timing, delta), bases if delta else None,
-                            made_from(here, timing))
-        outside = outside_benchmarks(systems) if self.elsewhere else []
-        others = [asked._other_panel(members, printed, timing) for members in outside]
-        return Table(self.name, (*[first] * bool(first.groups), *others))
+    def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
+        """What was measured on the paper's test sets, see `PaperTable.measure`."""
+        here = [system for system in self._systems(results) if system.origin.benchmark in dict(self.columns.blocks)]
+        return self._measured(here, results, printed)
 
-    def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one group together, and the notes on those in doubt; both may be empty."""
-        if self.published is None:
-            return [], []
-        rows, doubts = published_rows(published.load(self.name), self.published, self.columns.shown())
-        groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
-        return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
+    def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterator[Panel]:
+        """A panel for each other test set."""
+        for systems in outside_benchmarks(self._systems(results)) if self.elsewhere else ():
+            origin = systems[0].origin
+            data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} "
+                    f"images, {origin.captions:,} captions)")
+            assert self.elsewhere is not None
+            columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
+            table = replace(self, columns=columns, data=data)
+            yield replace(table.panel((), table._measured(systems, results, printed, data)), key=origin.dataset)
 
-    def _other_panel(self, systems: Sequence[MeasuredSystem], printed: Sequence[ResultRow], timing: Timing) -> Panel:
-        origin = systems[0].origin
-        data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} "
-                f"images, {origin.captions:,} captions)")
-        assert self.elsewhere is not None
-        columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
-        rows = _in_order(measured_rows(systems, self.header, timing, test_set=data), printed)
-        panel = replace(self, columns=columns, data=data).panel(
-            (), rows, notes=remarks(systems, columns, timing, delta=False), made_from=made_from(systems, timing))
-        return replace(panel, key=origin.dataset)
+    def _systems(self, results: Results) -> list[MeasuredSystem]:
+        return [system for system in self.source(results) if self.header(system)]
 
-
-def _in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> list[ResultRow]:
-    """Sort measured rows by the paper's sections, groups and systems; those that it lacks come last, as measured."""
-    ranks: dict[Hashable, int] = {}
-    for row in (*printed, *measured):
-        for part in _parts(row.header):
-            ranks.setdefault(part, len(ranks))
-    return sorted(measured, key=lambda row: [ranks[part] for part in _parts(row.header)])
-
-
-def _parts(header: RowHeader) -> tuple[Hashable, ...]:
-    return ("section", header.section), ("group", header.group), ("identity", header.identity)
+    def _measured(self, systems: Sequence[MeasuredSystem], results: Results, printed: Sequence[ResultRow],
+                  test_set: str | None = None) -> Measured:
+        timed = timing(results.throughput, self.base)
+        return Measured(in_order(measured_rows(systems, self.header, timed.ratios, test_set), printed),
+                        remarks(systems, self.columns.ratio, timed), made_from(systems, timed))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import groupby
 from typing import Literal
@@ -14,6 +14,10 @@ MISSING = "–"
 """The text of a cell without a number."""
 
 
+MetricKey = tuple[str, str]
+"""A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1")."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One cell. All text is plain; the renderers escape it."""
@@ -22,6 +26,7 @@ class Cell:
     spread: str = ""  # the part after ±, "" for none
     bold: Colour | None = None  # the colour it is set bold in, None for not bold
     marks: tuple[str, ...] = ()  # the footnote marks it carries, each a key of the panel's notes
+    value: Decimal | None = field(default=None, compare=False)  # the number that is compared with others, as printed
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,15 @@ class Column:
         heading: Its own heading.
         above: The headings that span it and its neighbours, outermost first.
         kind: Text stands left. Numbers stand with their decimal points below each other.
+        key: Of a column of numbers: whose numbers they are.
+        less_is_better: Whether its smallest number is the best one.
     """
 
     heading: str
     above: tuple[str, ...] = ()
     kind: Literal["text", "number"] = "number"
+    key: MetricKey = ("", "")
+    less_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,14 +158,9 @@ class TableRequest:
         return self.rows != "published"
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number as it is printed."""
-
-    value: Decimal | None = None  # the number, rounded; None where a paper prints '-'
-    spread: Decimal | None = None  # the standard deviation over seeds that follows ±; None for a single seed
-    marks: tuple[str, ...] = ()  # its footnote marks
-    text: str = ""  # what is printed where that is not the value itself
+def number(value: Decimal | None, spread: Decimal | None = None) -> Cell:
+    """The cell of a number, with its standard deviation; `MISSING` where a paper prints '-'."""
+    return Cell(MISSING if value is None else str(value), "" if spread is None else str(spread), value=value)
 
 
 def rounded(value: float, places: int = 1) -> Decimal:

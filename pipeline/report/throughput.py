@@ -1,44 +1,99 @@
-"""Throughput as tables show it: each pooling as a multiple of the one that the paper prints as 1.0×."""
+"""Times in results/throughput.json: of poolings as multiples of the one that a paper prints as 1.0×, and of queries."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from pipeline.parts.errors import InputError
-from pipeline.report.table import Note, significant
+from pipeline.report.table import significant
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+CAPTIONS = 5  # an image, as MS-COCO
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The rates that one table shows."""
+    """The throughput of poolings that one table shows; empty where the pooling that counts as 1.0× was not timed."""
 
-    rates: Mapping[str, float] = field(default_factory=dict)  # recipe -> items a second; empty where nothing was timed
-    base: str = ""  # the recipe that counts as 1.0×, as in the paper; "" where the paper's was not timed
-    method: str = ""  # a sentence on how they were timed
+    ratios: Mapping[str, str] = field(default_factory=dict)  # recipe -> its multiple of the base as printed, e.g. 4.9×
+    method: str = ""  # what counts as 1.0×, and how all were timed
     busy: bool = False  # whether other work ran on the machine meanwhile
 
-    def ratios(self) -> dict[str, str]:
-        """Recipe -> its multiple of the base as printed, e.g. 4.9×; {} where the base was not timed."""
-        if self.base not in self.rates:
-            return {}
-        return {name: f"{significant(rate / self.rates[self.base])}×" for name, rate in self.rates.items()}
 
-    def note(self, heading: str) -> list[Note]:
-        """The note on the column of ratios."""
-        text = f"{heading}: other work ran on the machine while measured rows were timed; time them again."
-        return [Note(text)] if heading and self.busy and self.ratios() else []
+class Latency(BaseModel):
+    """How fast things are here, as measured for the time of a query."""
+
+    images_per_second: Positive  # that are pooled
+    encode: Positive  # seconds to encode a caption alone
+    search: Annotated[dict[int, Positive], Field(min_length=1)]  # images -> seconds to search them all for one query
+    pairs: Annotated[int, Field(gt=0)]  # that are reranked at once
+    rerank: Positive  # seconds that these take
+
+    def of_query(self, method: str, images: int) -> tuple[float, bool] | None:
+        """Seconds of one query, and whether they are extrapolated; None where a search among so many was not timed."""
+        if method == "CE":
+            return images * self.rerank / self.pairs, True
+        if images not in self.search:
+            return None
+        searched = self.encode + self.search[images]
+        return (searched, False) if method == "EMB" else (searched + self.rerank, True)
+
+    def of_evaluation(self, method: str, images: int) -> tuple[float, bool]:
+        """Seconds of an evaluation in both directions, always extrapolated: from an image, a caption and a pair."""
+        scored = scored_pairs(method, images, self.pairs) * self.rerank / self.pairs
+        if method == "CE":
+            return scored, True
+        largest = max(self.search)
+        embedded = images / self.images_per_second + CAPTIONS * images * self.encode
+        return embedded + 2 * CAPTIONS * images ** 2 * self.search[largest] / largest + scored, True
 
 
-def read_timing(throughput: Mapping[str, Any], base: str) -> Timing:
-    """Read the rates of poolings from results/throughput.json, with the recipe that counts as 1.0×; "" for none."""
+def scored_pairs(method: str, images: int, k: int = 20) -> int:
+    """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions an image and k candidates."""
+    return {"EMB": 0, "CE": CAPTIONS * images ** 2}.get(method, k * (1 + CAPTIONS) * images)
+
+
+class TimedQuery(BaseModel):
+    """What one query took with a real scorer."""
+
+    images: int
+    k: int
+    retriever: str
+    scorer: str
+    retrieve: float  # seconds
+    both: float  # seconds, of retrieving and of reranking the best k
+    ratio: float
+
+
+class Throughput(BaseModel):
+    """What tables need of the file. What was not timed is None."""
+
+    poolings: dict[str, Positive]  # recipe -> items a second
+    methods: dict[str, str] = {}  # part -> how it was timed
+    made_with: dict[str, str] = {}  # names the machine
+    latency: Latency | None = None
+    query: TimedQuery | None = None
+    busy: bool | None = False  # whether other work ran on the machine meanwhile
+
+
+def read(throughput: Mapping[str, Any]) -> Throughput:
+    """Check a parsed results/throughput.json."""
+    try:
+        return Throughput.model_validate(throughput)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise InputError(f"the throughput of {fault['loc'][-1]!r} cannot be read: {fault['msg']}; run "
+                         "`pipeline throughput` again") from None
+
+
+def timing(throughput: Mapping[str, Any], base: str) -> Timing:
+    """The multiples of the recipe that counts as 1.0×; none where `base` is ""."""
     if not base or not throughput:
         return Timing()
-    try:
-        rates = {system: float(rate) for system, rate in throughput["poolings"].items()}
-        method = str(throughput["methods"]["poolings"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"throughput cannot be read at {error}; run `pipeline throughput` again") from None
-    if slow := [system for system, rate in rates.items() if not 0 < rate < math.inf]:
-        raise InputError(f"the throughput of {slow[0]!r} is no number above 0; run `pipeline throughput` again")
-    return Timing(rates, base, method, bool(throughput.get("busy")))
+    timed = read(throughput)
+    if base not in timed.poolings:
+        return Timing()
+    ratios = {name: f"{significant(rate / timed.poolings[base])}×" for name, rate in timed.poolings.items()}
+    return Timing(ratios, f"multiples of {base}. {timed.methods.get('poolings', '')}", bool(timed.busy))

@@ -8,17 +8,17 @@ import pytest
 
 from pipeline.report import emphasis
 from pipeline.report.result_rows import ResultRow, RowHeader
-from pipeline.report.table import Number
-from pipeline.report.table_columns import NumberColumn, TableColumns
+from pipeline.report.retrieval_table import TableColumns
+from pipeline.report.table import Column, number
 
-RSUM, RANK = NumberColumn(("f", "rsum")), NumberColumn(("f", "i2t_mean_rank"), less_is_better=True)
+RSUM, RANK = Column("", key=("f", "rsum")), Column("", key=("f", "i2t_mean_rank"), less_is_better=True)
 
 
-def rows(column: NumberColumn, *values: str, groups: str = "") -> list[ResultRow]:
+def rows(column: Column, *values: str, groups: str = "") -> list[ResultRow]:
     """A row for each value, "-" for none; groups: a letter for each."""
-    numbers = [Number(None if value == "-" else Decimal(value)) for value in values]
-    return [ResultRow(RowHeader((str(index),), group=groups[index:index + 1]), {column.key: number})
-            for index, number in enumerate(numbers)]
+    cells = [number(None if value == "-" else Decimal(value)) for value in values]
+    return [ResultRow(RowHeader((str(index),), group=groups[index:index + 1]), {column.key: cell})
+            for index, cell in enumerate(cells)]
 
 
 @pytest.mark.parametrize(("values", "best"), [
@@ -42,7 +42,7 @@ def test_less_is_better_where_the_column_says_so(values: tuple[str, ...], best: 
 def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
     competing = rows(RSUM, "500.0", "500.0", "600.0", groups="aab")
     assert emphasis.best_of_groups(competing, [RSUM]).keys() == {(0, RSUM.key), (1, RSUM.key), (2, RSUM.key)}
-    named = [ResultRow(RowHeader(("x",), group=group), {RSUM.key: Number(Decimal("500.0"))})
+    named = [ResultRow(RowHeader(("x",), group=group), {RSUM.key: number(Decimal("500.0"))})
              for group in ("RG", "RG", "RGP", "other")]
     assert list(emphasis.best_of_groups(named, [RSUM]).values()) == ["blue", "blue", "red", "black"]
 
@@ -54,7 +54,7 @@ def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
     (("501.0",), {0: "red"}),
 ])
 def test_ties_for_best_and_for_second_best_sum(values: tuple[str, ...], colours: dict[int, str]) -> None:
-    recall = NumberColumn(("f", "i2t_r1"))
+    recall = Column("", key=("f", "i2t_r1"))
     marked = emphasis.two_best_sums(rows(RSUM, *values), [recall, RSUM])
     assert marked == {(index, RSUM.key): colour for index, colour in colours.items()}
 

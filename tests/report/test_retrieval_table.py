@@ -10,9 +10,8 @@ from invented import system
 from pipeline.report import latex, markdown, tables
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import Panel, TableRequest
-from pipeline.report.table_columns import TableColumns
 
 COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("r1", "mean_rank"),
                        rsum=False)

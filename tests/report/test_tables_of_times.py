@@ -9,12 +9,14 @@ import pytest
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.table import TableRequest
-from pipeline.report.tables.rerank_times import printed, scored_pairs
+from pipeline.report.tables.rerank_times import printed_time
+from pipeline.report.throughput import scored_pairs
 
 TIMED: dict[str, Any] = {
     "latency": {"images_per_second": 1000.0, "encode": 0.002, "search": {"50000": 0.003, "1000000": 0.038}, "pairs": 20,
                 "rerank": 0.1},
-    "methods": {"latency": "On a machine that was invented."}, "made_with": {"machine": "2 CPU threads"}, "busy": False,
+    "poolings": {}, "methods": {"latency": "On a machine that was invented."}, "busy": False,
+    "made_with": {"machine": "2 CPU threads"},
 }
 
 
@@ -66,7 +68,7 @@ def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
     (0.016, "16ms"), (0.0012, "1.2ms"), (1.6, "1.6s"), (74.0, "74s"), (2160.0, "36min"), (8640.0, "2.4h"),
     (169200.0, "47h"), (72582480.0, "2.3a")])
 def test_times_are_printed_as_in_the_paper(seconds: float, text: str) -> None:
-    assert printed(seconds) == text
+    assert printed_time(seconds) == text
 
 
 def test_a_query_with_models_of_the_run_is_told() -> None:

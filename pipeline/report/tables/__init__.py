@@ -9,38 +9,17 @@ from pipeline.report.measured import Results
 from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import Table, TableRequest
 
+
+def _places(paper: str, numbers: str, apart: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The tables of a paper by these numbers, each in the paper's own module, or in the one that `apart` names."""
+    return {f"{paper}_table{number}": f"pipeline.report.tables.{(apart or {}).get(number, paper)}:"
+            f"TABLE{number.upper()}.build" for number in numbers.split()}
+
+
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
-    "rerank_table1": "pipeline.report.tables.rerank:TABLE1.build",
-    "rerank_table2": "pipeline.report.tables.rerank_languages:TABLE2.build",
-    "rerank_table3": "pipeline.report.tables.rerank_times:TABLE3.build",
-    "rerank_table4": "pipeline.report.tables.rerank_times:TABLE4.build",
-    "rerank_table5": "pipeline.report.tables.rerank:TABLE5.build",
-    "rerank_table6": "pipeline.report.tables.rerank:TABLE6.build",
-    "rerank_table7": "pipeline.report.tables.rerank_languages:TABLE7.build",
-    "rerank_table8": "pipeline.report.tables.rerank:TABLE8.build",
-    "rerank_table9": "pipeline.report.tables.rerank:TABLE9.build",
-    "rerank_table10": "pipeline.report.tables.rerank:TABLE10.build",
-    "rerank_table11": "pipeline.report.tables.rerank:TABLE11.build",
-    "vse2ad_table1": "pipeline.report.tables.vse2ad:TABLE1.build",
-    "vse2ad_table2": "pipeline.report.tables.vse2ad:TABLE2.build",
-    "vse2ad_table3": "pipeline.report.tables.vse2ad:TABLE3.build",
-    "vse2ad_table4": "pipeline.report.tables.vse2ad:TABLE4.build",
-    "vse2ad_tableA1": "pipeline.report.tables.vse2ad:TABLE_A1.build",
-    "vse2ad_tableC2": "pipeline.report.tables.vse2ad:TABLE_C2.build",
-    "vse_infty_table1": "pipeline.report.tables.vse_infty:TABLE1.build",
-    "vse_infty_table2": "pipeline.report.tables.vse_infty:TABLE2.build",
-    "vse_infty_table3": "pipeline.report.tables.vse_infty:TABLE3.build",
-    "vse_infty_table4a": "pipeline.report.tables.vse_infty:TABLE4A.build",
-    "vse_infty_table4b": "pipeline.report.tables.vse_infty:TABLE4B.build",
-    "vse_infty_table5": "pipeline.report.tables.vse_infty:TABLE5.build",
-    "vse_infty_table6": "pipeline.report.tables.vse_infty:TABLE6.build",
-    "vse_infty_table7": "pipeline.report.tables.vse_infty:TABLE7.build",
-    "vse_infty_table8": "pipeline.report.tables.vse_infty:TABLE8.build",
-    "vse_infty_table9": "pipeline.report.tables.vse_infty:TABLE9.build",
-    "vse_infty_table10": "pipeline.report.tables.vse_infty:TABLE10.build",
-    "vse_infty_table11": "pipeline.report.tables.vse_infty_table11:build",
-    "vse_infty_table12": "pipeline.report.tables.vse_infty:TABLE12.build",
-    "vse_infty_table13": "pipeline.report.tables.vse_infty:TABLE13.build",
+    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", {"3": "rerank_times", "4": "rerank_times"}),
+    **_places("vse2ad", "1 2 3 4 A1 C2"),
+    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", {"11": "vse_infty_table11"}),
 }, "tables")
 
 PAPERS = TableRequest()

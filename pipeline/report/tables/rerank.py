@@ -1,15 +1,17 @@
-"""Tables 1, 5, 6 and 8 to 11 of Geigle et al.: reranking, larger pools, zero-shot retrieval, how pairs are drawn."""
+"""The tables of Geigle et al. but 3 and 4: reranking, languages, larger pools, zero-shot retrieval, losses."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import fmean
 from typing import Any
 
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import Note
-from pipeline.report.table_columns import TableColumns
+from pipeline.report.retrieval_table import RetrievalTable, TableColumns
+from pipeline.report.table import Column, Note
 
 DIRECTIONS = (("t2i", "TEXT → IMG"), ("i2t", "IMG → TEXT"))
 BLOCKS = (("coco_1k", "MS-COCO 1K"), ("coco_5k", "MS-COCO 5K"), ("f30k_1k", "Flickr30K 1K"))
@@ -40,6 +42,55 @@ def _measured_main(system: MeasuredSystem) -> RowHeader | None:
     else:
         group = "G1" if system.origin.text == "bigru" and not system.origin.rerank else "G3"
     return RowHeader((names.label(system),), GROUPS[group])
+
+
+# Tables 2 and 7: mean recall on Multi30K by language, trained on all languages or on English.
+
+LANGUAGES = ("en", "de", "fr", "cs")
+TEST_SET = "multi30k"
+OF_LANGUAGE = "_mR"
+"""Ending of the columns of `MeasuredSystem.values` that have a language's mean recall."""
+
+
+def _columns_of(languages: Sequence[str], mean: tuple[str, str]) -> TableColumns:
+    """A column for each language, and that of the mean: its heading, and what it is called in the paper's file."""
+    single = [*((language, language) for language in languages), mean]
+    return TableColumns(("Method",), ((TEST_SET, ""),), rsum=False,
+                        single=tuple(Column(heading, key=(TEST_SET, name)) for heading, name in single))
+
+
+def _elsewhere(mean: tuple[str, str], columns: TableColumns, system: MeasuredSystem) -> TableColumns:
+    """The languages of other data, those of Multi30K first."""
+    languages = [name for name in system.values if name != mean[1]]
+    return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
+
+
+def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str], bool], results: Results
+                 ) -> Iterator[MeasuredSystem]:
+    """Systems whose heads were all trained on these languages, with a number for each language and their mean."""
+    for system in results.systems:
+        values = {column.removesuffix(OF_LANGUAGE): numbers for column, numbers in system.values.items()
+                  if column.endswith(OF_LANGUAGE)}
+        if values and {tuple(member.settings.get("languages", ())) for member in system.members} == {trained_on}:
+            meant = [numbers for language, numbers in values.items() if has_part(language)]
+            means = tuple(fmean(each) for each in zip(*meant, strict=True))
+            yield replace(system, values=values | ({mean: means} if means else {}))
+
+
+def _published_by_language(marks: Mapping[tuple[str, str], str], row: PublishedRow) -> RowHeader:
+    marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
+    return RowHeader((names.published_label(row),), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
+
+
+def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str, str],
+                  has_part: Callable[[str], bool], marks: Mapping[tuple[str, str], str], notes: tuple[Note, ...]
+                  ) -> RetrievalTable:
+    return RetrievalTable(
+        name=f"rerank_table{number}", data="Multi30K", columns=_columns_of(LANGUAGES, mean), notes=notes,
+        caption=f"Mean recall (mR) on {{data}} by language in percent, after Table {number} of Geigle et al.; {said}.",
+        measured=lambda system: RowHeader((names.plain_label(system),)), zero_shot=True,
+        published=partial(_published_by_language, marks), elsewhere=partial(_elsewhere, mean),
+        source=partial(_by_language, trained_on, mean[1], has_part))
 
 
 # Tables 5 and 6: systems of results/recorded.json.
@@ -150,6 +201,9 @@ TABLE1 = RetrievalTable(
     legend=(("SEP+CO", "SEP+CO: EMB retrieves, CE orders the best candidates anew (20 in the paper)."),
             ("JOIN+CO", "JOIN+CO: one network does both.")),
 )
+LITERATURE = Note("From the literature, as the paper says.", "a")
+TABLE2 = _of_languages(2, "trained on captions in all languages", (), ("Mean", "mean"), lambda language: True,
+                {("mark", "†"): "a", ("mark", "‡"): "b"}, (LITERATURE, Note("The authors' own run.", "b")))
 TABLE5 = RetrievalTable(
     name="rerank_table5",
     caption="Retrieval among distractors, images and captions of other data that no query asks for, on {data} in "
@@ -173,6 +227,9 @@ TABLE6 = RetrievalTable(
         "trained on the same are a bound, and not bold."),),
     zero_shot=True,
 )
+TABLE7 = _of_languages(7, "trained on English captions alone. The mean is of the other languages", ("en",),
+                ("Mean without en", "avg_non_english"), lambda language: language != "en",
+                {("from_literature", "1"): "a"}, (LITERATURE,))
 TABLE8 = RetrievalTable(
     name="rerank_table8",
     caption="The retriever's best k candidates reranked, on {data} in percent, after Table 8 of Geigle et al.",

@@ -8,8 +8,7 @@ from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table_columns import TableColumns
+from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 
 DIRECTIONS = (("t2i", "Image Retrieval"), ("i2t", "Caption Retrieval"))
 COCO_5K = (("coco_5k", "COCO 5K Test"),)
@@ -136,13 +135,13 @@ TABLE4 = _varied(
     aggregator, partial(_published, ("aggregator",)),
     (RSUM_OF_ALL, ("#OIPs", "#OIPs: items a second as a multiple of GCN's.")), base="vse2ad-gcn",
 )
-TABLE_A1 = _varied(
+TABLEA1 = _varied(
     "A.1-1", "Learned aggregators and poolings chosen by hand",
     TableColumns(("Aggregator",), COCO_5K, DIRECTIONS, metrics=("r1", "r5")),
     lambda recipe: None if recipe == "vse2ad" else aggregator(recipe), partial(_published, ("aggregator",)),
     (("Manual", "Manual: the mean of the 5 largest for images, the mean for text."), RSUM_OF_ALL),
 )
-TABLE_C2 = _varied(
+TABLEC2 = _varied(
     "C-2", "Weights of token-level (obj) and embedding-level (emb) pooling",
     TableColumns(("obj", "emb"), COCO_5K, DIRECTIONS, metrics=("r1", "r5"), labels_above="Weights"),
     WEIGHTS.get, partial(_published, ("weight_obj", "weight_emb")),

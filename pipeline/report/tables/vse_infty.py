@@ -11,9 +11,8 @@ from pipeline.report import emphasis, names, networks
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import MISSING, Note
-from pipeline.report.table_columns import TableColumns
 from pipeline.settings.features import FEATURES
 
 DIRECTIONS = (("i2t", "IMG → TEXT"), ("t2i", "TEXT → IMG"))
