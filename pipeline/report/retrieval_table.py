@@ -156,6 +156,9 @@ class PaperTable:
 
         Returns:
             Rows and notes.
+
+        Raises:
+            InputError: If what was measured cannot be read.
         """
         raise NotImplementedError
 
