@@ -10,7 +10,6 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system, systems
-from pipeline.systems.scores import reranked
 from pipeline.systems.scores.system import System
 
 
@@ -55,7 +54,7 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
     if made.get("trained_on", made["dataset"]) != made["dataset"]:
         raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
                          f"{path} --record` keeps its numbers for the tables")
-    if made.get(reranked.KEY, {}).get("distractors"):
+    if made.reranked.get("distractors"):
         raise InputError(f"{path}: was reranked among distractors; measure it with --system and --distractors")
     if not made["members"]:
         raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --system")

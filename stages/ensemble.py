@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores import tuning
     from pipeline.systems.scores.columns import Columns, with_record
     from pipeline.systems.scores.fuse import fuse
+    from pipeline.systems.scores.made import Made
     from pipeline.systems.scores.system import System
 
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
@@ -192,13 +193,13 @@ def _protocol(stores: list[System]) -> dict[str, Any]:
     return {"protocol": {"name": only.name, "folds": only.folds}}
 
 
-def _bank(every: list[dict[str, Any]]) -> dict[str, Any]:
+def _bank(every: list[Made]) -> dict[str, Any]:
     """The step that tables mark where a member's scores have seen the test queries; {} where none's have."""
-    seen = any(step.get("bank") == "test" for made in every for step in made.get("steps", ()))
+    seen = any(made.has_seen_queries for made in every)
     return {"steps": [{"name": "ensemble", "bank": "test"}]} if seen else {}
 
 
-def _features(every: list[dict[str, Any]]) -> dict[str, str]:
+def _features(every: list[Made]) -> dict[str, str]:
     """Feature -> the engine's recipe; both where members have that feature by two engines."""
     recipes: dict[str, dict[str, None]] = {}
     for made in every:

@@ -203,7 +203,7 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:
     """Warn where a head was trained, on another data set, on photographs of the pool."""
-    made = pool.made_from or {}
+    made = pool.made_from
     names = made.get("trained_on"), made.get("dataset")
     if None in names or names[0] == names[1] or not pool.has_ids:
         return

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairSource
     from pipeline.systems.reranking.rerank import Job, Report, rerank
     from pipeline.systems.scores.by_language import with_languages
-    from pipeline.systems.scores.reranked import KEY
     from pipeline.systems.scores.system import System, recorded
 
 COMBINATIONS = ("scorer", "add", "norm_add")
@@ -106,9 +105,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError(f"{place}: --tune chooses on val, and val is not scored; run `pipeline score -S "
                          "score.split=val`, and its ensembles")
     store = System.open(place).check()
-    if KEY in store.made_from:
+    if store.made_from.reranked:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
-                         f"{store.made_from[KEY]['retriever']['system']} and a larger k")
+                         f"{store.made_from.reranked['retriever']['system']} and a larger k")
     _check_manifest(paths.manifest(dataset), store)
     pool = with_languages(store, paths)
     source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
@@ -160,7 +159,7 @@ def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -
             Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
         outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))
-    record = outcome.made_from[KEY]
+    record = outcome.made_from.reranked
     if "tuned" in record:
         said = record["tuned"]
         click.echo(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "

@@ -62,7 +62,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset, remembered)
     name = store.made_from["recipe"]
-    if records.is_encoder(store.made_from):
+    if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, image)
     else:
         name = store.made_from["members"][0]["head"]

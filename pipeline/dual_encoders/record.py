@@ -13,7 +13,8 @@ from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import ENCODER, layout
+from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 ZERO_SHOT = "zero-shot"
@@ -41,29 +42,23 @@ def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[
 
 
 def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | None, manifest: Manifest,
-              splits: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+              splits: Mapping[str, Mapping[str, Any]]) -> Made:
     """Compose the record of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
     languages = {"languages": manifest.languages} if manifest.languages else {}
-    return languages | {
+    return Made(languages | {
         "dataset": manifest.dataset, "split": "+".join(splits), "recipe": name, "ensemble": None, "features": {},
         "text": ZERO_SHOT, "seed": 0, "untrained": [], "manifest": manifest.digest,
         "members": [{"head": name, "checkpoint": same, "files": dict(encoder.files), "weights": same, "feature": "",
                      "features": "", "store": "", "vocabulary": "", "networks": {"image": {}, "text": {}},
                      "settings": {}, ENCODER: described(model, encoder, trained_on),
-                     "splits": {split: dict(found) for split, found in splits.items()}}]}
+                     "splits": {split: dict(found) for split, found in splits.items()}}]})
 
 
-def _of_split(made: Mapping[str, Any], split: str) -> dict[str, Any]:
+def _of_split(made: Made, split: str) -> Made:
     """Restrict a record to one split."""
-    members = [member | {"splits": {split: member["splits"][split]}} for member in made["members"]]
-    return {**made, "split": split, "members": members}
-
-
-def is_encoder(made: Mapping[str, Any]) -> bool:
-    """Recognise the record of a dual encoder."""
-    members = made.get("members", [])
-    return len(members) == 1 and ENCODER in members[0]
+    members = [member | {"splits": {split: member["splits"][split]}} for member in made.members]
+    return Made(made | {"split": split, "members": members})
 
 
 def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
@@ -87,13 +82,13 @@ class SplitVectors(NamedTuple):
     split: Split  # the images and captions
     images: np.ndarray  # unit vectors, float32 [I, d]
     captions: np.ndarray  # unit vectors, float32 [C, d]
-    made_from: dict[str, Any]  # the record of these
+    made_from: Made  # the record of these
 
 
 def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
-    if not is_encoder(made) and made.get("trained_on", made["dataset"]) == made["dataset"]:
+    if not made.is_encoder and made.trained_on == made.dataset:
         raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
                          "--system`")
     if made["manifest"] != manifest.digest:
@@ -105,8 +100,7 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     split = manifest.split(name)
     return SplitVectors(split, _vectors(embedded, "image", split.image_ids),
                         _vectors(embedded, "caption", split.caption_ids),
-                        _of_split(made, name) if is_encoder(made) else
-                        {key: value for key, value in made.items() if key != layout.CONTENTS})
+                        _of_split(made, name) if made.is_encoder else made.without_digests)
 
 
 def _vectors(embedded: System, side: Side, wanted: np.ndarray) -> np.ndarray:

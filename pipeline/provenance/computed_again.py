@@ -24,10 +24,10 @@ from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import by_language, layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.judged import Truth, judge, told
-from pipeline.systems.scores.kinds import Fused, Matrix
 from pipeline.systems.scores.layout import COLUMNS, ROWS
+from pipeline.systems.scores.made import CONTENTS, RESCORED
 from pipeline.systems.scores.measured import extend, measure
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.system import Fused, Matrix, System
 
 ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
@@ -35,8 +35,8 @@ ROUNDING = 1e-5
 
 def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores."""
-    single = store.made_from["ensemble"] is None and stored.SOURCE not in store.made_from
-    return not single or "image_embeddings" in (store.made_from.get(layout.CONTENTS) or {"image_embeddings": ""})
+    single = store.made_from["ensemble"] is None and RESCORED not in store.made_from
+    return not single or "image_embeddings" in (store.made_from.get(CONTENTS) or {"image_embeddings": ""})
 
 
 def scores(store: System, paths: Paths) -> Step:
@@ -50,7 +50,7 @@ def scores(store: System, paths: Paths) -> Step:
         The comparison.
     """
     fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
-    if stored.SOURCE in store.made_from:
+    if RESCORED in store.made_from:
         return _rescored(store, paths, cells)
     if store.made_from["ensemble"] is None:
         what, members = "scores again, from its embeddings", []
@@ -72,7 +72,7 @@ def scores(store: System, paths: Paths) -> Step:
 
 def _rescored(store: System, paths: Paths, cells: str) -> Step:
     made = store.made_from
-    name = made[stored.SOURCE]["system"]
+    name = made[RESCORED]["system"]
     path = paths.similarity(made["dataset"], name, made["split"])
     what = f"scores again, by {made['steps'][-1]['name']} of {name}"
     if not path.exists():

@@ -14,8 +14,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step, of_record
-from pipeline.systems.scores.kinds import Vectors
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.system import System, Vectors
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""

@@ -14,7 +14,7 @@ from pipeline.systems.reranking import candidates
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.by_language import with_languages
-from pipeline.systems.scores.reranked import KEY, Scored, protocol_of
+from pipeline.systems.scores.reranked import Scored, protocol_of
 from pipeline.systems.scores.system import Candidates, System, recorded
 
 PAIRS = 2048
@@ -25,7 +25,7 @@ ROUNDING = 1e-5
 
 def steps(store: System, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now."""
-    record, dataset = store.made_from[KEY], store.made_from["dataset"]
+    record, dataset = store.made_from.reranked, store.made_from["dataset"]
     scorer, name = None, record["scorer"]["name"]
     try:
         assert isinstance(store.kind, Candidates)
@@ -50,7 +50,7 @@ def steps(store: System, paths: Paths) -> Iterator[Step]:
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
-    wanted = store.made_from[KEY]["distractors"]
+    wanted = store.made_from.reranked["distractors"]
     if not wanted:
         return with_languages(kind.retriever, paths)
     there = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]

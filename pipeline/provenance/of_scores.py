@@ -13,11 +13,9 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, of_reranked, results
 from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
-from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import layout
-from pipeline.systems.scores.kinds import Vectors
-from pipeline.systems.scores.reranked import KEY, systems_of
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.made import CONTENTS, RERANKED, RESCORED, Made
+from pipeline.systems.scores.system import System, Vectors
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
@@ -34,7 +32,7 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
-    members = [] if KEY in made_from or stored.SOURCE in made_from else made_from["members"]
+    members = [] if RERANKED in made_from or RESCORED in made_from else made_from["members"]
     for name, seal in _made_of(made_from):
         path = paths.similarity(made_from["dataset"], name, made_from["split"])
         yield from _store(path, seal, paths, manifest, True)
@@ -48,15 +46,11 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
 
 def _made_of(made_from: Mapping[str, Any]) -> list[tuple[str, str | None]]:
     """The systems of which a reranked one, a rescored one or an ensemble is made, with their recorded seals."""
-    if record := made_from.get(KEY):
-        return [*systems_of(record)]
-    if source := made_from.get(stored.SOURCE):
-        return [(source["system"], source["seal"])]
+    if parts := Made(made_from).parts:
+        return [*parts]
     if made_from["ensemble"] is None:
         return []
-    fusion = made_from.get("fusion") or {}
-    names = fusion.get("members") or [member["head"] for member in made_from["members"]]
-    return list(zip(names, fusion.get("seals") or [None] * len(names), strict=True))
+    return [(name, None) for name in Made(made_from).fusion.get("members") or Made(made_from).heads]
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
@@ -76,14 +70,14 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     if isinstance(store.kind, Vectors):
         return
-    if KEY in store.made_from:
+    if store.made_from.reranked:
         yield from of_reranked.steps(store, paths)
     elif computed_again.can_be(store):
         yield computed_again.scores(store, paths)
 
 
 def _bytes(store: System) -> Iterator[Step]:
-    recorded, found = store.made_from.get(layout.CONTENTS), layout.digests(store.path)
+    recorded, found = store.made_from.get(CONTENTS), layout.digests(store.path)
     wrong = layout.changed(store.path, store.made_from)
     if not wrong:
         yield Step(store.path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None,

@@ -14,8 +14,8 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.settings.features import of_ensemble
-from pipeline.systems.rescoring import stored
-from pipeline.systems.scores import ENCODER, reranked
+from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import RESCORED, Made
 from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: ImageSource, rows: np.ndarray
-              ) -> dict[str, Any]:
+              ) -> Made:
     """Compose the record that is written beside a head's scores or vectors.
 
     Args:
@@ -36,14 +36,14 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
         rows: Int64 [I], the images' rows in the source.
 
     Returns:
-        `made_from` without the digests of what is written, which the store adds (`scores/layout.py`).
+        The record without the digests of what is written, which the store adds (`scores/layout.py`).
     """
     said = head.description
     feature, features = said["feature"], said["features"]
     networks = _networks(head, source)
     trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
     several = {"languages": manifest.languages} if manifest.languages else {}
-    return several | {
+    return Made(several | {
         "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
         "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
         "untrained": [] if trained else [feature], "manifest": manifest.digest,
@@ -51,7 +51,7 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
                      "store": source.identity, "content": source.content(rows), "weights": features["weights"],
                      "feature": feature, "features": features["recipe"], "published": "origin" in said,
                      "networks": networks, "vocabulary": said["vocabulary"],
-                     "settings": said["recipe_settings"] | said["training"]}]}
+                     "settings": said["recipe_settings"] | said["training"]}]})
 
 
 def _networks(head: Head, source: ImageSource) -> dict[str, Any]:
@@ -104,8 +104,7 @@ def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
     """
     found = dict(stores)
     for store in stores.values():
-        heads = [member["head"] for member in store.made_from["members"]]
-        for name in (*heads, *(name for name, _ in _sealed(store))):
+        for name in (*store.made_from.heads, *(name for name, _ in store.made_from.parts)):
             path = store.path.with_name(f"{name}.zarr")
             if name not in found and path.exists():
                 found[name] = System.open(path)
@@ -132,7 +131,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
             if store.made_from[key] != first.made_from[key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {first.path.name} "
                                  f"{first.made_from[key]!r}; score all again")
-        if not _is_made_of_others(store):
+        if not store.made_from.is_made_of_others:
             scored |= {member["head"]: member for member in store.made_from["members"]}
     for head, member in scored.items():
         if ENCODER not in member:
@@ -141,7 +140,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
         _refuse_another_scorer(store, head_folder)
         older = [member["head"] for member in _members(store)
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
-        older += [name for name, seal in _sealed(store) if name in stores and stores[name].seal != seal]
+        older += [name for name, seal in store.made_from.parts if name in stores and stores[name].seal != seal]
         if older:
             what, again = _made_again(store)
             raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
@@ -150,7 +149,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
 
 def _refuse_another_scorer(store: System, head_folder: Callable[[str], Path]) -> None:
     """Compare the checkpoint of a head that scored pairs with the recorded digest."""
-    scorer = store.made_from.get(reranked.KEY, {}).get("scorer", {})
+    scorer = store.made_from.reranked.get("scorer", {})
     if "checkpoint" in scorer:
         file = head_folder(scorer["name"]) / "best.safetensors"
         if file.exists() and sha256(file) != scorer["checkpoint"]:
@@ -176,11 +175,11 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
 def _made_again(store: System) -> tuple[str, str]:
     """What a system is of others, and the command that makes it anew."""
     made = store.made_from
-    if record := made.get(reranked.KEY):
+    if record := made.reranked:
         return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
                                         f"--with {record['scorer']['name']} --name {store.path.stem}")
-    if stored.SOURCE in made:
-        return "made", f"rescore {made[stored.SOURCE]['system']} --by {made['steps'][-1]['name']}"
+    if RESCORED in made:
+        return "made", f"rescore {made[RESCORED]['system']} --by {made['steps'][-1]['name']}"
     said = "" if of_ensemble(made["ensemble"]) else _of_ones_own(made.get("fusion") or {})
     return "an ensemble", f"ensemble {made['ensemble']}{said}"
 
@@ -194,19 +193,4 @@ def _of_ones_own(fusion: Mapping[str, Any]) -> str:
 
 
 def _members(store: System) -> list[dict[str, Any]]:
-    return store.made_from["members"] if _is_made_of_others(store) else []
-
-
-def _is_made_of_others(store: System) -> bool:
-    """Whether its scores are an ensemble's, rescored or reranked."""
-    return store.made_from["ensemble"] is not None or bool(_sealed(store))
-
-
-def _sealed(store: System) -> list[tuple[str, str]]:
-    """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
-    if record := store.made_from.get(reranked.KEY):
-        return reranked.systems_of(record)
-    if source := store.made_from.get(stored.SOURCE):
-        return [(source["system"], source["seal"])]
-    fusion = store.made_from.get("fusion") or {}
-    return list(zip(fusion.get("members", ()), fusion.get("seals", ()), strict=False))
+    return store.made_from["members"] if store.made_from.is_made_of_others else []

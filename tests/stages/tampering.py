@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.systems.scores import layout
+from pipeline.systems.scores.made import CONTENTS
 
 Change = Callable[[Path], object]
 
@@ -142,7 +143,7 @@ def sealed_anew(store: Path, change: Callable[[dict[str, Any]], object] = lambda
     group = zarr.open_group(store, mode="r+")
     made_from: Any = dict(group.attrs)["made_from"]
     change(made_from)
-    group.attrs["made_from"] = made_from | {layout.CONTENTS: layout.digests(store)}
+    group.attrs["made_from"] = made_from | {CONTENTS: layout.digests(store)}
 
 
 def measured_anew(metrics: Path, name: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -196,7 +197,7 @@ def stripped(root: Path) -> None:
 
 
 def _strip(made_from: dict[str, Any]) -> None:
-    made_from.pop(layout.CONTENTS)
+    made_from.pop(CONTENTS)
     made_from.get("fusion", {}).pop("seals", None)
     for member in made_from["members"]:
         member.pop("files")

@@ -24,6 +24,7 @@ from pipeline.systems.reranking import shards, tuning
 from pipeline.systems.reranking.stored import what_differs
 from pipeline.systems.reranking.system import StoredSystem
 from pipeline.systems.scores import layout
+from pipeline.systems.scores.made import CONTENTS
 from pipeline.systems.scores.reranked import Scored
 from pipeline.systems.scores.system import Candidates, System
 
@@ -264,7 +265,7 @@ def test_the_retriever_alone_keeps_its_ties_where_k_ends(pipeline: Any) -> None:
     path(R).rename(path("former"))
     layout.save(path(R), [as_similarity(same)], store.image_ids, store.caption_ids,
                           store.caption_image, {key: value for key, value in store.made_from.items()
-                                                if key != layout.CONTENTS})
+                                                if key != CONTENTS})
     for combine in ("add", "norm_add"):
         assert pipeline(*RERANK, "--k", "3", "--combine", combine, "--weight", "1", "--name", combine)[0] == 0
         assert measured(pipeline, combine) == measured(pipeline, R)

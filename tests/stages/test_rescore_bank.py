@@ -15,9 +15,8 @@ import zarr
 from tiny_project import ROOT
 
 from pipeline.manifest import Manifest
-from pipeline.systems.scores.kinds import Fused
 from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.system import Fused, System
 
 HEAD = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",

@@ -17,7 +17,8 @@ from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.reranking import SCORERS, candidates, shards, stored, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.reranked import KEY, Scored
+from pipeline.systems.scores.made import RERANKED, Made
+from pipeline.systems.scores.reranked import Scored
 from pipeline.systems.scores.system import System
 
 On = Callable[[int], object]
@@ -66,7 +67,7 @@ class Job:
 class Outcome(NamedTuple):
     """What was done."""
 
-    made_from: dict[str, Any]  # the record of the system
+    made_from: Made  # the record of the system
     pairs: int  # how many pairs were scored now
     written: bool  # whether the store was written; not if it was there
 
@@ -90,7 +91,7 @@ def _rerank(job: Job, executor: Executor | None, report: Report) -> Outcome:
     if found is None:
         found, kept, scored = _score(job, scorers, executor, report)
     if job.tune:
-        k, how, said = tuning.tune(job.retriever, found, made[KEY], job.block_megabytes, report.tried)
+        k, how, said = tuning.tune(job.retriever, found, made.reranked, job.block_megabytes, report.tried)
         made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
     theirs = job.retriever
     ids = zip(layout.IDS, (theirs.image_ids, theirs.caption_ids, theirs.caption_image), strict=True)
@@ -116,7 +117,7 @@ def _source(job: Job, images: int, captions: int) -> PairSource:
     return replace(job.source, images=job.pool.datasets[images], captions=job.pool.datasets[captions])
 
 
-def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, dict[str, Any]]:
+def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, Made]:
     """The job with k and the combination that were chosen on val, and the record."""
     made = _made(job, scorers, None)
     if job.tuned_on is None:
@@ -126,28 +127,28 @@ def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, dict[str, Any]]
     return job, _made(job, scorers, said)
 
 
-def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> dict[str, Any]:
+def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> Made:
     return stored.made_from(job.retriever, *job.scorer, scorers, job.k, job.protocol, job.how, job.distractors, tuned)
 
 
-def _before(job: Job, made: dict[str, Any], made_by: record.Versions
-            ) -> tuple[dict[str, Any], dict[str, Scored] | None]:
+def _before(job: Job, made: Made, made_by: record.Versions
+            ) -> tuple[Made, dict[str, Scored] | None]:
     """The record of the store that is there, {} where none is, and its candidates where these serve."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
-        return {}, None
+        return Made(), None
     with layout.reading(job.path, "exists and is no reranked system; give another --name") as (group, there):
-        before = there[KEY]
-    if differ := stored.what_differs(before, made[KEY]):
+        before = there[RERANKED]
+    if differ := stored.what_differs(before, made.reranked):
         if not job.redo:
             raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
                              "with --if-changed redo")
-        return {}, None
+        return Made(), None
     if layout.changed(job.path, there) or record.changed(job.path, made_by):
-        return {}, None
+        return Made(), None
     found = reranked.read(job.path, group, job.pool.shape)
     serves = all(found[name].places.shape[1] >= k for name, k in wanted.items())
-    return layout.without_digests(there), found if serves else None
+    return there.without_digests, found if serves else None
 
 
 def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor | None, report: Report

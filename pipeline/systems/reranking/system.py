@@ -42,11 +42,10 @@ class StoredSystem:
     @property
     def made_from(self) -> dict[str, Any]:
         """The system's seal, and what it has in common with other systems."""
-        said, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained")
-        fusion = {key: said["fusion"][key] for key in ("method", "weights")} if said.get("fusion") else None
-        elsewhere = {"trained_on": said["trained_on"]} if "trained_on" in said else {}
-        return {"seal": self.store.seal, "steps": said.get("steps", []), "fusion": fusion} | {
-            key: said[key] for key in kept} | elsewhere
+        made, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained", "trained_on")
+        return {"seal": self.store.seal, "steps": made.steps,
+                "fusion": {key: made.fusion[key] for key in ("method", "weights")} if made.fusion else None,
+                **{key: made[key] for key in kept if key in made}}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Read pairs from the matrix, see `PairScorer.score`."""

@@ -11,6 +11,7 @@ from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.scores import layout, reranked
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Scored
 from pipeline.systems.scores.system import System
 
@@ -68,15 +69,15 @@ def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, A
     return float(np.mean(each))
 
 
-def chosen(path: Path, made_from: Mapping[str, Any]) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Read what was chosen on the split val."""
     with layout.reading(path, "no choice of k and weight there; make it on the split val with `pipeline rerank "
                               "--tune`") as (_, made):
-        record = made[reranked.KEY]
+        record = made.reranked
         said = dict(record["tuned"])
     if made["split"] != "val":
         raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
-    mine = made_from[reranked.KEY]
+    mine = made_from.reranked
     one, other = mine["scorer"], record["scorer"]
     alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
     if mine["roles"] != record.get("roles") or one[alike] != other[alike]:

@@ -80,9 +80,8 @@ def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
 
 def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
-    made = system.made_from
-    fusion = made.get("fusion")
-    if "steps" in made or (made["ensemble"] is not None and (not fusion or fusion["method"] != "mean")):
+    made, fusion = system.made_from, system.made_from.fusion
+    if made.steps or (made["ensemble"] is not None and fusion.get("method") != "mean"):
         raise InputError(f"{system.name}: a bank needs a head, or an ensemble of heads by mean")
     return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
 

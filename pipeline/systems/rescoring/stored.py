@@ -11,31 +11,25 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
 from pipeline.systems.rescoring import bank as banks
-from pipeline.systems.scores import ENCODER, layout
-from pipeline.systems.scores.kinds import Given
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import BANK, RESCORED, Made
+from pipeline.systems.scores.system import Given, System
 
 if TYPE_CHECKING:
     from pipeline.settings.paths import Paths
 
-SOURCE, BANK = "rescored", "bank"
-"""Keys of `made_from`: the system whose scores were rescored and that store's seal; the embeddings of the bank."""
 
-
-def made_from(source: System, name: str, options: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
+def made_from(source: System, name: str, options: Mapping[str, Any], paths: Paths) -> Made:
     """Compose the record of a rescored system: its source's, with one more step."""
     split = rescoring.build(name, **options).bank
-    kept = layout.without_digests(source.made_from)
-    made = kept | {"steps": [*kept.get("steps", []), {"name": name, "bank": split, **options}],
-                   SOURCE: {"system": source.name, "seal": source.seal}}
-    if split == "train":
-        made[BANK] = {store.name: store.seal for store in _embedded(source, paths)}
-    return made
+    bank = {BANK: {store.name: store.seal for store in _embedded(source, paths)}} if split == "train" else {}
+    return source.made_from.with_step({"name": name, "bank": split, **options}, **{
+        RESCORED: {"system": source.name, "seal": source.seal}}, **bank)
 
 
-def compute(source: System, made: Mapping[str, Any], paths: Paths) -> System:
+def compute(source: System, made: Made, paths: Paths) -> System:
     """Rescore a system by the last recorded step."""
-    step = dict(made["steps"][-1])
+    step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
     rescorer = rescoring.build(name, **step, **({"bank": split} if "bank" in _options(name) else {}))
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
@@ -46,7 +40,7 @@ def compute(source: System, made: Mapping[str, Any], paths: Paths) -> System:
         if made[BANK].get(store.name) != store.seal:
             raise InputError(f"{store.path}: is not the bank that was used; rescore again")
     test, weights = _vectors(source, paths)
-    train = Manifest.load(paths.manifest(source.made_from["dataset"])).split("train")
+    train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
     return _with(source, rescorer.rescore(scores, banks.of_train(train, test, embedded, weights)))
 
 
@@ -63,16 +57,16 @@ def _options(name: str) -> set[str]:
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
     (names, weights), made = banks.heads_of(source), source.made_from
-    return [System.open_vectors(paths.similarity(made["dataset"], name, made["split"])) for name in names], weights
+    return [System.open_vectors(paths.similarity(made.dataset, name, made["split"])) for name in names], weights
 
 
 def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
-    dataset, stores = source.made_from["dataset"], []
+    dataset, stores = source.made_from.dataset, []
     for name in banks.heads_of(source)[0]:
         path, how = paths.embeddings(dataset, dataset, name), f"--system {name}"
         if not path.exists() and any(member["head"] == name and ENCODER in member
-                                     for member in source.made_from["members"]):
+                                     for member in source.made_from.members):
             path, how = paths.encoded(dataset, name), f"--system … --name {name}"
         if not path.exists():
             raise InputError(f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "

@@ -10,9 +10,9 @@ from pipeline.evaluation import retrieval
 from pipeline.files.digest import of_folder, sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.kinds import Vectors
 from pipeline.systems.scores.layout import is_store
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System, Vectors
 
 if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.blocks import Ids
@@ -79,7 +79,7 @@ def with_record(path: Path, columns: Columns) -> System:
     if columns.manifest is None:
         raise InputError(f"{path}: is a plain matrix; name the --manifest whose images and captions it is of")
     system, known = of_matrix(path, columns), Manifest.load(columns.manifest)
-    return replace(system, folder=path, made_from={
+    return replace(system, folder=path, made_from=Made({
         "dataset": known.dataset, "split": columns.split or "test", "manifest": known.digest, "recipe": None,
         "text": None, "seed": None, "ensemble": None, "features": {}, "untrained": [], "members": [],
-        "file": of_folder(path) if path.is_dir() else sha256(path)})
+        "file": of_folder(path) if path.is_dir() else sha256(path)}))

@@ -11,8 +11,8 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
 from pipeline.systems.fusion.reranked import Folded, Reranked
-from pipeline.systems.scores.kinds import Given
-from pipeline.systems.scores.system import Scores, System
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import Given, Scores, System
 
 
 def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None) -> System:
@@ -40,7 +40,7 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
         raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
                          f"similarities; fuse it by {' or '.join(BY_ORDER)}")
     fused = FUSIONS[method](align(members), shares(weights, len(members)))
-    return replace(members[0], name=method, kind=Given(fused), folder=None, made_from={})
+    return replace(members[0], name=method, kind=Given(fused), folder=None, made_from=Made())
 
 
 def align(members: Sequence[System]) -> list[Scores]:

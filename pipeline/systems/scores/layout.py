@@ -42,6 +42,7 @@ from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery
+from pipeline.systems.scores.made import CONTENTS, Made
 
 if TYPE_CHECKING:
     import zarr
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
-CONTENTS = "contents"
-"""The key of `made_from` that holds the digests of the arrays."""
 DIRECTIONS = "directions"
 """In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
@@ -75,13 +74,13 @@ def is_store(path: Path) -> bool:
 
 
 @contextmanager
-def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, dict[str, Any]]]:
+def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
     """Open a store's group with `made_from`; what is missing within the block is refused by `otherwise`."""
     import zarr
 
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
-        yield group, dict(group.attrs["made_from"])  # type: ignore[arg-type]
+        yield group, Made(group.attrs["made_from"])  # type: ignore[arg-type]
     except (FileNotFoundError, KeyError, ValueError, TypeError):
         raise InputError(f"{path}: {otherwise}") from None
 
@@ -172,11 +171,6 @@ def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Coll
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
                          "ensemble` again")
-
-
-def without_digests(made_from: Mapping[str, Any]) -> dict[str, Any]:
-    """Take what made a store without the digests of its arrays."""
-    return {key: value for key, value in made_from.items() if key != CONTENTS}
 
 
 def divided(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:

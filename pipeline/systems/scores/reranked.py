@@ -1,7 +1,7 @@
 """Reranked systems on disk: each query's candidates, with the retriever's and the scorer's scores.
 
     NAME.zarr/
-      zarr.json        attributes: made_from, with what is described at `KEY`; made_with
+      zarr.json        attributes: made_from, with what is described at `made.RERANKED`; made_with
       image_ids/       [I] int64; caption_ids/, caption_image/ [C] int64, as in similarity stores
       i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image that the protocol
                        leaves out. With distractors, rows count from the pool's own captions on
@@ -34,11 +34,6 @@ from pipeline.systems.scores.layout import IDS
 if TYPE_CHECKING:
     import zarr
 
-KEY = "reranked"
-"""The key of `made_from` that holds the retriever (system, seal), the scorer, `roles` (a digest of what each of the two
-is on any split), k (a number or "all"; the store may hold more candidates), the combination and its weight, whether
-scores are logits, the protocol (name, folds) and the distractors (dataset, seal)."""
-
 
 @dataclass(frozen=True, eq=False)
 class Scored:
@@ -64,13 +59,6 @@ def by_language(found: Mapping[str, Scored]) -> list[dict[Direction, Scored]]:
     """Take the candidates of each language."""
     return [{name: found[of_language(number, name)] for name in get_args(Direction)}
             for number in range(len(found) // 2 - 1)]
-
-
-def systems_of(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List the scored systems that a reranked one rests on: its retriever, and its scorer if that is one too."""
-    retriever, scorer = record["retriever"], record["scorer"]
-    found = [(str(retriever["system"]), str(retriever["seal"]))]
-    return [*found, (str(scorer["name"]), str(scorer["seal"]))] if scorer["kind"] == "system" else found
 
 
 def combination_of(record: Mapping[str, Any]) -> Combination:

@@ -13,14 +13,15 @@ import numpy as np
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import Collection, Side
 from pipeline.evaluation.retrieval.relevance import Relevance
-from pipeline.evaluation.retrieval.similarity import PerDirection, Similarity, as_similarity, select
+from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity, select
 from pipeline.evaluation.statistics.languages import Languages, divide
-from pipeline.files.digest import digest
+from pipeline.files.digest import of_files
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
+from pipeline.systems.fusion.reranked import Folded
 from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.kinds import Fused, Given, Kind, Matrix, Vectors
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Scored
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class System(Collection):
 
     name: str
     kind: Kind
-    made_from: dict[str, Any] = field(default_factory=dict)
+    made_from: Made = field(default_factory=Made)
     folder: Path | None = None
     has_ids: bool = True
     relevance: Relevance | None = None
@@ -75,8 +76,8 @@ class System(Collection):
         """Open a store of scores."""
         with layout.reading(path, UNSCORED) as (group, made_from):
             ids = layout.read_ids(path, group)
-            kind = (_reranked if reranked.KEY in made_from else _matrices)(path, group, ids, made_from)
-        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.get("split"))
+            kind = (_reranked if made_from.reranked else _matrices)(path, group, ids, made_from)
+        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.split)
 
     @classmethod
     def open_vectors(cls, path: Path, remembered: Remembered | None = None) -> System:
@@ -85,7 +86,7 @@ class System(Collection):
                 group, made_from):
             ids = layout.read_ids(path, group)
         return cls(*ids, name=path.stem, kind=Vectors(path, made_from, (len(ids[0]), len(ids[1])), remembered),
-                   made_from=made_from, folder=path, split=made_from.get("split"))
+                   made_from=made_from, folder=path, split=made_from.split)
 
     @classmethod
     def open_either(cls, path: Path) -> System:
@@ -96,7 +97,7 @@ class System(Collection):
     def open_among(cls, path: Path, distractors: Sequence[System]) -> System:
         """Open a head's scores, or a reranked system's, with the vectors of distractors."""
         own = cls.open_vectors(path)
-        return (cls.open(path) if reranked.KEY in own.made_from else own).among(distractors)
+        return (cls.open(path) if own.made_from.reranked else own).among(distractors)
 
     @property
     def path(self) -> Path:
@@ -130,17 +131,17 @@ class System(Collection):
     @property
     def seal(self) -> str:
         """SHA-256 over `made_from`, which holds the arrays' digests. What is made from the store records it."""
-        return digest(self.made_from)
+        return self.made_from.seal
 
     @property
     def checkpoints(self) -> list[str]:
         """SHA-256 of the checkpoints behind it. Vectors of one checkpoint lie in one space."""
-        return [member["checkpoint"] for member in self.made_from["members"]]
+        return self.made_from.checkpoints
 
     @property
     def protocol(self) -> Protocol | None:
         """The only protocol by which a reranked system, or an ensemble of some, can be measured; None for any."""
-        record = self.made_from.get(reranked.KEY) or self.made_from
+        record = self.made_from.reranked or self.made_from
         return reranked.protocol_of(record) if "protocol" in record else None
 
     def check(self) -> System:
@@ -194,7 +195,7 @@ class System(Collection):
         """Load the manifest of its images and captions: the given one, or where it is needed its data set's."""
         if given is not None:
             return Manifest.load(given)
-        dataset = self.made_from.get("dataset")
+        dataset = self.made_from.dataset
         return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.get("languages")) else None
 
     def only(self, images: Ids, captions: Ids) -> System:
@@ -220,12 +221,12 @@ class System(Collection):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
 
-        held = {(self.made_from["dataset"], image) for image in self.image_ids.tolist()}
+        held = {(self.made_from.dataset, image) for image in self.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != self.checkpoints:
                 raise InputError(f"{each.path}: holds the vectors of another head than {self.path.name}; embed these "
                                  "images with the same head, see `pipeline embed`")
-            more = {(each.made_from["dataset"], image) for image in each.image_ids.tolist()}
+            more = {(each.made_from.dataset, image) for image in each.image_ids.tolist()}
             if held & more:
                 raise InputError(f"{each.path}: {len(held & more)} of its images are in the pool already, "
                                  f"{min(held & more)[1]} for one")
@@ -237,7 +238,7 @@ class System(Collection):
     def _reranked_among(self, distractors: Sequence[System]) -> System:
         assert isinstance(self.kind, Candidates)
         layout.require_unchanged(self.path, self.made_from)
-        record = self.made_from[reranked.KEY]
+        record = self.made_from.reranked
         if record["distractors"] != recorded(distractors):
             named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
             raise InputError(f"{self.path}: was reranked among {named}; pass the same --distractors, or run "
@@ -255,12 +256,12 @@ class System(Collection):
     @cached_property
     def datasets(self) -> tuple[str, ...]:
         """The data sets of images and captions, the queries' first."""
-        return tuple(dict.fromkeys(each.made_from.get("dataset", "") for each in self.pools or (self,)))
+        return tuple(dict.fromkeys(each.made_from.dataset for each in self.pools or (self,)))
 
     def items(self, side: Side) -> tuple[Ids, Ids]:
         """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C] each."""
         every = self.pools or (self,)
-        places = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.get("dataset", "")), np.int64)
+        places = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
                   for each in every]
         return np.concatenate(places), np.concatenate([each.ids(side) for each in every])
 
@@ -273,6 +274,77 @@ class System(Collection):
 
 
 @dataclass(frozen=True)
+class Given:
+    """Scores that are at hand."""
+
+    source: Similarity | PerDirection
+
+    def scores(self) -> Scores:
+        """Give them."""
+        return self.source
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A stored matrix [I, C]."""
+
+    values: zarr.Array
+    method, weights, each = None, (), ()
+
+    @property
+    def matrices(self) -> tuple[zarr.Array, ...]:
+        """The matrix alone."""
+        return (self.values,)
+
+    def scores(self) -> Scores:
+        """Open the matrix."""
+        return as_similarity(self.values)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Stored unit vectors, whose inner products are computed block by block."""
+
+    path: Path  # the store
+    made_from: Made  # its record, with the digests of the arrays
+    shape: tuple[int, int]  # how many images and captions it has
+    remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
+
+    def of(self, side: Side) -> np.ndarray:
+        """Map the vectors of one side, float32 [I or C, d]."""
+        digests = self.remembered.of_files if self.remembered else of_files
+        return layout.vectors(self.path, side, self.shape[side == "caption"], self.made_from, digests)
+
+    def scores(self) -> Embeddings:
+        """Map the vectors."""
+        from pipeline.evaluation.retrieval.embeddings import Embeddings
+
+        return Embeddings(self.of("image"), self.of("caption"), double=True)
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Stored matrices of several systems, fused query by query; or two of one system, one a direction."""
+
+    matrices: tuple[zarr.Array, ...]  # [I, C], those of a member after each other
+    method: str  # the fusion, or `layout.DIRECTIONS`
+    weights: tuple[float, ...]  # one for each member
+    each: tuple[int, ...]  # how many of the matrices each member has: 1, or 2 for one for each direction
+    folds: tuple[str, tuple[Ids, Ids]] | None = None  # of reranked members the protocol's name, and each item's fold
+
+    def scores(self) -> Scores:
+        """Fuse the matrices."""
+        stored = [as_similarity(matrix) for matrix in self.matrices]
+        if self.method == layout.DIRECTIONS:
+            return Directions(*stored)  # type: ignore[arg-type]
+        members = iter(stored)
+        sources = [next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
+                   for count in self.each]
+        fused = FUSIONS[self.method](sources, list(self.weights))
+        return Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
+
+
+@dataclass(frozen=True)
 class View:
     """Some rows and columns of another system."""
 
@@ -281,28 +353,21 @@ class View:
     captions: Ids
 
     def scores(self) -> Scores:
-        """Select from the other's, see `Kind.scores`."""
+        """Select from the other's."""
         return select(self.of.scores, self.images, self.captions)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """A retriever's best candidates of each query, ordered anew by another scorer.
+    """A retriever's best candidates of each query, ordered anew by another scorer."""
 
-    Attributes:
-        path: The store.
-        retriever: The system that orders all others.
-        record: How they were sought and are ordered, see `reranked.KEY`.
-        found: The candidates of both directions, and of each language; {} where they were sought among distractors.
-    """
-
-    path: Path
-    retriever: System
-    record: Mapping[str, Any]
-    found: Mapping[str, Scored]
+    path: Path  # the store
+    retriever: System  # the system that orders all others
+    record: Mapping[str, Any]  # how they were sought and are ordered, see `made.RERANKED`
+    found: Mapping[str, Scored]  # those of both directions, and of each language; {} if sought among distractors
 
     def scores(self) -> Scores:
-        """Order the candidates, see `Kind.scores`."""
+        """Order the candidates."""
         if not self.found:
             raise InputError(f"{self.path}: was reranked among distractors; name them with --distractors")
         return reranked.source(self.retriever.scores, self.found, self.retriever.caption_image, self.record)
@@ -314,12 +379,16 @@ class Candidates:
         return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
 
 
+Kind: TypeAlias = Given | Matrix | Vectors | Fused | View | Candidates
+"""Where a system's scores come from."""
+
+
 def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
     """Compose what is recorded of distractors."""
-    return [{"dataset": each.made_from["dataset"], "seal": each.seal} for each in distractors]
+    return [{"dataset": each.made_from.dataset, "seal": each.seal} for each in distractors]
 
 
-def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Matrix | Fused:
+def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Matrix | Fused:
     """The stored matrices, checked to fit the ids and what is said of their fusion."""
     matrices = layout.matrices(group)
     fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
@@ -344,9 +413,9 @@ def _matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapp
     return Fused(matrices, method, weights, each, folds)
 
 
-def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Mapping[str, Any]) -> Candidates:
+def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Candidates:
     """The candidates of a reranked system, with its retriever, which lies beside it as it was."""
-    record = made_from[reranked.KEY]
+    record = made_from.reranked
     name = record["retriever"]["system"]
     beside = path.parent / f"{name}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system

@@ -18,6 +18,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.scores import by_language
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
@@ -161,7 +162,7 @@ def manifest_of(**columns: Any) -> Manifest:
 def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> None:
     manifest = manifest_of(language=["en", "de", "en"])
     pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
-                np.array([7, 9]), np.array([3, 2, 1]), made_from={"manifest": manifest.digest})
+                np.array([7, 9]), np.array([3, 2, 1]), made_from=Made({"manifest": manifest.digest}))
     named = by_language.named(pool, manifest)
     assert named.languages is not None
     assert named.languages.tolist() == ["en", "de", "en"]

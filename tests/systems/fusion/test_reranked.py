@@ -12,6 +12,7 @@ from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, selec
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.reranked import Candidates, Combination, Reranked
 from pipeline.systems.reranking import candidates
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import source
 from pipeline.systems.scores.system import System
 
@@ -85,7 +86,7 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
     def found(images: np.ndarray, captions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ids, of_captions = image_ids[images], caption_ids[captions]
         pools = tuple(System.of(name, np.zeros((3, 6)), None, ids[rows], of_captions[columns],
-                                made_from={"dataset": name})
+                                made_from=Made({"dataset": name}))
                       for name, rows, columns in (("here", slice(3), slice(6)), ("there", slice(3, 6), slice(6, 12))))
         whole = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), pools=pools)  # ties alone
         best = candidates.find(EveryItemAsks(**{each.name: getattr(whole, each.name) for each in fields(whole)}),

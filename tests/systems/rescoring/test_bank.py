@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.systems.rescoring import bank
+from pipeline.systems.scores.made import Made
 
 WEIGHTS = [0.75, 0.25]
 
@@ -56,5 +57,5 @@ def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
 
 def test_the_weights_are_the_ensembles() -> None:
     fusion = {"method": "mean", "members": ["a", "b"], "weights": WEIGHTS}
-    system = SimpleNamespace(path=Path("mine"), made_from={"ensemble": "mine", "fusion": fusion})
+    system = SimpleNamespace(path=Path("mine"), made_from=Made({"ensemble": "mine", "fusion": fusion}))
     assert bank.heads_of(system) == (["a", "b"], WEIGHTS)  # type: ignore[arg-type]
