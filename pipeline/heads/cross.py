@@ -78,6 +78,9 @@ class CrossEncoder(HeadNetwork):
         layers: Which layers of the checkpoint are kept; [] for all. Half-size: every second one (figure 4).
         boxes: Whether the items come with boxes.
         image_norm: Whether projected items are normalised, as some of OSCAR's checkpoints need.
+        regions: How many of an image's items are read, its first; None for all. OSCAR's released code reads 50.
+        pieces: How many word pieces of a caption are read, with [CLS] and [SEP]; None for as many as the BERT has
+            positions. OSCAR's released code reads 70.
         pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours, of the pooled words and
             the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts
             from EMB then begins near EMB's own scores, where a new classifier begins with nothing.
@@ -85,8 +88,12 @@ class CrossEncoder(HeadNetwork):
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
                  backbone: Backbone | None = None, layers: list[int] | None = None, boxes: bool = True,
-                 image_norm: bool = False, pair_score: Literal["classifier", "cosine"] = "classifier") -> None:
+                 image_norm: bool = False, regions: int | None = None, pieces: int | None = None,
+                 pair_score: Literal["classifier", "cosine"] = "classifier") -> None:
         super().__init__()
+        for name, least, value in (("regions", 1, regions), ("pieces", 3, pieces)):
+            if value is not None and value < least:
+                raise InputError(f"architecture.{name}: expected at least {least}, got {value}")
         config = getattr(text, "config", None)
         if config is None or config.model_type not in KINDS:
             raise InputError("a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
@@ -98,7 +105,7 @@ class CrossEncoder(HeadNetwork):
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         _keep(self.bert, layers or [])
         self.dimension = hidden = config.hidden_size
-        self.pair_score = pair_score
+        self.pair_score, self.regions, self.pieces = pair_score, regions, pieces
         self.bert.img_embedding = nn.Linear(width, hidden)
         self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if image_norm else None
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -108,7 +115,7 @@ class CrossEncoder(HeadNetwork):
         for layer in (self.bert.img_embedding, self.classifier):
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
-        self.start = text.start
+        self.start, self.end = text.start, text.end
 
     @property
     def pretrained(self) -> dict[str, nn.Module]:
@@ -116,27 +123,33 @@ class CrossEncoder(HeadNetwork):
         return {"text": nn.ModuleList([self.bert.embeddings, self.bert.encoder, self.bert.pooler])}
 
     def words(self, tokens: Tensor) -> Tensor:
-        """Compute captions, int64 [B, T], as they enter the first layer: [B, T, hidden]."""
+        """Compute captions, int64 [B, T], as they enter the first layer: [B, up to T, hidden]."""
+        if self.pieces and tokens.shape[1] > self.pieces:
+            tokens = tokens[:, :self.pieces].clone()
+            tokens[:, -1] = self.end  # in a shorter caption this is padding
         return self.bert.embeddings(input_ids=tokens)
 
     def items(self, items: Tensor) -> Tensor:
-        """Compute images, float [B, N, width], as they enter the first layer: [B, N, hidden]."""
-        projected = self.bert.img_embedding(items.to(self.classifier.weight.dtype))
+        """Compute images, float [B, N, width], as they enter the first layer: [B, up to N, hidden]."""
+        projected = self.bert.img_embedding(items[:, :self.regions].to(self.classifier.weight.dtype))
         return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
 
     def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
         first = self.words(torch.full((len(items), 1), self.start, device=items.device))
-        return self._pooled(torch.cat([first, self.items(items).to(first.dtype)], 1), counts + 1, self.image_pooling)
+        sequence = torch.cat([first, self.items(items).to(first.dtype)], 1)
+        return self._pooled(sequence, counts + 1, self.image_pooling)
 
     def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         return self._pooled(self.words(tokens), lengths, self.text_pooling)
 
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
+        lengths = lengths.clamp(max=sequence.shape[1])  # of what was cut
         valid = torch.arange(sequence.shape[1], device=lengths.device) < lengths[:, None]
         return normalize(pool(encode(self.bert.encoder.layer, sequence, valid).float(), lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
         """Score P pairs of what `words` and `items` gave: float32 [P, 2], the logits of a wrong and of a right pair."""
+        lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # of what was cut
         places = [torch.arange(part.shape[1], device=part.device) < size[:, None]
                   for part, size in ((words, lengths), (items, counts))]
         sequence, valid = torch.cat([words, items.to(words.dtype)], 1), torch.cat(places, 1)

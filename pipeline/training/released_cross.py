@@ -27,6 +27,8 @@ from pipeline.training.training_job import TrainingJob
 NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
 UNUSED = ("cls.", "bert.embeddings.position_ids")
 """The heads of pre-training, and numbers that count up."""
+REGIONS, PIECES = 50, 70
+"""What both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`."""
 LAYER = r"encoder\.layer\.\d+\."
 KNOWN = re.compile(
     r"bert\.(?:embeddings\.(?:word_embeddings|position_embeddings|token_type_embeddings)\.weight"
@@ -141,10 +143,10 @@ def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
         boxes: Whether its items come with boxes.
 
     Returns:
-        The recipe with the checkpoint's layers and tasks.
+        The recipe with the checkpoint's layers and tasks, which cuts images and captions as the released code does.
     """
     norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
-    architecture = Named(name="cross", layers=list(range(released.layers)),
+    architecture = Named(name="cross", layers=list(range(released.layers)), regions=REGIONS, pieces=PIECES,
                          **norm, **({} if boxes else {"boxes": False}))  # type: ignore[call-arg]
     return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
 

@@ -101,6 +101,23 @@ def test_each_side_alone_is_the_mean_of_all_positions(checkpoint: Path, batch: d
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
 
 
+def test_regions_and_pieces_beyond_the_limits_are_cut(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
+    model, whole = cross(checkpoint, regions=3, pieces=5), cross(checkpoint)
+    tokens = batch["tokens"][:, :5].clone()
+    tokens[batch["lengths"] > 5, 4] = model.end  # [CLS], the first three pieces, [SEP]
+    cut = {**batch, "tokens": tokens, "lengths": batch["lengths"].clamp(max=5), "items": batch["items"][:, :3],
+           "counts": batch["counts"].clamp(max=3)}
+    torch.testing.assert_close(model(**batch), whole(**cut))
+    torch.testing.assert_close(model.embed_images(batch["items"], batch["counts"]),
+                               whole.embed_images(cut["items"], cut["counts"]))
+    torch.testing.assert_close(model.embed_captions(batch["tokens"], batch["lengths"]),
+                               whole.embed_captions(cut["tokens"], cut["lengths"]))
+    assert not torch.allclose(model(**batch), whole(**batch), atol=1e-4)
+    for wrong in ({"regions": 0}, {"pieces": 2}):
+        with pytest.raises(InputError, match=f"architecture.{next(iter(wrong))}: expected at least"):
+            cross(checkpoint, **wrong)
+
+
 def test_half_of_the_layers_are_every_second_one(checkpoint: Path) -> None:
     half, whole = cross(checkpoint, layers=[0, 2]), cross(checkpoint)
     assert len(half.bert.encoder.layer) == 2

@@ -105,6 +105,8 @@ def test_a_converted_head_scores_as_the_network_that_made_it(
     assert ran.exit_code == 0, ran.output
     scorer = CrossScorer(f"{name}-region-bert-s0", PairSource(paths, "sample", "sample", "sample"))
     assert scorer.opened.head.description["recipe_settings"]["tasks"] == tasks
+    architecture = scorer.opened.head.description["recipe_settings"]["architecture"]
+    assert (architecture["regions"], architecture["pieces"]) == (50, 70)  # as the released code cuts
     pairs = rng.choice(scenes.images["image_id"].to_numpy(), 20), rng.choice(scenes.table["caption_id"].to_numpy(), 20)
     found = scorer.score(*pairs)
     for score, image, caption in zip(found, *pairs, strict=True):
