@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -11,22 +10,25 @@ from pipeline.settings.section import Count, Name, Named, Section, Share, withou
 
 
 def language_tag(tag: str) -> str:
-    """Write a language's tag of BCP 47 in its usual letters, so that a language has one name.
+    """Write a language's tag in its standard form, so that a language has one name.
 
     Args:
-        tag: In any letters: DE, pt-br.
+        tag: Of BCP 47, or a code of ISO 639: DE, pt-br, deu.
 
     Returns:
-        As RFC 5646, section 2.1.1, has it: de, pt-BR, zh-Hant.
+        The shortest tag, in the usual letters: de, pt-BR, zh-Hant.
 
     Raises:
-        ValueError: If it is none: a language has two or three letters, without blanks.
+        ValueError: If it is no tag of the languages, scripts and regions that are registered.
     """
-    if not re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", tag):
-        raise ValueError(f"{tag[:40]!a} is no language; expected a tag of BCP 47 such as en, de or pt-BR")
-    first, *others = tag.lower().split("-")
-    cased = {2: str.upper, 4: str.title}  # of a region and of a script
-    return "-".join([first, *(cased.get(len(each), str.lower)(each) for each in others)])
+    import langcodes  # takes 30 ms, and few settings name a language
+
+    try:
+        if not langcodes.tag_is_valid(standard := langcodes.standardize_tag(tag)):
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"{tag[:40]!a} is no language; expected a tag of BCP 47 such as en, de or pt-BR") from None
+    return standard
 
 
 class Pairs(Section):

@@ -127,15 +127,16 @@ def test_a_csv_may_name_languages(tmp_path: Path) -> None:
 
 
 def test_a_language_has_one_name_in_any_letters(tmp_path: Path) -> None:
-    tags = ["DE", "de", "pt-br", "zh-hANT-tw", "sl-Rozaj"]
+    tags = ["DE", "de", "pt-br", "zh-hANT-tw", "sl-Rozaj", "deu", "eng-Latn", "en_US"]
     built = read(tmp_path, "image,caption,language\n" + "".join(f"a.png,dog,{tag}\n" for tag in tags))
-    assert built.table["language"].tolist() == ["de", "de", "pt-BR", "zh-Hant-TW", "sl-rozaj"]
+    assert built.table["language"].tolist() == ["de", "de", "pt-BR", "zh-Hant-TW", "sl-rozaj", "de", "en",
+                                                     "en-US"]
     assert Variation(languages=("PT-br", "DE", "de")).name("vse2ad") == "vse2ad-de-pt-BR"
     with pytest.raises(InputError, match="--language: 'english' is no language"):
         Variation(languages=("english",)).name("vse2ad")
 
 
-@pytest.mark.parametrize("name", ["", "e", "en_US", "<b>", "de ", "english"])
+@pytest.mark.parametrize("name", ["", "e", "xx", "de-DE-DE", "<b>", "de ", "english"])
 def test_what_is_no_language_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=r"is no language; expected a tag of BCP 47 .* \(caption 'dog' of b\.png\)"):
         read(tmp_path, f"image,caption,language\na.png,cat,en\nb.png,dog,{name}\n")

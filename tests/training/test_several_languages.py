@@ -32,7 +32,7 @@ def bilingual(scenes: Manifest) -> Manifest:
     """The scenes' captions, an image's last one in another language: each of its words begins with an x."""
     table = scenes.table.copy()
     last = ~table["image_id"].duplicated(keep="last")
-    table["language"] = np.where(last, "xx", "en")
+    table["language"] = np.where(last, "fr", "en")
     table.loc[last, "caption"] = [" ".join(f"x{word}" for word in caption.split())
                                   for caption in table["caption"][last]]
     return Manifest(table, "sample", scenes.images_folder)
@@ -71,11 +71,11 @@ def test_uniform_sampling_takes_every_caption_once_in_the_order_that_it_always_h
 def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Manifest) -> None:
     split = bilingual.split("train")
     assert split.languages is not None
-    assert Counter(split.languages.tolist()) == {"en": 64, "xx": 16}
+    assert Counter(split.languages.tolist()) == {"en": 64, "fr": 16}
     order = sampling.order(split, "balanced", np.random.default_rng(0))
-    assert Counter(split.languages[order].tolist()) == {"en": 40, "xx": 40}
+    assert Counter(split.languages[order].tolist()) == {"en": 40, "fr": 40}
     times = Counter(order.tolist())
-    assert {times[row] for row in np.flatnonzero(split.languages == "xx").tolist()} == {2, 3}
+    assert {times[row] for row in np.flatnonzero(split.languages == "fr").tolist()} == {2, 3}
     assert {times[row] for row in np.flatnonzero(split.languages == "en").tolist()} == {0, 1}
     other = sampling.order(split, "balanced", np.random.default_rng(1))
     assert set(order.tolist()) != set(other.tolist())  # other English captions in the next epoch
@@ -118,12 +118,12 @@ def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_
 
 def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob) -> None:
     state = training.train(changed(several, sampling="balanced"))
-    sums = [rsum_on_val(several, language) for language in ("en", "xx")]
+    sums = [rsum_on_val(several, language) for language in ("en", "fr")]
     assert state.history[state.best]["rsum"] == pytest.approx(np.mean(sums))
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"languages": ["de"]}, "split train has no captions in the language 'de'; there are: en, xx"),
+    ({"languages": ["de"]}, "split train has no captions in the language 'de'; there are: en, fr"),
     ({"languages": ["en"], "sampling": "balanced"}, "several languages, there are: en; set the recipe's sampling"),
 ])
 def test_what_cannot_be_sampled_is_refused(several: training.TrainingJob, changes: dict[str, object], said: str
