@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from pipeline import settings
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, unknown
+from pipeline.settings import section
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla", "meta")
-"""The kinds of torch's devices."""
 
 
 class FilePath(click.Path):
@@ -229,12 +228,12 @@ seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multi
                      show_default=True, help="Give several for one after another.")
 
 
-def known_device(context: click.Context, option: click.Parameter, device: str | None) -> str | None:
-    """Check the kind of device at once, also where nothing is to do; whether one is there, the command sees."""
-    for each in (device or "").split(","):
-        if (kind := each.strip().partition(":")[0]) and kind not in DEVICES:
-            raise InputError(f"{option.opts[-1]} {device}: unknown device {kind!r}; there are: {', '.join(DEVICES)}")
-    return device
+def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """Check the kind of device at once, also where nothing is to do."""
+    try:
+        return name and section.device(name)
+    except ValueError as error:
+        raise InputError(f"{option.opts[-1]} {error}") from None
 
 
 device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device", callback=known_device,

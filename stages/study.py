@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.parts.errors import counted
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, system
 from stages import options
@@ -109,8 +110,8 @@ def _schedules(folders: Sequence[Path]) -> str:
     found: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         said = read_description(folder)
-        how = ("d = {dimension}, batch {batch_size}, {epochs} epochs, rate × 0.1 from epoch {decay_epoch}, {precision}"
-               ).format(**said["training"] | said["aside"])
+        how = ("d = {dimension}, batch {batch_size}, {length}, rate × 0.1 from epoch {decay_epoch}, {precision}"
+                      ).format(length=counted(said["training"]["epochs"], "epoch"), **said["training"] | said["aside"])
         found.setdefault(how, []).append(folder.name)
     if len(found) < 2:
         return "".join(f"{how}; " for how in found)

@@ -77,7 +77,7 @@ def _lines(file: Path) -> list[str]:
         with gzip.open(file) as packed:
             content = packed.read(LARGEST + 1)
         text = content.decode("utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{file}: no such file; --annotations must be a clone of multi30k/dataset, with task 1 and "
                          "task 2") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from pipeline.settings.section import Count, Name, Named, Section, Share, without_repeats
+from pipeline.settings.section import Count, Device, Name, Named, Section, Share, without_repeats
 
 
 def language_tag(tag: str) -> str:
@@ -171,7 +171,7 @@ class Training(Section):
     vocabulary: str | None
     bert: str
     precision: Literal["fp32", "bf16", "fp16"]
-    device: str
+    device: Device
     pieces: Count
     processes: Count
     steps: Count | None = None

@@ -10,6 +10,19 @@ Item = TypeVar("Item")
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla", "meta")
+"""The kinds of torch's devices."""
+
+
+def device(name: str) -> str:
+    """Check the kinds of devices, several with commas; whether one is there, the command sees that uses it."""
+    for each in name.split(","):
+        if (kind := each.strip().partition(":")[0]) and kind not in DEVICES:
+            raise ValueError(f"{name}: unknown device {kind!r}; there are: {', '.join(DEVICES)}")
+    return name
+
+
+Device = Annotated[str, AfterValidator(device)]
 
 
 class Section(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipeline.parts.errors import InputError
-from pipeline.settings.section import Count, Section
+from pipeline.settings.section import Count, Device, Section
 
 
 class Sample(Section):
@@ -47,7 +47,7 @@ class Compute(Section):
 class Extract(Section):
     """How features are extracted and stored. The threads of a worker change no feature."""
 
-    device: str
+    device: Device
     backend: Literal["auto", "torch", "openvino"]
     precision: Literal["fp32", "bf16", "fp16"]
     batch_size: Count
@@ -119,7 +119,7 @@ class Synthetic(Section):
 class Throughput(Section):
     """What is timed, for the papers' #OIPs and the time of a query."""
 
-    device: str
+    device: Device
     batch_size: Count
     items: Count
     tokens: Count

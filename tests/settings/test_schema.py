@@ -34,6 +34,8 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("extract.decoders", "0", "extract.decoders: expected 'auto' or greater than or equal to 1, got 0"),
     ("extract.writers", "many", "extract.writers: expected 'auto' or a valid integer, got 'many'"),
     ("extract.colour", "red", "extract.colour: unknown key"),
+    ("extract.device", "foo", "extract.device: foo: unknown device 'foo'; there are: cpu, cuda"),
+    ("training.light.device", "'cuda:1,gpu'", "training.light.device: cuda:1,gpu: unknown device 'gpu'"),
     ("extract.batch_size", "0", "extract.batch_size"),
     ("extract.batch_size", "many", "extract.batch_size"),
     ("extract.precision", "fp8", "extract.precision"),

@@ -112,7 +112,7 @@ def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(pro
     assert code == 0, err
     assert json.loads((project / "results" / "claims.json").read_text())[0]["measured"]["seeds"] == {"a": 1, "b": 2}
     assert "| 1, 2 |" in out
-    assert "d = 16, batch 16, 1 epochs, rate × 0.1 from epoch 1, " in out  # as the heads were trained
+    assert "d = 16, batch 16, 1 epoch, rate × 0.1 from epoch 1, " in out  # as the heads were trained
     described = project / "heads" / "sample" / "vse2ad-region-bigru-s1" / "head.json"
     head = json.loads(described.read_text())
     head["training"]["decay_epoch"] = 3

@@ -6,6 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.compute import tasks
 from pipeline.compute.tasks import Executor
 from pipeline.features.extraction import worker
@@ -34,7 +36,7 @@ class InProcess(tasks.InProcess):
 class ExtractionOutcome:
     """The outcome of an extraction."""
 
-    extracted: int  # how many images were extracted now
+    extracted: int  # how many images were extracted now, without those that failed
     failed: dict[int, str]  # row -> reason, of all failed images of the store
     taken: int = 0  # how many images were taken from another data set's store
 
@@ -85,7 +87,8 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
         raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
                          f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
-    return ExtractionOutcome(todo.images, failed, todo.taken)
+    tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
+    return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken)
 
 
 def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
