@@ -23,7 +23,7 @@ from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_encoder, of_features, of_head, of_scores
-from pipeline.provenance.step import Result, Step
+from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
 from pipeline.systems.fusion.reranked import Folded
 from pipeline.systems.scores import ENCODER
@@ -98,6 +98,7 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
             yield from of_features.steps(path, member, own, manifest, made_from["split"], effort.network, row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
+    yield from of_record(paths.remembered(dataset))
     read: dict[Any, str] = {}
     for path in dict.fromkeys(features):
         yield from of_features.photographs(path, manifest, row, read)

@@ -12,6 +12,7 @@ from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import products
 from pipeline.features.store import FeatureStore
+from pipeline.files import record
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest, Split
@@ -147,8 +148,10 @@ class OpenHead:
             The open head; this process keeps it open for tasks.
 
         Raises:
-            InputError: If either is missing, the head is not finished, or the features are not made alike.
+            InputError: If either is missing, the head is not finished or its record was edited, or the features are
+                not made alike.
         """
+        record.read(use.folder)
         products.apply(use.products)
         described = checkpoint.read_description(use.folder)
         own = Manifest.load(use.paths.manifest(use.trained_on))

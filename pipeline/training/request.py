@@ -120,6 +120,7 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
         if "finetuned" in described:
             return None
         recipe = Recipe.model_validate(described["recipe_settings"])
+        record.read(folder)  # an edited one is refused when the head is opened
         return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
                 "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
                 "versions": made_by(described["text"], recipe) | record.versions("scores"),

@@ -129,3 +129,11 @@ def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPat
     assert done == [6, 6, -1, -1, -1]  # train 16: 6, 6, 4; val 4; test 4
     assert tree(Path("cut.zarr")) == tree(Path("whole.zarr"))
     assert not Path("cut.zarr.pieces").exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(pipeline: Any, refused: Any) -> None:
+    assert pipeline("score", "--feature", "region", *SMALL)[0] == 0
+    record = Path("heads", "sample", HEAD, "record.json")
+    record.write_bytes(record.read_bytes().replace(b'"training": 1', b'"training": 2'))
+    assert f"{record}: is not as it was written" in refused("score", "--feature", "region", *SMALL)

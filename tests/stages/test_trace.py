@@ -15,7 +15,9 @@ import pytest
 import tampering
 import zarr
 
+from pipeline.files import record
 from pipeline.manifest import Manifest
+from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 from stages import cli
 
@@ -133,6 +135,15 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     out = pipeline("trace", *RESULT, "--caption", caption)[1]
     assert f"caption {caption}: its image {image} has rank {rank} of {len(split.image_ids)}" in out
     assert "embedded again" in out
+
+
+def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
+    folder = Paths(Path()).remembered("sample")
+    record.finish(folder, {"options": ["sample"]}, [])
+    assert traced(pipeline, *RESULT, "--embed", "0")[0] == 0
+    tampering.edit("request")(folder / record.FILE)
+    assert any(f"{folder / record.FILE}: its seal" in line for line in wrong(pipeline, *RESULT, "--embed", "0"))
+    shutil.rmtree(folder)
 
 
 def kind(pattern: str) -> str:
