@@ -80,7 +80,7 @@ def products_alone(batch: Batch, width: int, dim: int) -> Step:
         step(batch)
     torch.set_num_threads(threads)
     # One tensor for all factors of a layout: weights stay in the processor's cache, as in the step.
-    factors = {layout: torch.empty_strided(*layout).normal_() for layout in {*chain.from_iterable(listener.heard)}}
+    factors = {layout: filled(*layout) for layout in {*chain.from_iterable(listener.heard)}}
 
     def again() -> None:
         for left, right in listener.heard:
@@ -90,6 +90,12 @@ def products_alone(batch: Batch, width: int, dim: int) -> Step:
 
 
 Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
+
+
+def filled(shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+    """Random values in a layout; where a stride is 0, many places have one value."""
+    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return torch.randn(last + 1).as_strided(shape, strides)
 
 
 class Listener(TorchDispatchMode):

@@ -34,9 +34,9 @@ def _first(*names: str) -> str:
 
 
 # Keep the memory of large tensors in the process, for training on a CPU.
-MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
-"""Parameters of glibc's mallopt (malloc.h)."""
 LARGEST = 2**31 - 1
+MALLOPT = {"M_MMAP_THRESHOLD": (-3, LARGEST), "M_TRIM_THRESHOLD": (-1, LARGEST), "M_ARENA_MAX": (-8, 1)}
+"""Parameters of glibc's mallopt (malloc.h) and their values. A thread's own arena would still return its memory."""
 
 
 def keep_freed() -> bool:
@@ -44,6 +44,7 @@ def keep_freed() -> bool:
 
     Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
     the system clears each page when it is used again, which takes a tenth of a step. The peak memory does not grow.
+    Threads that start later share one arena.
 
     Returns:
         Whether it took effect: on Linux with glibc.
@@ -52,7 +53,7 @@ def keep_freed() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    return bool(mallopt(MMAP_THRESHOLD, LARGEST)) and bool(mallopt(TRIM_THRESHOLD, LARGEST))
+    return all(mallopt(*parameter) for parameter in MALLOPT.values())
 
 
 # Whether other work ran on the machine while something was timed.

@@ -62,7 +62,7 @@ class BothLevels(torch.autograd.Function):
             part = chunk.part
             u, places = sort_chunk(read_chunk(items, chunk))
             greatest, v = below_greatest(u)
-            weights = (weight @ v).softmax(1)
+            weights = (weight.detach() @ v).softmax(1)  # a weight with a gradient would have v transposed first
             theta[part, :chunk.items] = weights
             token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
             delta = v.exp()
