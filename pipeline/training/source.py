@@ -15,7 +15,7 @@ from PIL import Image
 
 from pipeline.features import extractors
 from pipeline.features.extractors import base
-from pipeline.features.store import FeatureStore, provenance
+from pipeline.features.store import FeatureStore
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
@@ -91,7 +91,7 @@ class Photographs:
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read and prepare images, which have all items each, see `ItemReader.read`."""
-        return self._prepared(rows, None), np.full(len(rows), self.layout.items)
+        return self.augmented(rows, None), np.full(len(rows), self.layout.items)
 
     def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the images' files.
@@ -131,23 +131,23 @@ class Photographs:
             rows: Not used.
         """
 
-    def augmented(self, rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
-        """Read and prepare images after a random crop and flip.
-
-        Args:
-            rows: Int64 [B].
-            draws: [B, 4], uniform in 0..1, see `crop_and_flip`.
-
-        Returns:
-            Pixels [B, S, S, 3].
-        """
-        return self._prepared(rows, draws)
-
     def _file(self, row: int) -> GalleryFile:
         """An image's file, which may lie in a tar or Parquet."""
         return GalleryFile(self.path / self._files[row])
 
-    def _prepared(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
+    def augmented(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
+        """Read and prepare images after a random crop and flip.
+
+        Args:
+            rows: Int64 [B].
+            draws: [B, 4], uniform in 0..1, see `crop_and_flip`; None for whole images as they are.
+
+        Returns:
+            Pixels [B, S, S, 3].
+
+        Raises:
+            InputError: If one cannot be decoded.
+        """
         def one(place: int) -> torch.Tensor:
             file = self._file(rows[place])
             try:
@@ -172,11 +172,6 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
 
 ImageSource: TypeAlias = FeatureStore | Photographs
 """Images by their row in the manifest."""
-
-
-def described(source: ImageSource) -> dict[str, Any]:
-    """Summarise what made the features, for results that rest on them."""
-    return source.provenance if isinstance(source, Photographs) else provenance(source)
 
 
 def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import made_with
+from pipeline.features.store import provenance
 from pipeline.files import record
 from pipeline.files.atomic import creating
 from pipeline.files.digest import sha256
@@ -23,7 +24,7 @@ from pipeline.text import Text
 from pipeline.training import checkpoint
 from pipeline.training.processes import Processes
 from pipeline.training.request import check_parts, made_by, recorded
-from pipeline.training.source import ImageSource, Photographs, described, networks
+from pipeline.training.source import ImageSource, Photographs, networks
 
 REPLACED = ".replaced"
 """Where a head lies that another one is to replace."""
@@ -68,12 +69,13 @@ class TrainingJob:
                 more[key] = sha256(folder / "best.safetensors")
         if "ce" in self.recipe.tasks or heads.compares_parts(self.recipe):
             more["scorer"] = self.recipe.architecture.name
+        made = self.source.provenance if isinstance(self.source, Photographs) else provenance(self.source)
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": recorded(self.recipe),
                 "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,
-                "manifest": self.manifest.digest, "store": self.source.identity, "features": described(self.source),
+                "manifest": self.manifest.digest, "store": self.source.identity, "features": made,
                 "vocabulary": words.digest, "width": self.source.width}
 
     def differs(self, words: Text) -> list[str]:

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from pipeline.heads import pooling
-from pipeline.heads.pooling.gpo import GPO
-from pipeline.heads.pooling.kmax import KMaxPool
+from pipeline.heads.pooling.gpo import GPO, KMaxPool
 from pipeline.parts.errors import InputError
 from pipeline.report import names
 from pipeline.report.figures.drawing import (
