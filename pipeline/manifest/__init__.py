@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.manifest.build import build
+    from pipeline.manifest.build import build, differences
     from pipeline.manifest.dataset import Dataset, refuse_unknown
     from pipeline.manifest.dataset import load as dataset
     from pipeline.manifest.dataset import names as datasets
     from pipeline.manifest.photographs import with_checksums
-    from pipeline.manifest.statistics import differences
     from pipeline.manifest.table import SPLITS, Manifest, Split
 
 lazy.offer(__name__)

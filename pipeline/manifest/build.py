@@ -1,9 +1,9 @@
-"""From an annotation file and a folder of images to a checked manifest."""
+"""From an annotation file and a folder of images to a checked manifest, whose numbers are compared with the card's."""
 
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
@@ -14,20 +14,21 @@ from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest import fetch
+from pipeline.manifest.dataset import Statistics
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.role_graphs import read as graphs_of
-from pipeline.manifest.table import CLIP, COLUMNS, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, columns_of
+from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.settings.recipe import language_tag
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
-    "coco": "pipeline.manifest.coco:READER",
-    "msrvtt": "pipeline.manifest.msrvtt:READER",
-    "vatex": "pipeline.manifest.vatex:READER",
-    "hgr": "pipeline.manifest.hgr:READER",
-    "karpathy": "pipeline.manifest.karpathy:READER",
+    "coco": "pipeline.manifest.json_captions:COCO",
+    "msrvtt": "pipeline.manifest.videos:MSRVTT",
+    "vatex": "pipeline.manifest.videos:VATEX",
+    "hgr": "pipeline.manifest.videos:HGR",
+    "karpathy": "pipeline.manifest.json_captions:KARPATHY",
     "csv": "pipeline.manifest.captions_csv:READER",
     "multi30k": "pipeline.manifest.multi30k:READER",
     "webdataset": "pipeline.manifest.webdataset:READER",
@@ -97,8 +98,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
-    columns = COLUMNS | columns_of(table.columns)
-    return Manifest(table[list(columns)].astype(columns).reset_index(drop=True), dataset, images or Path())
+    return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path())
 
 
 def _fetched(table: pd.DataFrame, images: Path | None, asked: bool, on_start: fetch.OnImage, on_image: fetch.OnImage
@@ -234,3 +234,31 @@ def _size(folder: Path, file: str, source: Path) -> int:
         raise InputError(f"{place}: is a link that leaves the image folder; name the folder that it leads to, or "
                          "copy the file")
     return size
+
+
+def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
+    """Count a manifest: split -> its statistics, all of them known."""
+    def count(rows: pd.DataFrame) -> Statistics:
+        lengths, texts = rows["caption"].str.len(), rows["caption"].nunique()
+        return Statistics(images=rows["image_id"].nunique(), captions=len(rows), unique_captions=texts,
+                          shortest=int(lengths.min()), longest=int(lengths.max()))
+
+    return {str(split): count(rows) for split, rows in manifest.table.groupby("split")}
+
+
+def differences(stated: Mapping[str, Statistics], manifest: Manifest) -> Iterator[str]:
+    """Compare a manifest with what its card states.
+
+    Args:
+        stated: Split -> what the card says of it.
+        manifest: The manifest.
+
+    Yields:
+        A line for each number that differs.
+    """
+    found = statistics_of(manifest)
+    for split, expected in stated.items():
+        here = found.get(split, Statistics(images=0, captions=0)).model_dump()
+        for name, value in expected.model_dump(exclude_none=True).items():
+            if here[name] != value:
+                yield f"{split}: {name.replace('_', ' ')}: expected {value}, found {here[name]}"

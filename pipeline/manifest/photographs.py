@@ -20,7 +20,7 @@ from pipeline.files import blake, containers, remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.remembered import SETTLED, state_of
-from pipeline.manifest.table import COLUMNS, NO_FILE, PHOTOGRAPH, Manifest, columns_of
+from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest, arranged
 
 STATE = ["size", "inode", "written", "changed"]
 UNKNOWN = -1  # in the place of a state
@@ -62,8 +62,7 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
             pd.DataFrame(now, columns=STATE).assign(name=names, checksum=found).to_parquet(partial, index=False)
     of_image = dict(zip(images["image_id"], found, strict=True))
     table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image)})
-    columns = COLUMNS | columns_of(table.columns)
-    return replace(manifest, table=table[list(columns)].astype(columns))
+    return replace(manifest, table=arranged(table))
 
 
 def _read(known: Path, names: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:

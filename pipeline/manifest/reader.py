@@ -1,6 +1,7 @@
 """What every reader of annotations offers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ class Reader:
         recognises: Whether a file or folder looks like this format. It may read the file's beginning.
         read: From a file or folder to a row a caption: image_id, file, caption_id, caption; split, where the
             annotations have splits; language, where captions are in several languages; role_graph, where they have
-            role graphs; kind, where they say that the
-            files are videos; start and end, in seconds, where these are cut into clips.
+            role graphs; kind, where they say that the files are videos; start and end, in seconds, where these are cut
+            into clips.
         names_every_image: Whether an image of the folder that the annotations do not name is a mistake.
     """
 
@@ -44,11 +45,26 @@ def text_of(path: Path) -> str:
         raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
 
 
-# A JSON file of annotations.
 def json_of(path: Path) -> Any:
-    """Read a JSON file."""
+    """Read a JSON file of annotations."""
     text = text_of(path)
     try:
         return from_json(text)
     except ValueError as error:
         raise InputError(f"{path}: is not JSON: {error}") from None
+
+
+@contextmanager
+def expecting(place: object, layout: str) -> Iterator[None]:
+    """Refuse annotations from which a reader of one layout cannot take what it needs."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{place}: not {layout} ({type(error).__name__}: {error})") from None
+
+
+def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:
+    """Make a row for each caption of images, given by their id, file, split and captions; captions are numbered."""
+    rows = [(number, file, split, caption) for number, file, split, captions in images for caption in captions]
+    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
+    return table.assign(caption_id=range(len(table)))

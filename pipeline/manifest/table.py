@@ -72,8 +72,7 @@ class Manifest:
     written: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        optional = [column for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH, "kind") if column in self.table.columns]
-        if list(self.table.columns) != [*COLUMNS, *columns_of(optional)]:
+        if list(self.table.columns) != [*_columns(self.table)]:
             raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
                              f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got "
                              f"{', '.join(map(str, self.table.columns))}")
@@ -176,12 +175,9 @@ class Manifest:
         image_ids = self.images["image_id"].to_numpy()[store_rows]
         position = pd.Series(np.arange(len(image_ids)), index=image_ids)
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(), self._languages(rows),
+                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(),
+                     rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
                      rows[ROLE_GRAPH].tolist() if ROLE_GRAPH in rows.columns else None)
-
-    @staticmethod
-    def _languages(rows: pd.DataFrame) -> np.ndarray | None:
-        return rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None
 
     def save(self, path: Path) -> None:
         """Write the manifest as one Parquet file; a broken write leaves no partial file.
@@ -287,11 +283,7 @@ class Split:
         firsts = np.arange(0, len(self.image_ids), images)
         cuts = np.searchsorted(self.caption_image[order], [*firsts, len(self.image_ids)])
         for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
-            here = np.sort(order[start:stop])
-            yield Split(self.name, self.store_rows[first:first + images], self.image_ids[first:first + images],
-                        self.caption_ids[here], self.caption_image[here] - first, [self.captions[i] for i in here],
-                        None if self.languages is None else self.languages[here],
-                        None if self.role_graphs is None else [self.role_graphs[i] for i in here])
+            yield self._take(np.arange(first, min(first + images, len(self.image_ids))), np.sort(order[start:stop]))
 
     def only(self, keep: np.ndarray) -> Split:
         """Keep some images and their captions.
@@ -302,7 +294,7 @@ class Split:
         Returns:
             The split without the other images.
         """
-        return self._with_captions(keep, keep[self.caption_image])
+        return self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
 
     def in_languages(self, names: Sequence[str]) -> Split:
         """Keep the captions in some languages, and the images that have one.
@@ -325,24 +317,27 @@ class Split:
         if missing := [name for name in names if name not in there]:
             raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
                              + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
-        captions = np.isin(languages, list(names))
-        return self._with_captions(np.isin(np.arange(len(self.image_ids)), self.caption_image[captions]), captions)
+        captions = np.flatnonzero(np.isin(languages, list(names)))
+        return self._take(np.unique(self.caption_image[captions]), captions)
 
-    def _with_captions(self, images: np.ndarray, captions: np.ndarray) -> Split:
-        """Keep some images, bool [I], and some of their captions, bool [C]."""
-        import numpy as np
-
-        position, kept = np.cumsum(images) - 1, np.flatnonzero(captions)
-        return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[kept],
-                     position[self.caption_image[kept]], [self.captions[i] for i in kept],
-                     None if self.languages is None else self.languages[kept],
-                     None if self.role_graphs is None else [self.role_graphs[i] for i in kept])
+    def _take(self, images: np.ndarray, captions: np.ndarray) -> Split:
+        """Keep some images and some of their captions, both int64 and ascending."""
+        return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[captions],
+                     images.searchsorted(self.caption_image[captions]), [self.captions[i] for i in captions],
+                     None if self.languages is None else self.languages[captions],
+                     None if self.role_graphs is None else [self.role_graphs[i] for i in captions])
 
 
-def columns_of(optional: Iterable[str]) -> dict[str, str]:
-    """List the columns that a manifest has besides `COLUMNS`: column -> dtype, in order."""
-    found = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in optional}
-    return found | (CLIP if "kind" in optional else {})
+def _columns(table: pd.DataFrame) -> dict[str, str]:
+    """List the columns that a manifest with a table's optional ones has: column -> dtype, in order."""
+    optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in table.columns}
+    return COLUMNS | optional | (CLIP if "kind" in table.columns else {})
+
+
+def arranged(table: pd.DataFrame) -> pd.DataFrame:
+    """Bring a table's columns into a manifest's order and types, without others."""
+    columns = _columns(table)
+    return table[list(columns)].astype(columns)
 
 
 def _seconds(value: float) -> float | None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pipeline.files import containers, remote
 from pipeline.files.parsing import from_json
-from pipeline.manifest.reader import Reader
+from pipeline.manifest.reader import Reader, table_of
 from pipeline.parts.errors import InputError
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
@@ -55,10 +55,8 @@ def read(path: Path) -> pd.DataFrame:
         raise InputError(f"{path}: {len(silent)} of {len(found)} images have no caption, the first {silent[0]}")
     keys = [key for _, key, _, _ in found if key is not None and key.isdecimal() and len(key) < 19]
     numbers = list(map(int, keys)) if len({*map(int, keys)}) == len(found) else list(range(len(found)))
-    rows = [(number, file, split, caption) for number, (file, _, split, captions) in zip(numbers, found, strict=True)
-            for caption in captions]
-    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
-    table.insert(2, "caption_id", range(len(table)))
+    table = table_of((number, file, split, captions)
+                     for number, (file, _, split, captions) in zip(numbers, found, strict=True))
     return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 

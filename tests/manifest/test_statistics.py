@@ -10,8 +10,8 @@ import pytest
 
 from pipeline import manifest
 from pipeline.manifest import Manifest
+from pipeline.manifest.build import statistics_of
 from pipeline.manifest.dataset import Statistics
-from pipeline.manifest.statistics import of
 from pipeline.manifest.table import COLUMNS
 
 CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
@@ -26,7 +26,8 @@ def table() -> Manifest:
 
 
 def test_a_split_is_counted(table: Manifest) -> None:
-    assert of(table) == {"train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)}
+    assert statistics_of(table) == {
+        "train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)}
 
 
 @pytest.mark.parametrize(("stated", "said"), [

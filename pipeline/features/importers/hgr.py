@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.features.importers.array_files import MOST_ITEMS, MOST_VALUES
 from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
-from pipeline.manifest.hgr import FOLDER, SPLITS, names_of
+from pipeline.manifest.videos import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError
 
 Place = tuple[Path, str | int]

@@ -1,7 +1,9 @@
-"""COCO's own annotations: captions_val2014.json, instances_train2017.json, or the folder `annotations` with several.
+"""Photographs with captions in JSON: COCO's own annotations, and Karpathy's files of COCO, Flickr30K and Flickr8K.
 
-The split is that of the file's name. Instances have no captions: an image's caption is then the names of its objects,
-so that its features can be extracted.
+COCO's are captions_val2014.json, instances_train2017.json, or the folder `annotations` with several. The split is that
+of the file's name. Instances have no captions: an image's caption is then the names of its objects, so that its
+features can be extracted. Karpathy's are dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json and files
+like them.
 """
 
 import re
@@ -12,17 +14,18 @@ from typing import Any
 import pandas as pd
 
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.reader import Reader, json_of
+from pipeline.manifest.reader import Reader, expecting, json_of
 from pipeline.manifest.table import SPLITS
 from pipeline.parts.errors import InputError
 
 NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
 BEGINNING = 1 << 16  # bytes that are looked at to recognise a file
 NO_OBJECT = "no object"
-COLUMNS = ["image_id", "file", "caption_id", "caption"]
+# "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).
+SPLIT_OF = {"restval": "train"}
 
 
-def recognises(path: Path) -> bool:
+def _is_coco(path: Path) -> bool:
     """Tell COCO's layout from Karpathy's, which has `filename` in the place of `file_name`."""
     if path.is_dir():
         return bool(_captions_in(path))
@@ -32,12 +35,8 @@ def recognises(path: Path) -> bool:
         return re.search(rb'"(file_name|image_id|annotations)"\s*:', file.read(BEGINNING)) is not None
 
 
-def read(path: Path) -> pd.DataFrame:
-    """Read a file in COCO's layout, or the captions of all splits in a folder.
-
-    It gives a row a caption: image_id, file, caption_id, caption, and split where the file's name says it. Images stand
-    in the file's order.
-    """
+def coco(path: Path) -> pd.DataFrame:
+    """Read a file in COCO's layout, or the captions of all splits in a folder. Images stand in the file's order."""
     if not path.is_dir():
         return _file(path, "")
     return pd.concat([_file(file, f"{place}/") for file, place in _captions_in(path)], ignore_index=True)
@@ -51,12 +50,10 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
 
 def _file(path: Path, place: str) -> pd.DataFrame:
     tree = json_of(path)
-    try:
+    with expecting(path, "in COCO's layout"):
         files = {whole(image["id"]): place + text(image["file_name"]) for image in tree["images"]}
         rows = list(_rows(tree, files))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}: not in COCO's layout ({type(error).__name__}: {error})") from None
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption"])
     order = {image: number for number, image in enumerate(files)}
     table = table.sort_values("image_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
     if match := NAME.match(path.stem):
@@ -80,4 +77,30 @@ def _of_objects(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[t
     return [(image, file, image, ", ".join(objects[image]) or NO_OBJECT) for image, file in files.items()]
 
 
-READER = Reader("COCO's captions_*.json or instances_*.json", recognises, read, names_every_image=False)
+def karpathy(path: Path) -> pd.DataFrame:
+    """Read a file in Karpathy's layout."""
+    tree = json_of(path)
+    images = tree.get("images") if isinstance(tree, dict) else None
+    if not isinstance(images, list):
+        raise InputError("the annotation file is not in Karpathy's layout: expected a list 'images'")
+    rows = [row for number, image in enumerate(images) for row in _sentences(image, number)]
+    return pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption"])
+
+
+def _sentences(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
+    with expecting(f"annotation file, image {number}", "in Karpathy's layout"):
+        file = "/".join(filter(None, [image.get("filepath", ""), image["filename"]]))
+        image_id = whole(image.get("cocoid", image["imgid"]))
+        split = SPLIT_OF.get(image["split"], image["split"])
+        captions = [(image_id, file, split, whole(sentence["sentid"]), sentence["raw"])
+                    for sentence in image["sentences"]]
+    if not captions:
+        raise InputError(f"annotation file, image {number} ({file!r}): has no caption")
+    if not all(isinstance(text, str) for row in captions for text in (row[1], row[2], row[4])):
+        raise InputError(f"annotation file, image {number}: file name, split and captions must be text")
+    return captions
+
+
+COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco, names_every_image=False)
+KARPATHY = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", karpathy,
+                  names_every_image=False)

@@ -1,0 +1,175 @@
+"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and captions of both.
+
+MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and test_videodatainfo.json, or with
+one JSON of all clips such as MSRVTT_data.json. Where MSRVTT_JSFUSION_test.csv lies beside them, the split "1k-A" of
+JSFusion (Yu et al. 2018), its 1,000 clips with the caption that it names are the test split; train are all others but
+the official val, which that split's users train on too.
+
+VATEX (Wang et al. 2019), English captions: the root is a folder with vatex_training_v1.0.json and
+vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and 1,500 for test; which,
+HGR's lists say: public_split/{val,tst}_names.npy in the same folder. Without these lists the first half is val and the
+second test, which is not the papers' split.
+
+HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders `annotation/RET`, with
+ref_captions.json, and `public_split`. Captions are as HGR reads them: words between blanks. Beside them lie their role
+graphs, if the folder has them.
+
+A clip's file is its name with .mp4.
+"""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.files.parsing import text
+from pipeline.manifest import role_graphs
+from pipeline.manifest.reader import Reader, expecting, json_of, table_of, text_of
+from pipeline.manifest.table import ROLE_GRAPH
+from pipeline.parts.errors import InputError
+
+MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
+MSRVTT_PAIR = ("train_val_videodatainfo.json", "test_videodatainfo.json")
+MSRVTT_WHOLE = ("MSRVTT_data.json", "videodatainfo_2017.json", "videodatainfo.json")
+JSFUSION = "MSRVTT_JSFUSION_test.csv"
+VATEX_TRAINING, VATEX_VALIDATION = "vatex_training_v1.0.json", "vatex_validation_v1.0.json"
+HGR_CAPTIONS = Path("annotation", "RET", "ref_captions.json")
+# HGR's lists of clips: {trn,val,tst}_names.npy, an array of text each.
+SPLITS = {"train": "trn", "val": "val", "test": "tst"}
+FOLDER = "public_split"
+
+
+def msrvtt(path: Path) -> pd.DataFrame:
+    """Read MSR-VTT: clips in the order of their numbers."""
+    splits: dict[str, str] = {}
+    captions: dict[str, list[str]] = {}
+    for file in _msrvtt_files(path):
+        _add_msrvtt(file, splits, captions)
+    chosen = path / JSFUSION
+    if path.is_dir() and chosen.is_file():
+        _choose_jsfusion(chosen, splits, captions)
+    numbers = sorted((_number(video, path), video) for video in splits)
+    return table_of((number, f"{video}.mp4", splits[video], captions.get(video, ())) for number, video in numbers
+                    ).assign(kind="video")
+
+
+def _msrvtt_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    for names in (MSRVTT_PAIR, *((name,) for name in MSRVTT_WHOLE)):
+        if all((path / name).is_file() for name in names):
+            return [path / name for name in names]
+    raise InputError(f"{path}: expected {' and '.join(MSRVTT_PAIR)}, or {MSRVTT_WHOLE[0]}")
+
+
+def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
+    tree = json_of(file)
+    with expecting(file, "MSR-VTT's layout, with lists videos and sentences"):
+        splits |= {text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]}
+        for sentence in tree["sentences"]:
+            captions.setdefault(text(sentence["video_id"]), []).append(text(sentence["caption"]))
+    if strange := captions.keys() - splits.keys():
+        raise InputError(f"{file}: has captions of {min(strange)!a}, which is none of its videos")
+
+
+def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
+    """Make the clips of JSFusion's list the test split, with one caption each, and train on the rest."""
+    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text_of(file))))
+    if not lines or not {"video_id", "sentence"} <= lines[0].keys():
+        raise InputError(f"{file}: expected the columns video_id and sentence")
+    if None in (short := [line[name] for line in lines for name in ("video_id", "sentence")]):
+        raise InputError(f"{file}, row {short.index(None) // 2 + 1}: a field is missing")
+    test = {line["video_id"]: line["sentence"] for line in lines}
+    if strange := test.keys() - splits.keys():
+        raise InputError(f"{file}: names {min(strange)!a}, which is none of the videos")
+    for video, split in splits.items():
+        splits[video] = "test" if video in test else "train" if split == "test" else split
+    captions |= {video: [sentence] for video, sentence in test.items()}
+
+
+def _number(video: str, path: Path) -> int:
+    found = re.fullmatch(r"video(\d{1,18})", video)
+    if found is None:
+        raise InputError(f"{path}: expected clips called video0, video1 and so on, got {video[:40]!a}")
+    return int(found[1])
+
+
+def _is_msrvtt(path: Path) -> bool:
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE))
+    return path.suffix == ".json" and path.is_file() and b'"video_id"' in path.open("rb").read(100_000)
+
+
+def vatex(path: Path) -> pd.DataFrame:
+    """Read VATEX: the clips of the training file, then those of the other by split."""
+    train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
+    listed, half = splits_of(path / FOLDER), len(held_out) // 2
+    names = list(held_out)
+    cut = {split: listed.get(split, default) for split, default in (("val", names[:half]), ("test", names[half:]))}
+    if strange := {name for split in cut.values() for name in split} - held_out.keys():
+        raise InputError(f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have")
+    clips = [("train", name, train[name]) for name in train]
+    clips += [(split, name, held_out[name]) for split in ("val", "test") for name in cut[split]]
+    return table_of((number, f"{name}.mp4", split, captions) for number, (split, name, captions) in enumerate(clips)
+                    ).assign(kind="video")
+
+
+def _clips(path: Path) -> dict[str, list[str]]:
+    """Name -> English captions."""
+    with expecting(path, "VATEX's layout, a list of videoID and enCap"):
+        return {_name(clip["videoID"], path): [text(caption) for caption in clip["enCap"]] for clip in json_of(path)}
+
+
+def _name(name: object, path: Path) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+        raise InputError(f"{path}: expected a videoID of letters, digits, _ and -, got {str(name)[:40]!a}")
+    return name
+
+
+def names_of(path: Path) -> list[str]:
+    """Read a list of clips. Nothing is unpickled: the clips' names, in order."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such list of clips") from None
+    except (ValueError, OSError, EOFError):
+        raise InputError(f"{path}: expected an array of text without pickled objects") from None
+    if found.dtype.kind != "U" or found.ndim != 1:
+        raise InputError(f"{path}: expected a list of names, got {found.dtype} {list(found.shape)}")
+    return [str(name) for name in found]
+
+
+def splits_of(folder: Path) -> dict[str, list[str]]:
+    """Read the lists of all splits: split -> names in order; a split whose file is not there is left out."""
+    files = {split: folder / f"{short}_names.npy" for split, short in SPLITS.items()}
+    return {split: names_of(file) for split, file in files.items() if file.is_file()}
+
+
+def hgr(path: Path) -> pd.DataFrame:
+    """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column `role_graph`."""
+    captions, splits = json_of(path / HGR_CAPTIONS), splits_of(path / FOLDER)
+    if not splits:
+        raise InputError(f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy")
+    if not isinstance(captions, dict):
+        raise InputError(f"{path / HGR_CAPTIONS}: expected a list of captions for each name")
+    clips = []
+    for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
+        own = captions.get(name)
+        if not isinstance(own, list) or not own or not all(isinstance(caption, str) for caption in own):
+            raise InputError(f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions")
+        clips.append((number, f"{name}.mp4", split, own))
+    table = table_of(clips).assign(kind="video")
+    if (path / role_graphs.FILE).is_file():
+        table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
+    return table
+
+
+MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt, names_every_image=False)
+VATEX = Reader(f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex,
+               names_every_image=False)
+HGR = Reader(f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr,
+             names_every_image=False)
