@@ -77,7 +77,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     table = reader.read(annotations)
     if table.empty:
         raise InputError(f"{annotations}: holds no captions")
-    table = _fetched(table, images, fetch_addresses, on_start, on_image)
+    table = fetch.fetched(table, images, fetch_addresses, on_start, on_image)
     files = table["file"].unique().tolist()
     if "split" not in table.columns:
         table["split"] = table["file"].map(draw(files))
@@ -99,18 +99,6 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
     return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path())
-
-
-def _fetched(table: pd.DataFrame, images: Path | None, asked: bool, on_start: fetch.OnImage, on_image: fetch.OnImage
-             ) -> pd.DataFrame:
-    found, lost = fetch.fetched(table, images, asked, on_start, on_image)
-    first = f"the first {next(iter(lost))[:100]} ({next(iter(lost.values()))})" if lost else ""
-    if found.empty:
-        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, {first}")
-    if lost:
-        warnings.warn(f"{len(lost)} of {len(lost) + found['file'].nunique()} images could not be fetched: left out, "
-                      f"{first}", InputWarning, stacklevel=3)
-    return found
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:

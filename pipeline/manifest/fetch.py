@@ -12,6 +12,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from pipeline.files.atomic import write_bytes
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, InputWarning, counted
 
 LARGEST = 64 * 1024 * 1024
 SECONDS = 20.0  # without a byte
@@ -39,16 +40,15 @@ def is_address(file: str) -> bool:
 
 
 def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnImage, on_image: OnImage
-            ) -> tuple[pd.DataFrame, dict[str, str]]:
+            ) -> pd.DataFrame:
     """Fetch what a table of annotations names by address.
 
-    It gives the table with files in the place of addresses, without those that cannot be had; and address -> reason of
-    these.
+    It gives the table with files in the place of addresses, without those that cannot be had, of which it warns.
     """
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
     if not addresses:
-        return table, {}
+        return table
     if not asked or folder is None:
         raise InputError(f"{counted(len(addresses), 'image')} named by address alone, the first {addresses[0][:80]!r}; "
                          "--fetch brings them into the folder --images, or fetch them with img2dataset, whose tars and "
@@ -69,7 +69,13 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
     lost = {address: reason for address, reason in reasons.items() if reason}
     kept = table[~table["file"].isin(lost)].reset_index(drop=True)
-    return kept.assign(file=[names.get(file, file) for file in kept["file"]]), lost
+    first = f"the first {next(iter(lost))[:100]} ({next(iter(lost.values()))})" if lost else ""
+    if kept.empty:
+        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, {first}")
+    if lost:
+        warnings.warn(f"{len(lost)} of {len(lost) + kept['file'].nunique()} images could not be fetched: left out, "
+                      f"{first}", InputWarning, stacklevel=3)
+    return kept.assign(file=[names.get(file, file) for file in kept["file"]])
 
 
 def name_of(address: str) -> str:
@@ -123,23 +129,21 @@ def _connect(*arguments: Any, **named: Any) -> socket.socket:
     return connection
 
 
-class _HttpConnection(http.client.HTTPConnection):
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._create_connection = _connect
+def _guarded(connection: type[http.client.HTTPConnection]) -> Callable[..., http.client.HTTPConnection]:
+    """Make connections of a kind by `_connect`."""
+    def opened(*arguments: Any, **named: Any) -> http.client.HTTPConnection:
+        made = connection(*arguments, **named)
+        made._create_connection = _connect  # type: ignore[attr-defined]
+        return made
 
-
-class _HttpsConnection(http.client.HTTPSConnection):
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._create_connection = _connect
+    return opened
 
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_HttpConnection, req)  # type: ignore[arg-type]
+        return self.do_open(_guarded(http.client.HTTPConnection), req)  # type: ignore[arg-type]
 
 
 class _Https(urllib.request.HTTPSHandler):
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_HttpsConnection, req)  # type: ignore[arg-type]
+        return self.do_open(_guarded(http.client.HTTPSConnection), req)  # type: ignore[arg-type]

@@ -8,7 +8,6 @@ these French and Czech are taken. Geigle et al. (TACL 2022, section 4) train and
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -21,25 +20,11 @@ LARGEST = 64_000_000
 """Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The captions of one language, in files named after the split."""
-
-    language: str  # its tag
-    task: str  # the folder
-    endings: tuple[str, ...]  # ends of the files' names, one for each caption of an image
-    test: str  # what the task calls the test split of 2016
-
-    def files(self, root: Path, split: str) -> list[Path]:
-        name = self.test if split == "test" else split
-        return [root / self.task / "raw" / f"{name}.{ending}.gz" for ending in self.endings]
-
-
-SOURCES = (
-    *(_Source(language, "task2", tuple(f"{number}.{language}" for number in range(1, 6)), "test_2016")
-      for language in ("en", "de")),
-    *(_Source(language, "task1", (language,), "test_2016_flickr") for language in ("fr", "cs")),
-)
+SOURCES = [*((language, "task2", f"{number}.{language}", "test_2016") for language in ("en", "de")
+             for number in range(1, 6)),
+           *((language, "task1", language, "test_2016_flickr") for language in ("fr", "cs"))]
+"""For each caption of an image its language, the task's folder, the end of the file's name behind the split, and what
+the task calls the test split of 2016."""
 LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_2016_images.txt"}
 """Split -> task 2's list of images, in the order of the captions. Task 1's lists are equal."""
 
@@ -63,13 +48,13 @@ def read(path: Path) -> pd.DataFrame:
 
 def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, str]]]:
     """For each caption that an image of the split has, a list over images of (language, caption)."""
-    for source in SOURCES:
-        for file in source.files(root, split):
-            lines = _lines(file)
-            if len(lines) != images:
-                raise InputError(f"{file}: expected {images} lines, one for each image of the split {split}, received "
-                                 f"{len(lines)}")
-            yield [(source.language, line) for line in lines]
+    for language, task, ending, test in SOURCES:
+        file = root / task / "raw" / f"{test if split == 'test' else split}.{ending}.gz"
+        lines = _lines(file)
+        if len(lines) != images:
+            raise InputError(f"{file}: expected {images} lines, one for each image of the split {split}, received "
+                             f"{len(lines)}")
+        yield [(language, line) for line in lines]
 
 
 def _lines(file: Path) -> list[str]:

@@ -85,20 +85,18 @@ def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]
     if container.column is None and where is None:
         raise InputError(f"{place}: expected images' bytes in a column {', '.join(containers.IMAGE_COLUMNS)}, or their "
                          f"addresses in a column {', '.join(ADDRESSES)}; it has {', '.join(container.columns)}")
-    named = [where] if container.column is None and where is not None else []
-    told = container.texts([name for name in (KEY, "split", *CAPTIONS, *named) if name in container.columns])
-    if named:
-        for number, file in enumerate(told[named[0]]):
-            if file is None:  # as a row without an image
-                continue
-            each = {column: values[number] for column, values in told.items()}
-            captions = _captions(next((each[name] for name in CAPTIONS if each.get(name)), None))
-            yield str(file), None, _split(each), captions
-        return
-    for name in container.sizes():  # rows without an image are left out: img2dataset could not fetch it
-        row = {column: values[int(name)] for column, values in told.items()}
+    by_address = where if container.column is None else None
+    texts = container.texts([name for name in (KEY, "split", *CAPTIONS, by_address) if name in container.columns])
+    # Rows without an image or an address are left out: img2dataset could not fetch it.
+    rows = [int(name) for name in container.sizes()] if by_address is None else \
+        [number for number, file in enumerate(texts[by_address]) if file is not None]
+    for number in rows:
+        row = {column: values[number] for column, values in texts.items()}
         captions = _captions(next((row[column] for column in CAPTIONS if row.get(column)), None))
-        yield f"{place.name}/{name}", None if row.get(KEY) is None else str(row[KEY]), _split(row), captions
+        if by_address is not None:
+            yield str(row[by_address]), None, _split(row), captions
+        else:
+            yield f"{place.name}/{number}", None if row.get(KEY) is None else str(row[KEY]), _split(row), captions
 
 
 def _captions(value: Any) -> list[str]:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.evaluation.judgements import rows
-from pipeline.evaluation.judgements.eccv_caption import positives_of
+from pipeline.evaluation.judgements.coco_pairs import positives_of
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import Collection, Side
 from pipeline.evaluation.retrieval.relevance import Floats, Positives, Relevance

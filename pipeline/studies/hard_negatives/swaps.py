@@ -25,24 +25,17 @@ SAME_COLOUR = {"grey": "gray", "violet": "purple", "turquoise": "blue", "teal": 
 NUMBERS = ("two", "three", "four", "five", "six")
 """Not one, which is a pronoun too, and whose noun would have to change."""
 
-NOUNS = {
-    "man": "men", "woman": "women", "boy": "boys", "girl": "girls", "child": "children", "kid": "kids",
-    "baby": "babies",
-    "person": "people", "player": "players", "dog": "dogs", "puppy": "puppies", "cat": "cats", "horse": "horses",
-    "bird": "birds", "cow": "cows", "ball": "balls", "frisbee": "frisbees", "bike": "bikes", "bicycle": "bicycles",
-    "motorcycle": "motorcycles", "car": "cars", "truck": "trucks", "boat": "boats", "skateboard": "skateboards",
-    "surfboard": "surfboards", "hat": "hats", "shirt": "shirts", "jacket": "jackets", "coat": "coats",
-    "helmet": "helmets", "bench": "benches", "chair": "chairs", "table": "tables", "fence": "fences", "wall": "walls",
-    "tree": "trees", "rock": "rocks", "hill": "hills", "mountain": "mountains", "street": "streets", "road": "roads",
-    "field": "fields", "beach": "beaches", "pool": "pools", "building": "buildings", "house": "houses",
-    "stick": "sticks", "toy": "toys", "rope": "ropes", "swing": "swings", "slide": "slides",
-    # of the built-in sample
-    "sphere": "spheres", "cube": "cubes", "box": "boxes", "block": "blocks", "cone": "cones", "cylinder": "cylinders",
-    "drum": "drums", "pyramid": "pyramids", "ring": "rings", "hoop": "hoops", "star": "stars", "heart": "hearts",
-    "mushroom": "mushrooms", "toadstool": "toadstools", "mug": "mugs", "cup": "cups", "balloon": "balloons",
-    "umbrella": "umbrellas", "parasol": "parasols",
-}
-"""Singular and plural."""
+IRREGULAR = {
+    "man": "men", "woman": "women", "child": "children", "baby": "babies", "person": "people", "puppy": "puppies",
+    "bench": "benches", "beach": "beaches", "box": "boxes"}
+NOUNS = IRREGULAR | {noun: f"{noun}s" for noun in (
+    "boy", "girl", "kid", "player", "dog", "cat", "horse", "bird", "cow", "ball", "frisbee", "bike", "bicycle",
+    "motorcycle", "car", "truck", "boat", "skateboard", "surfboard", "hat", "shirt", "jacket", "coat", "helmet",
+    "chair", "table", "fence", "wall", "tree", "rock", "hill", "mountain", "street", "road", "field", "pool",
+    "building", "house", "stick", "toy", "rope", "swing", "slide", "sphere", "cube", "block", "cone", "cylinder",
+    "drum", "pyramid", "ring", "hoop", "star", "heart", "mushroom", "toadstool", "mug", "cup", "balloon", "umbrella",
+    "parasol")}
+"""Singular -> plural: those of photographs, and of the built-in sample."""
 
 BEFORE_A_NOUN = {"a", "an", "the", "his", "her", "its", "their", "some", "several", "one", *NUMBERS, *COLOURS,
                  *SAME_COLOUR, "big", "large", "small", "little", "tiny", "huge", "young", "old", "wooden", "plain"}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.judgements import cxc, qrels
-from pipeline.evaluation.judgements.eccv_caption import METRICS, eccv_caption
+from pipeline.evaluation.judgements import qrels
+from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.metrics.base import Fold, Ranked
 from pipeline.evaluation.metrics.measure import as_dict, of_pool
@@ -109,7 +109,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     if settings.cxc is None:
         raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
                          "params.yaml")
-    right, metrics = cxc.read(Path(settings.cxc), _known(system)), parse_all(METRICS["cxc"])
+    right, metrics = cxc(Path(settings.cxc), _known(system)), parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))

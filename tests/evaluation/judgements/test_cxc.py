@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.evaluation.judgements import cxc
+from pipeline.evaluation.judgements import coco_pairs
+from pipeline.evaluation.judgements.coco_pairs import cxc
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.parts.errors import InputError
@@ -74,7 +75,7 @@ def test_the_four_tasks_agree_with_sorting(files: tuple[Path, dict[str, np.ndarr
 
 
 def test_nothing_is_right_for_itself_and_a_pair_is_right_both_ways() -> None:
-    found = cxc._both_ways(np.array([0, 2]), np.array([0, 1]), 3)
+    found = coco_pairs._both_ways(np.array([0, 2]), np.array([0, 1]), 3)
     assert (found.query.tolist(), found.candidate.tolist()) == ([1, 2], [2, 1])
 
 
@@ -89,11 +90,11 @@ def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.
                        ("a,b\n", "has no pair with a rating of 3 or more")):
         (folder / "sis_test.csv").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="sis_test.csv.*" + said):
-            cxc.read(folder, collection)
+            cxc(folder, collection)
     (folder / "sis_test.csv").write_text(good, encoding="utf-8")
     (folder / "sts_test.csv").unlink()
     with pytest.raises(InputError, match=r"cannot read .*sts_test.csv"):
-        cxc.read(folder, collection)
+        cxc(folder, collection)
     two = np.arange(2)
     with pytest.raises(InputError, match=r"name their folder with -S evaluate\.cxc=FOLDER"):
         measured.extend(System.of("a", Embeddings(np.eye(2), np.eye(2)), two, two, two), "cxc",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.judgements.eccv_caption import eccv_caption, pairs_of_package
+from pipeline.evaluation.judgements.coco_pairs import eccv_caption, pairs_of_package
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.parts.errors import InputError

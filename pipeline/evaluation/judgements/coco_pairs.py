@@ -2,10 +2,17 @@
 
 ECCV Caption (Chun et al., ECCV 2022) adds pairs that people confirmed, of 1,261 images and 1,332 captions; CxC
 (Crisscrossed Captions, Parekh et al., EACL 2021) those that people judged similar. The package `eccv_caption` has both.
+
+CxC's own files have pairs within images and within captions too: of `sits_test.csv` (caption, image), `sis_test.csv`
+(image, image) and `sts_test.csv` (caption, caption) a pair is right that has a rating of 3 or more, of 5. For captions
+and images these are the very pairs of the package. The four tasks: Chen et al., CVPR 2021 (VSE∞), Table 5.
 """
 
+import csv
+import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +23,13 @@ from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.parts.errors import InputError
 
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
-"""What is measured by each set of pairs."""
+"""What is measured by each set of pairs of the package."""
+RIGHT = 3.0
+"""The least rating of a right pair."""
+
+FILES: dict[str, tuple[Side, Side]] = {"sits_test.csv": ("caption", "image"), "sis_test.csv": ("image", "image"),
+                                       "sts_test.csv": ("caption", "caption")}
+ID = {"image": re.compile(r"COCO_\w+_(\d{12})\.jpg"), "caption": re.compile(r"COCO_\w+:sentid:(\d{1,12})")}
 
 
 class Extended(NamedTuple):
@@ -33,8 +46,9 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],
                      np.searchsorted(rows, collection.caption_image[columns]))
-    return Extended(rows, columns, {name: _relevance(pairs, few, name) for name, pairs in (
-        ("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))})
+    return Extended(rows, columns, {name: Relevance.of_directions(
+        positives_of(pairs["i2t"], few, "image", name), positives_of(pairs["t2i"], few, "caption", name),
+        few.caption_image) for name, pairs in (("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))})
 
 
 def pairs_of_package() -> Any:
@@ -67,11 +81,6 @@ def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) 
     return rows, columns
 
 
-def _relevance(pairs: Mapping[str, Mapping[int, Iterable[int]]], collection: Collection, name: str) -> Relevance:
-    return Relevance.of_directions(positives_of(pairs["i2t"], collection, "image", name),
-                                   positives_of(pairs["t2i"], collection, "caption", name), collection.caption_image)
-
-
 def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, side: Side, name: str) -> Positives:
     """Query id -> ids of right candidates, as a sparse relation."""
     listed = [(query, candidate) for query, candidates in pairs.items() for candidate in set(candidates)]
@@ -80,3 +89,53 @@ def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, sid
     candidate = collection.require("caption" if side == "image" else "image", ids[:, 1], name)
     order = np.lexsort((candidate, query))
     return Positives.of_pairs(query[order], candidate[order], len(collection.ids(side)))
+
+
+class Cxc(NamedTuple):
+    """What is right."""
+
+    across: Relevance  # captions of images and images of captions
+    images: Positives  # the similar images of each image, without itself
+    captions: Positives  # the similar captions of each caption
+
+
+def cxc(folder: Path, collection: Collection) -> Cxc:
+    """Read CxC's three files."""
+    pairs = {name: _right(folder / name, collection, *sides) for name, sides in FILES.items()}
+    caption, image = pairs["sits_test.csv"]
+    return Cxc(Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image),
+               _both_ways(*pairs["sis_test.csv"], collection.shape[0]),
+               _both_ways(*pairs["sts_test.csv"], collection.shape[1]))
+
+
+def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
+    key = np.unique(np.concatenate([one * count + other, other * count + one]))
+    query, candidate = key // count, key % count
+    others = query != candidate
+    return Positives.of_pairs(query[others], candidate[others], count)
+
+
+def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:
+    """The places of right pairs."""
+    rows = list(_rows(path, first, second))
+    ids = np.array([row[:2] for row in rows if row[2] >= RIGHT], np.int64).reshape(-1, 2)
+    if not len(ids):
+        raise InputError(f"{path}: has no pair with a rating of {RIGHT:g} or more")
+    return collection.require(first, ids[:, 0], str(path)), collection.require(second, ids[:, 1], str(path))
+
+
+def _rows(path: Path, first: Side, second: Side) -> Iterator[tuple[int, int, float]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.reader(file)
+            next(reader, None)
+            for number, row in enumerate(reader, 2):
+                one, other = (ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False))
+                if one is None or other is None:
+                    raise ValueError(f"line {number} does not begin with ids of a COCO {first} and {second}")
+                yield int(one[1]), int(other[1]), float(row[2])
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}; CxC's files lie in data/ of "
+                         "google-research-datasets/Crisscrossed-Captions") from None
+    except (ValueError, IndexError, csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is no file of CxC: {str(error)[:200]}") from None
