@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.files.results import read_json, texts, updating
     from pipeline.provenance import recorded, results
     from pipeline.report import latex, markdown, tables
-    from pipeline.report.paper import Paper
+    from pipeline.report.fitting import Paper
     from pipeline.report.table import Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.fitting import LEAST, NUMBER, FittedColumn, Part, fit
+from pipeline.report.fitting import ACL, LEAST, NUMBER, FittedColumn, Paper, Part, TextFont, fit, width
 from pipeline.report.latex_text import comment, escape
-from pipeline.report.paper import ACL, Paper, TextFont, width
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]

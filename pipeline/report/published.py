@@ -75,15 +75,12 @@ class PublishedRow:
 @cache
 def load(table: str) -> tuple[PublishedRow, ...]:
     """Read and check a published table of `manifests/published`, by its file's name without ending."""
-    doubts = inconsistencies()
     rows = []
     for number, cells in enumerate(_read(f"{table}.csv"), start=1):
-        about = tuple(
-            d for d in doubts if (d.paper, d.table, d.row) == (cells["paper"], cells.get("table"), number)
-        )
-        row = PublishedRow(number, cells, about)
-        _check(row, where=f"{table}.csv row {number}")
-        rows.append(row)
+        place = cells["paper"], cells.get("table"), number
+        doubts = (doubt for doubt in inconsistencies() if (doubt.paper, doubt.table, doubt.row) == place)
+        rows.append(PublishedRow(number, cells, tuple(doubts)))
+        _check(rows[-1], where=f"{table}.csv row {number}")
     return tuple(rows)
 
 
@@ -103,28 +100,17 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`."""
-    return tuple(
-        Inconsistency(
-            paper=cells["paper"],
-            table=cells["table"],
-            row=int(cells["row"]),
-            kind=cells["kind"],
-            columns=tuple(cells["columns"].split()),
-            printed=cells["printed"],
-            computed=cells["computed"],
-            believed=cells["believed"],
-            found_by={column: cells[column] for column in IDENTITY if cells[column]},
-        )
-        for cells in _read("inconsistent.csv")
-    )
+    return tuple(Inconsistency(
+        cells["paper"], cells["table"], int(cells["row"]), cells["kind"], tuple(cells["columns"].split()),
+        cells["printed"], cells["computed"], cells["believed"],
+        found_by={column: cells[column] for column in IDENTITY if cells[column]})
+        for cells in _read("inconsistent.csv"))
 
 
 def _read(name: str) -> list[dict[str, str]]:
     source = files("manifests") / "published" / name
     if not source.is_file():
-        raise InputError(
-            f"there is no published table {name}; manifests/published/README.md lists those there are"
-        )
+        raise InputError(f"there is no published table {name}; manifests/published/README.md lists those there are")
     lines = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8")))
     return [{OF_CLIPS.get(column, column): cell for column, cell in line.items()} for line in lines]
 
@@ -134,20 +120,15 @@ def _check(row: PublishedRow, where: str) -> None:
         try:
             value = row.value(column)
         except InvalidOperation:
-            raise InputError(
-                f"{where}: {column} is {row[column]!r}; write a number as printed, or nothing"
-            ) from None
+            raise InputError(f"{where}: {column} is {row[column]!r}; write a number as printed, or nothing") from None
         if value is not None and not 0 <= value <= (600 if column == "rsum" else 100):
             raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
     for side in ("i2t", "t2i"):
-        printed = [v for k in (1, 5, 10) if (v := row.value(f"{side}_r{k}")) is not None]
+        printed = [value for k in (1, 5, 10) if (value := row.value(f"{side}_r{k}")) is not None]
         if printed != sorted(printed):
-            raise InputError(
-                f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds"
-            )
+            raise InputError(f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds")
     total, rsum = row.recall_sum(), row.value("rsum")
     listed = any(doubt.kind == "sum" for doubt in row.doubts)
     if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
-        raise InputError(
-            f"{where}: the six recalls sum to {total}, printed is {rsum}; list the row in inconsistent.csv"
-        )
+        raise InputError(f"{where}: the six recalls sum to {total}, printed is {rsum}; list the row in "
+                         "inconsistent.csv")

@@ -80,18 +80,14 @@ def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> MeasuredSystem:
     first, *others = in_order
     for run in others:
         if why := differences(first.members, run.members):
-            raise InputError(
-                f"metrics of {first.name!r} and {run.name!r} are no seeds of one system: {why}; train and score "
-                "them alike, or leave one's seed out of run.seeds, and evaluate again"
-            )
+            raise InputError(f"metrics of {first.name!r} and {run.name!r} are no seeds of one system: {why}; train and "
+                             "score them alike, or leave one's seed out of run.seeds, and evaluate again")
     shared = [column for column in first.values if all(column in run.values for run in others)]
     values = {column: tuple(run.values[column] for run in in_order) for column in shared}
     return MeasuredSystem(origin, tuple(run.name for run in in_order), values, first.members)
 
 
-def _origin(
-    name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]
-) -> tuple[Origin, int]:
+def _origin(name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[Origin, int]:
     try:
         features = tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"])
         origin = Origin(
@@ -106,30 +102,18 @@ def _origin(
             text=str(made_from["text"] or names.SEVERAL["text"]),
             features=features,
             untrained=tuple(sorted(made_from["untrained"])),
-            trained_on=_trained_on(made_from),
+            trained_on="" if made_from.get("trained_on", "") == made_from["dataset"] else str(
+                made_from.get("trained_on", "")),
             steps=names.steps(made_from),
             rerank=_rerank(made_from),
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
-            zero_shot=_zero_shot(made_from),
+            zero_shot=not visual(made_from) and any(ENCODER in member for member in made_from["members"]),
         )
         if origin.zero_shot != (not origin.visual):
             raise ValueError(f"features {origin.visual!r}")
         return origin, int(made_from["seed"] or 0)
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again"
-        ) from None
-
-
-def _zero_shot(made_from: Mapping[str, Any]) -> bool:
-    """Whether a system retrieves by a dual encoder alone, as it comes."""
-    return not visual(made_from) and any(ENCODER in member for member in made_from["members"])
-
-
-def _trained_on(made_from: Mapping[str, Any]) -> str:
-    """The other data set that the heads were trained on, "" if it is the one that was measured."""
-    name = str(made_from.get("trained_on", ""))
-    return "" if name == made_from["dataset"] else name
+        raise InputError(f"metrics of {name!r} cannot be read at {error}; run `pipeline evaluate` again") from None
 
 
 def _distractors(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -160,42 +144,33 @@ def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
             raise KeyError("members")
         return members
     except (KeyError, TypeError):
-        raise InputError(
-            f"metrics of {name!r} do not say which networks and settings made them: they are of an earlier "
-            "version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` again"
-        ) from None
+        raise InputError(f"metrics of {name!r} do not say which networks and settings made them: they are of an "
+                         "earlier version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` "
+                         "again") from None
 
 
 def _values(where: str, scores: Mapping[str, Any]) -> dict[str, float]:
-    """The recalls and RSUM, of the other metrics those that were written, and mR of each language."""
-    if "cxc" in scores:
-        return _of_cxc(where, scores["cxc"])
-    columns = [f"{side}_{metric}" for side in ("i2t", "t2i") for metric in HEADINGS]
+    """The recalls and RSUM, of the other metrics those that were written, and mR of each language; or CxC's recalls."""
     try:
-        values = {column: float(scores[column[:3]][column[4:]]) for column in columns
-                  if column in RECALLS or column[4:] in scores[column[:3]]}
-        values |= {f"{side}_{name}": float(ways[side]) for name, ways in scores.get("metrics", {}).items()
-                   for side in ("i2t", "t2i") if side in ways}
-        values["rsum"] = float(scores["rsum"])
-        values |= {f"{language}_mR": float(found["mR"]) for language, found in scores.get("languages", {}).items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"metrics of {where} cannot be read at {error}; run `pipeline evaluate` again"
-        ) from None
-    if bad := [column for column, value in values.items() if not math.isfinite(value)]:
-        raise InputError(
-            f"metrics of {where}: {bad[0]} is not a finite number; run `pipeline evaluate` again"
-        )
-    return values
-
-
-def _of_cxc(where: str, metrics: Mapping[str, Any]) -> dict[str, float]:
-    """R@1, R@5 and R@10 by CxC, of the tasks that were measured."""
-    try:
-        values = {f"{task}_r{metric[2:]}": float(value) for metric, tasks in metrics.items()
-                  for task, value in tasks.items() if task != "interval"}
-    except (AttributeError, TypeError, ValueError) as error:
+        values = {column: float(value) for column, value in (_of_cxc if "cxc" in scores else _columns)(scores)}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"metrics of {where} cannot be read at {error}; run `pipeline evaluate` again") from None
     if bad := [column for column, value in values.items() if not math.isfinite(value)]:
         raise InputError(f"metrics of {where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
     return values
+
+
+def _columns(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for side in ("i2t", "t2i"):
+        yield from ((f"{side}_{metric}", scores[side][metric]) for metric in HEADINGS
+                    if f"{side}_{metric}" in RECALLS or metric in scores[side])
+    for side in ("i2t", "t2i"):
+        yield from ((f"{side}_{name}", ways[side]) for name, ways in scores.get("metrics", {}).items() if side in ways)
+    yield "rsum", scores["rsum"]
+    yield from ((f"{language}_mR", found["mR"]) for language, found in scores.get("languages", {}).items())
+
+
+def _of_cxc(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """R@1, R@5 and R@10 by CxC, of the tasks that were measured."""
+    return ((f"{task}_r{metric[2:]}", value) for metric, tasks in scores["cxc"].items()
+            for task, value in tasks.items() if task != "interval")

@@ -6,8 +6,7 @@ import pytest
 from invented import everything, system
 
 from pipeline.report import tables
-from pipeline.report.fitting import FILLED, SIZES, Part, fit
-from pipeline.report.paper import ACL, Paper, width
+from pipeline.report.fitting import ACL, FILLED, SIZES, Paper, Part, fit, width
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)

@@ -12,8 +12,7 @@ import pytest
 from invented import everything, system
 
 from pipeline.report import latex, markdown, tables
-from pipeline.report.fitting import fit
-from pipeline.report.paper import ACL
+from pipeline.report.fitting import ACL, fit
 from pipeline.report.table import MISSING, Panel, Table, TableRequest
 
 SMALL = {"region": "pyramid36-small"}

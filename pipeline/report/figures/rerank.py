@@ -7,18 +7,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from pipeline.report import names
-from pipeline.report.figures.drawing import (
-    BLUE,
-    COLUMN_WIDTH,
-    GREY,
-    LINES,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-    empty_figure,
-    legend_above,
-    stand_in_sentence,
-)
+from pipeline.report.figures import drawing
+from pipeline.report.figures.drawing import BLUE, GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.measured import MeasuredSystem
 
 OF_SIZE = ("images", "subset_seed")
@@ -34,7 +24,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     if not lines:
         raise MissingInputs("a system that was trained on several numbers of images: a recipe for each, `pipeline "
                             "train -S training.NAME.images=1000`, and `pipeline evaluate`")
-    figure = empty_figure(COLUMN_WIDTH, 2.5)
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.5)
     axes = figure.subplots()
     rows: list[dict[str, object]] = []
     for number, points in enumerate(lines):
@@ -52,7 +42,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     shown = [system for points in lines for system in points.values()]
     caption = (f"RSUM on the {origin.split} split of {inputs.title} ({origin.images:,} images) by the number of images "
                "trained on, after Figure 3 of Geigle et al. A smaller number of images is a part of a larger one."
-               f"{_seeds(shown)}{stand_in_sentence(member for system in shown for member in system.members)}")
+               f"{_seeds(shown)}{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 
@@ -97,7 +87,7 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
         raise MissingInputs("a cross-encoder with all layers and one with fewer: train a recipe with architecture: "
                             "{name: cross, layers: [0, 2, 4]} beside its base, and `pipeline evaluate`")
     counts = {head.name: head.parameters for head in inputs.heads}
-    figure = empty_figure(COLUMN_WIDTH, 2.6)
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.6)
     axes = figure.subplots()
     rows: list[dict[str, object]] = []
     for place, pair in enumerate(pairs):
@@ -113,11 +103,11 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
     origin, shown = pairs[0][False].origin, [system for pair in pairs for system in pair.values()]
     axes.set_xticks(range(len(pairs)), [names.part(pair[False]) for pair in pairs])
     axes.set(ylabel=f"RSUM on {origin.split}")
-    legend_above(axes)
+    drawing.legend_above(axes)
     caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
                "after Figure 4 of Geigle et al. Above the bars: millions of parameters of all heads of a system, "
                "words' vectors among them."
-               f"{stand_in_sentence(member for system in shown for member in system.members)}")
+               f"{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 

@@ -13,20 +13,8 @@ from PIL import Image, ImageOps
 from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
-from pipeline.report.figures.drawing import (
-    GREEN,
-    GREY,
-    ORANGE,
-    PAGE_WIDTH,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-    empty_figure,
-    printable,
-    stand_in_sentence,
-    text_width,
-    wrapped,
-)
+from pipeline.report.figures import drawing
+from pipeline.report.figures.drawing import GREEN, GREY, ORANGE, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
 
 PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
 COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel
@@ -39,8 +27,8 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
         # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
         axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
     except ImageError as error:
-        write(axes, 0.5, 0.5, "\n".join(textwrap.wrap(printable(f"not shown: {error}"), 14)), ha="center", fontsize=5,
-              color=GREY)
+        reason = "\n".join(textwrap.wrap(drawing.printable(f"not shown: {error}"), 14))
+        write(axes, 0.5, 0.5, reason, ha="center", fontsize=5, color=GREY)
     colour, dash, width = {True: (GREEN, "-", 2.2), False: (ORANGE, (0, (3, 2)), 1.4), None: (GREY, "-", 0.5)}[right]
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=width, color=colour, linestyle=dash, capstyle="butt")
@@ -93,14 +81,14 @@ def draw_images(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "t2i")
     chosen = [*successes, *failures]
-    figure = empty_figure(PAGE_WIDTH, 1.0 * len(chosen))
+    figure = drawing.empty_figure(PAGE_WIDTH, 1.0 * len(chosen))
     rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
     caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
                f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
                f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
-               f"{stand_in_sentence(gallery.members)}")
+               f"{drawing.stand_in_sentence(gallery.members)}")
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
@@ -110,8 +98,9 @@ def draw_images(inputs: FigureInputs) -> Drawing:
 def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
     text, *photographs = axes
     text.axis("off")
-    caption = printable(gallery.captions[example.query])
-    lines = textwrap.wrap(caption, CAPTION_LETTERS * len(caption) // text_width(caption), max_lines=6, placeholder=" …")
+    caption = drawing.printable(gallery.captions[example.query])
+    letters = CAPTION_LETTERS * len(caption) // drawing.text_width(caption)
+    lines = textwrap.wrap(caption, letters, max_lines=6, placeholder=" …")
     write(text, 0, 0.5, "\n".join(lines))
     right = gallery.relevant("t2i", example.query)
     for photograph, image in zip(photographs, example.shown, strict=False):
@@ -135,17 +124,17 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "i2t")
     chosen = [*successes, *failures]
-    texts = [[wrapped(printable(gallery.captions[caption]), LETTERS, CAPTION_LINES) for caption in example.shown]
-             for example in chosen]
+    texts = [[drawing.wrapped(drawing.printable(gallery.captions[caption]), LETTERS, CAPTION_LINES)
+              for caption in example.shown] for example in chosen]
     heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
-    figure = empty_figure(PAGE_WIDTH, sum(heights))
+    figure = drawing.empty_figure(PAGE_WIDTH, sum(heights))
     rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
     right = "Right captions" if gallery.relevance else "The image's own captions"
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
-               f"{how_chosen('i2t', successes, failures, SHOWN)}{stand_in_sentence(gallery.members)}")
+               f"{how_chosen('i2t', successes, failures, SHOWN)}{drawing.stand_in_sentence(gallery.members)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]

@@ -8,17 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import names, published
-from pipeline.report.figures.drawing import (
-    COLUMN_WIDTH,
-    GREY,
-    LINES,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-    empty_figure,
-    legend_above,
-    stand_in_sentence,
-)
+from pipeline.report.figures import drawing
+from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
 
 PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}
@@ -31,13 +22,13 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     Source: VSE+2AD, Figure A.2-1.
     """
     pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
-    figure = empty_figure(COLUMN_WIDTH, 3.6)
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 3.6)
     axes, printed = figure.subplots(2, 1)
     for line, heads in zip(LINES, pair.values(), strict=False):
         _plot(axes, heads, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    legend_above(axes)
+    drawing.legend_above(axes)
     _plot_published(printed)
     first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
     seeds = max(map(len, pair.values()))
@@ -46,7 +37,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
                f"{_label(pair['triplet'][0])}, after Figure A.2-1 of VSE+2AD, whose own curves stand below (COCO; "
                f"their epochs are not printed, drawn are 1 to 10 and 13 to 25). {names.method(first.recipe)}, "
                f"{first.feature} features, {names.encoder(first.text)}.{spread}"
-               f"{stand_in_sentence(head.member for head in shown)}")
+               f"{drawing.stand_in_sentence(head.member for head in shown)}")
     rows: list[dict[str, object]] = [
         {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
          "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
@@ -109,7 +100,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     """
     heads = _chosen(inputs)
     window = _window(max(len(head.steps) for head in heads))
-    figure = empty_figure(COLUMN_WIDTH, 2.3)
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     rows = []
     readings = sorted(set(map(_reading, heads)))
@@ -128,7 +119,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
                f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: every "
                f"step. {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + stand_in_sentence(head.member for head in heads))
+               + drawing.stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
 
 
@@ -174,4 +165,4 @@ def _frame(axes: Axes, most: int) -> None:
     axes.set(xlabel="training step", ylabel="negatives, K", ylim=(0, 1.15 * most))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    legend_above(axes)
+    drawing.legend_above(axes)

@@ -14,16 +14,8 @@ from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO, KMaxPool
 from pipeline.parts.errors import InputError
 from pipeline.report import names
-from pipeline.report.figures.drawing import (
-    COLUMN_WIDTH,
-    LINES,
-    PAGE_WIDTH,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-    empty_figure,
-    stand_in_sentence,
-)
+from pipeline.report.figures import drawing
+from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
 from pipeline.training.checkpoint import load_tensors
 
@@ -43,7 +35,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     table = pd.DataFrame(rows)
     grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
         axis=0).sort_index(axis=1)
-    figure = empty_figure(COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     axes = figure.subplots()
     values = np.ma.masked_invalid(grid.to_numpy())
     image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
@@ -59,7 +51,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
                f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
                f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
                f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
-               f"{first.setting('objective')['name']}.{stand_in_sentence(head.member for head in heads)}")
+               f"{first.setting('objective')['name']}.{drawing.stand_in_sentence(head.member for head in heads)}")
     return Drawing(figure, caption, table.replace({math.inf: "all"}))
 
 
@@ -123,7 +115,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     Source: VSE∞, Figure 5.
     """
     heads = _with_gpo(inputs)
-    figure = empty_figure(PAGE_WIDTH, 2.2)
+    figure = drawing.empty_figure(PAGE_WIDTH, 2.2)
     panels = figure.subplots(1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
@@ -141,7 +133,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     caption = (f"Pooling coefficients that GPO learned on {inputs.title}, after Figure 5 of VSE∞: the weight of the "
                f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
                f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + stand_in_sentence(head.member for head in heads))
+               + drawing.stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
 
 
@@ -189,7 +181,7 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
     if not inputs.throughput:
         raise MissingInputs("results/throughput.json: run `pipeline throughput`")
     table = pd.DataFrame(inputs.throughput["pools"])
-    figure = empty_figure(COLUMN_WIDTH, 2.3)
+    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     for line, (column, label) in zip(LINES[1::-1] + LINES[2:], SYSTEMS.items(), strict=False):
         axes.plot(table["images"], table[column], label=label, **line)
