@@ -12,8 +12,7 @@ from invented import everything
 from pylatexenc.latexwalker import LatexWalker
 
 from pipeline.report import tables
-from pipeline.report.latex import FITTED, preview, to_latex
-from pipeline.report.latex_text import escape
+from pipeline.report.latex import FITTED, escape, preview, to_latex
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 AWKWARD = [

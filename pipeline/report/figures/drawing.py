@@ -90,6 +90,19 @@ def legend_above(axes: Axes) -> None:
                 borderaxespad=0.2)
 
 
+def plot_mean(axes: Axes, values: Mapping[int, Sequence[float]], label: str, line: Mapping[str, Any]) -> None:
+    """Draw the mean over seeds at each place, and where one has several a band from the lowest to the highest."""
+    axes.plot(list(values), [sum(each) / len(each) for each in values.values()], label=label, **line)
+    if max(map(len, values.values())) > 1:
+        lowest, highest = ([of(each) for each in values.values()] for of in (min, max))
+        axes.fill_between(list(values), lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
+
+
+def seeds_sentence(most: int) -> str:
+    """A sentence for a caption on the lines of `plot_mean`, beginning with a space; most: the seeds of a line."""
+    return f" Lines: mean over up to {most} seeds; bands: lowest to highest." if most > 1 else " One seed."
+
+
 def empty_figure(width: float, height: float) -> Figure:
     """An empty figure with constrained layout, of so many inches."""
     return Figure(figsize=(width, height), layout="constrained")

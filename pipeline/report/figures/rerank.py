@@ -30,10 +30,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     for number, points in enumerate(lines):
         line, sizes = LINES[number % len(LINES)], sorted(points)
         label = names.label(points[sizes[-1]])
-        values = [points[size].values["rsum"] for size in sizes]
-        axes.plot(sizes, [sum(each) / len(each) for each in values], label=label, **line)
-        axes.fill_between(sizes, [min(each) for each in values], [max(each) for each in values], color=line["color"],
-                          alpha=0.2, linewidth=0)
+        drawing.plot_mean(axes, {size: points[size].values["rsum"] for size in sizes}, label, line)
         rows += [{"system": name, "label": label, "images": size, "rsum": rsum} for size in sizes
                  for name, rsum in zip(points[size].systems, points[size].values["rsum"], strict=True)]
     origin = next(iter(lines[0].values())).origin
@@ -42,7 +39,8 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     shown = [system for points in lines for system in points.values()]
     caption = (f"RSUM on the {origin.split} split of {inputs.title} ({origin.images:,} images) by the number of images "
                "trained on, after Figure 3 of Geigle et al. A smaller number of images is a part of a larger one."
-               f"{_seeds(shown)}{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
+               f"{drawing.seeds_sentence(max(len(system.systems) for system in shown))}"
+               f"{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
     return Drawing(figure, caption, pd.DataFrame(rows))
 
 
@@ -67,11 +65,6 @@ def _but_for(system: MeasuredSystem, *ignored: str) -> str:
     rerank = {key: value for key, value in origin.rerank if key != "with"}  # the scorer's name says its size
     return json.dumps([origin.dataset, origin.split, origin.protocol, names.part(system), origin.visual, origin.text,
                        len(origin.steps), rerank, heads], sort_keys=True)
-
-
-def _seeds(systems: Sequence[MeasuredSystem]) -> str:
-    most = max(len(system.systems) for system in systems)
-    return f" Lines: mean over up to {most} seeds; bands: lowest to highest." if most > 1 else " One seed."
 
 
 LAYERS = {False: ("all layers", BLUE), True: ("fewer layers", GREY)}

@@ -1,5 +1,6 @@
 """VSE+2AD's figures of training: A.2-1, RSUM with and without AdOpt; C-2, the number of AdOpt's negatives."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import cast
 
@@ -31,12 +32,11 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     drawing.legend_above(axes)
     _plot_published(printed)
     first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
-    seeds = max(map(len, pair.values()))
-    spread = f" Lines: mean over up to {seeds} seeds; bands: lowest to highest." if seeds > 1 else " One seed."
     caption = (f"RSUM on the val split of {inputs.title} over the epochs, {_label(first)} and "
                f"{_label(pair['triplet'][0])}, after Figure A.2-1 of VSE+2AD, whose own curves stand below (COCO; "
                f"their epochs are not printed, drawn are 1 to 10 and 13 to 25). {names.method(first.recipe)}, "
-               f"{first.feature} features, {names.encoder(first.text)}.{spread}"
+               f"{first.feature} features, {names.encoder(first.text)}."
+               f"{drawing.seeds_sentence(max(map(len, pair.values())))}"
                f"{drawing.stand_in_sentence(head.member for head in shown)}")
     rows: list[dict[str, object]] = [
         {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
@@ -70,10 +70,10 @@ def _label(head: TrainedHead) -> str:
 
 
 def _plot(axes: Axes, heads: Sequence[TrainedHead], label: str, line: dict[str, object]) -> None:
-    table = pd.DataFrame([{int(row["epoch"]) + 1: row["rsum"] for row in head.history} for head in heads])
-    axes.plot(table.columns, table.mean(), label=label, **line)  # type: ignore[arg-type]
-    if len(heads) > 1:
-        axes.fill_between(table.columns, table.min(), table.max(), color=line["color"], alpha=0.2, linewidth=0)
+    values: dict[int, list[float]] = defaultdict(list)
+    for row in (row for head in heads for row in head.history):
+        values[int(row["epoch"]) + 1].append(row["rsum"])
+    drawing.plot_mean(axes, values, label, line)
 
 
 def _plot_published(axes: Axes) -> None:
