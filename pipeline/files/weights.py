@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError
@@ -44,6 +44,7 @@ class Checkpoint(BaseModel):
     trained_on: str  # the data it was trained on
     overlaps: str  # how these overlap with test data
     get: str  # how to get it
+    bibtex: str = Field(pattern=r"^@\w+\{\w+,\n(.|\n)*\}\}\n$")  # what to cite
 
 
 def checkpoints() -> dict[str, Checkpoint]:

@@ -47,12 +47,12 @@ def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         found: The content of results/metrics.json.
 
     Returns:
-        System -> {"RSUM": ..., "i2t R@ 1": ..., ...}, in percent; with captions in several languages, mR of each and
+        System -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent; with captions in several languages, mR of each and
         the mean of these. A split other than `test` and a protocol other than `all` end the system's name. DVC sorts
         columns by name: with the space, R@5 comes before R@10.
     """
     return {_named(name, measured["made_from"]["split"], protocol): {"RSUM": numbers["rsum"]} | {
-        f"{way} R@{k:>2}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
+        f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
         for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
 
 

@@ -123,7 +123,7 @@ def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) 
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert set(shown["data"]) == {f"results/headline/{name}.json" for name in measured}
     row = shown["data"]["results/headline/vse2ad-RGP-bigru-s0.json"]["data"]
-    recalls = {f"{way} R@{k:>2}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"r{k}"]
+    recalls = {f"{way} R@{k}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"r{k}"]
                for way in ("i2t", "t2i") for k in (1, 5, 10)}
     rsum = row["RSUM"]
     assert row == {"RSUM": measured["vse2ad-RGP-bigru-s0"]["all"]["rsum"], **recalls}
