@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from pipeline.provenance import record
     from pipeline.settings import Settings
     from pipeline.systems.scores import by_language, judged
-    from pipeline.systems.scores.columns import Columns, of_matrix
     from pipeline.systems.scores.fuse import in_order_of
-    from pipeline.systems.scores.judged import Truth
+    from pipeline.systems.scores.judged import Columns, Truth, of_matrix
     from pipeline.systems.scores.layout import is_store
     from pipeline.systems.scores.system import System
 

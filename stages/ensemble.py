@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from pipeline.files import record
     from pipeline.settings import Settings
     from pipeline.systems.fusion.methods import shares as shares_of
-    from pipeline.systems.scores import tuning
-    from pipeline.systems.scores.columns import Columns, with_record
-    from pipeline.systems.scores.fuse import fuse
+    from pipeline.systems.scores.fuse import fuse, tune, weightings
+    from pipeline.systems.scores.judged import Columns, with_record
     from pipeline.systems.scores.made import Made
     from pipeline.systems.scores.system import System
 
@@ -103,8 +102,8 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: Columns, fusion: 
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
     scored = [with_record(path, replace(columns, split="val")) for path in on]
-    with Progress(f"tune {fusion}", "weighting", len(list(tuning.weightings(len(scored))))) as bar:
-        found, said = tuning.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
+    with Progress(f"tune {fusion}", "weighting", len(list(weightings(len(scored))))) as bar:
+        found, said = tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
     click.echo(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
                f"{said['tried']}")
     return found, {"tuned": said}

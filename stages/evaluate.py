@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Evaluate, Run, Settings
     from pipeline.studies import audit
     from pipeline.systems.scores import by_language, judged, measured, per_query, runs
-    from pipeline.systems.scores.columns import Columns, of_vectors
-    from pipeline.systems.scores.judged import Truth
+    from pipeline.systems.scores.judged import Columns, Truth, of_vectors
     from pipeline.systems.scores.system import System
     from stages import by_hand
 

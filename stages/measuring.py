@@ -22,7 +22,7 @@ def columns(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
                 **others: Any) -> None:
-        from pipeline.systems.scores.columns import Columns
+        from pipeline.systems.scores.judged import Columns
 
         command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
 

@@ -21,7 +21,7 @@ from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.reranking import shards, tuning
-from pipeline.systems.reranking.stored import what_differs
+from pipeline.systems.reranking.rerank import what_differs
 from pipeline.systems.reranking.system import StoredSystem
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import CONTENTS

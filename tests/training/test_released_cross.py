@@ -104,8 +104,8 @@ def test_a_converted_head_scores_as_the_network_that_made_it(
     ran = convert(project, make(model, tmp_path / "published"), "--name", name)
     assert ran.exit_code == 0, ran.output
     scorer = CrossScorer(f"{name}-region-bert-s0", PairSource(paths, "sample", "sample", "sample"))
-    assert scorer.opened.head.description["recipe_settings"]["tasks"] == tasks
-    architecture = scorer.opened.head.description["recipe_settings"]["architecture"]
+    assert scorer.head.description["recipe_settings"]["tasks"] == tasks
+    architecture = scorer.head.description["recipe_settings"]["architecture"]
     assert (architecture["regions"], architecture["pieces"]) == (50, 70)  # as the released code cuts
     pairs = rng.choice(scenes.images["image_id"].to_numpy(), 20), rng.choice(scenes.table["caption_id"].to_numpy(), 20)
     found = scorer.score(*pairs)
@@ -113,7 +113,7 @@ def test_a_converted_head_scores_as_the_network_that_made_it(
         text = scenes.table.loc[scenes.table["caption_id"] == caption, "caption"].item()
         items, counts = store.read(np.flatnonzero(scenes.images["image_id"] == image))
         with torch.inference_mode():
-            logits = model(torch.tensor(encode(scorer.opened.head.text, [text])),
+            logits = model(torch.tensor(encode(scorer.head.text, [text])),
                            torch.from_numpy(items[:, :counts[0]]))
         assert float(logits[-1] - (logits[0] if labels == 2 else 0)) == pytest.approx(score, abs=1e-5)
 

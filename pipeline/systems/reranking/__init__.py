@@ -6,9 +6,8 @@
     pixels.py       scorers: published networks that read the image files
     candidates.py   the best k of each query
     shards.py       scores of the pairs, shard by shard
-    rerank.py       all of it: candidates, pairs, the system
+    rerank.py       all of it: candidates, pairs, the system and its record
     tuning.py       k and the weight of a combination, chosen on val
-    stored.py       what is recorded of a reranked system
 
 Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
 """

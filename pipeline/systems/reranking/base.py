@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.collection import Side, rows_of
+from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 
 Scores: TypeAlias = npt.NDArray[np.float32]
@@ -29,6 +31,12 @@ class PairSource:
     batch_size: int = 64  # how many pairs such a scorer computes at once
     products: str = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
     split: str = "test"  # the split of the pairs, by which stored systems are looked up
+
+
+def manifest_rows(manifest: Manifest, side: Side, ids: Ids) -> Ids:
+    """Find images or captions in a manifest's table, in which all must be."""
+    known = manifest.images["image_id"] if side == "image" else manifest.table["caption_id"]
+    return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}")
 
 
 class PairScorer(Protocol):

@@ -1,6 +1,6 @@
 """The candidates that a retriever hands on: the best k of each query, sought within the folds of a protocol."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -11,6 +11,7 @@ from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, select
 from pipeline.evaluation.retrieval.top import top
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import System
 
@@ -51,7 +52,7 @@ def _sizes(pool: System, protocol: Protocol, k: int | Literal["all"], where: str
 
 
 def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
-         progress: Callable[[int], object] = lambda queries: None) -> dict[str, Scored]:
+         progress: Progress = lambda queries: None) -> dict[str, Scored]:
     """Find each query's best k candidates within its own fold.
 
     Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
@@ -61,7 +62,7 @@ def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megaby
     done = sum(pool.queries)
     for number, (name, (part, images, captions)) in enumerate(pool.by_language().items()):
         own = _find(part, protocol.of_language(name), k, block_megabytes,
-                    lambda here, before=done: progress(before + here))  # type: ignore[misc]
+                    after(progress, done))
         done += sum(part.queries)
         for way, asked, sought in (("i2t", images, captions), ("t2i", captions, images)):
             found[of_language(number, way)] = _in_whole(own[way], asked, sought, len(found[way].places))
@@ -78,7 +79,7 @@ def _in_whole(found: Scored, asked: Ids, sought: Ids, queries: int) -> Scored:
 
 
 def _find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float,
-          progress: Callable[[int], object]) -> dict[str, Scored]:
+          progress: Progress) -> dict[str, Scored]:
     parts = protocol.parts(pool.caption_image, pool.shape[0])
     found: dict[str, Scored] = {}
     done, widths = 0, _sizes(pool, protocol, k)
@@ -89,7 +90,7 @@ def _find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megab
         retrieved = np.zeros((queries, wanted))
         for images, captions in parts:
             asked, best, scores = _of_fold(pool, name, _by_id(pool, images, captions), wanted, block_megabytes,
-                                           lambda here, before=done: progress(before + here))  # type: ignore[misc]
+                                           after(progress, done))
             places[asked], retrieved[asked] = best, scores
             done += len(asked)
         found[name] = Scored(places, retrieved, np.zeros(places.shape, np.float32))
@@ -104,7 +105,7 @@ def _by_id(pool: System, images: Ids, captions: Ids) -> tuple[Ids, Ids]:
 
 
 def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
-             progress: Callable[[int], object]) -> tuple[Ids, Ids, np.ndarray]:
+             progress: Progress) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
     images, captions = fold
     if name == "i2t":

@@ -14,13 +14,12 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline.compute import products
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.files import hub, images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.systems.reranking.base import PairSource, Progress, Scores
+from pipeline.systems.reranking.base import PairSource, Progress, Scores, manifest_rows
 
 
 class PixelScorer(ABC):
@@ -66,12 +65,8 @@ class PixelScorer(ABC):
     @torch.inference_mode()
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Score pairs, see `PairScorer.score`."""
-        rows = rows_of(self.images.images["image_id"].to_numpy(), image_ids,
-                       lambda each: f"the manifest of {self.images.dataset} has no image {each}")
-        table = self.captions.table
-        texts = table["caption"].to_numpy()[rows_of(
-            table["caption_id"].to_numpy(), caption_ids,
-            lambda each: f"the manifest of {self.captions.dataset} has no caption {each}")]
+        rows = manifest_rows(self.images, "image", image_ids)
+        texts = self.captions.table["caption"].to_numpy()[manifest_rows(self.captions, "caption", caption_ids)]
         # Pairs of an image go together, which is then decoded once.
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
         found, size = np.empty(len(rows), np.float32), self.source.batch_size

@@ -1,6 +1,7 @@
 """Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,8 +14,9 @@ from pipeline.files import record
 from pipeline.files.atomic import exclusive
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
+from pipeline.settings.features import letters
 from pipeline.systems.fusion.reranked import Combination
-from pipeline.systems.reranking import SCORERS, candidates, shards, stored, tuning
+from pipeline.systems.reranking import SCORERS, candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import RERANKED, Made
@@ -24,20 +26,20 @@ from pipeline.systems.scores.system import System
 On = Callable[[int], object]
 OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
                "another --name, or discard them with --if-changed redo")
-
-
-def _nothing(count: int) -> None:
-    pass
+ABOVE = ("members", "features", "untrained")
+"""Parts of a scorer's record that join those of the retriever."""
+FREE = ("combine", "weight", "k", "tuned", "roles")
+"""Parts of `Made.reranked` on which the scores of a pair do not depend, or that follow from the others."""
 
 
 @dataclass(frozen=True)
 class Report:
     """What is told while a system is reranked."""
 
-    queries: On = _nothing  # called with the number of queries whose candidates are found
-    start: On = _nothing  # called with the number of pairs to score
-    pairs: On = _nothing  # called with the number of pairs scored since the last call
-    tried: On = _nothing  # called with the number of choices of k and weight tried
+    queries: On = lambda count: None  # called with the number of queries whose candidates are found
+    start: On = lambda count: None  # called with the number of pairs to score
+    pairs: On = lambda count: None  # called with the number of pairs scored since the last call
+    tried: On = lambda count: None  # called with the number of choices of k and weight tried
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _scorers(job: Job) -> dict[tuple[int, int], PairScorer]:
     others = [(0, each) for each in range(1, len(pool.datasets))] + [(each, 0) for each in range(1, len(pool.datasets))]
     for images, captions in [(0, 0), *others]:
         found[images, captions] = shards.open_scorer(*job.scorer, _source(job, images, captions))
-    stored.require_one_split(job.retriever, found[0, 0], job.scorer[1])
+    _require_one_split(job.retriever, found[0, 0], job.scorer[1])
     return found
 
 
@@ -127,8 +129,57 @@ def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, Made]:
     return job, _made(job, scorers, said)
 
 
-def _made(job: Job, scorers: list[PairScorer], tuned: dict[str, Any] | None) -> Made:
-    return stored.made_from(job.retriever, *job.scorer, scorers, job.k, job.protocol, job.how, job.distractors, tuned)
+def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None) -> Made:
+    """The record of the system: its retriever's, joined with its scorer's, with one more step."""
+    kind, name = job.scorer
+    theirs, said = job.retriever.made_from, Made(scorers[0].made_from)
+    step: dict[str, Any] = {"name": "rerank", "with": re.sub(r"-s\d+$", "", name), "k": job.k}
+    if job.how.name != "scorer":
+        step[job.how.name] = job.how.weight
+    if said.has_seen_queries:
+        step["bank"] = "test"
+    record = {
+        "retriever": {"system": job.retriever.name, "seal": job.retriever.seal},
+        "roles": [_role(theirs), _role(said)],
+        "scorer": {key: value for key, value in said.items() if key not in ABOVE} | {
+            "kind": kind, "name": name, "made_from": digest(said)},
+        "with_distractors": [digest(each.made_from) for each in scorers[1:]],
+        "k": job.k, "combine": job.how.name, "weight": job.how.weight, "logits": scorers[0].gives_logits,
+        "protocol": {"name": job.protocol.name, "folds": job.protocol.folds},
+        "distractors": [dict(each) for each in job.distractors]}
+    return Made(theirs | {"visual": _visual(theirs)}).with_step(
+        step, features={**theirs["features"], **said.get("features", {})},
+        untrained=list(dict.fromkeys([*theirs["untrained"], *said.get("untrained", [])])),
+        members=[*theirs.members, *(member for member in said.members if member["head"] not in theirs.heads)],
+        **{RERANKED: record | ({"tuned": dict(tuned)} if tuned else {})})
+
+
+def _role(made: Made) -> str:
+    """A digest of what a system is on any split: its heads, how they are fused, and what was done to their scores."""
+    return digest([made.checkpoints, made.fusion.get("method"), made.fusion.get("weights"), made.steps])
+
+
+def _visual(made: Made) -> str:
+    """Find the letters of the features that a system retrieves by."""
+    return str(made.get("visual") or made.get("ensemble") or letters(tuple(made["features"])))
+
+
+def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Compare on what the scores of pairs depend."""
+    return [key for key in dict.fromkeys((*mine, *other)) if key not in FREE and mine.get(key) != other.get(key)]
+
+
+def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:
+    """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is."""
+    for key in ("manifest", "split"):
+        if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
+            raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.name} "
+                             f"{retriever.made_from[key]!r}; score both anew")
+    if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a network of pixels, as it comes, was trained on neither
+        here = retriever.made_from.trained_on
+        if here != (there := scorer.made_from.get("trained_on", retriever.made_from.dataset)):
+            raise InputError(f"{name}: was trained on {there}, the retriever {retriever.name} on {here}; give two "
+                             "that were trained on the same, see --trained-on")
 
 
 def _before(job: Job, made: Made, made_by: record.Versions
@@ -139,7 +190,7 @@ def _before(job: Job, made: Made, made_by: record.Versions
         return Made(), None
     with layout.reading(job.path, "exists and is no reranked system; give another --name") as (group, there):
         before = there[RERANKED]
-    if differ := stored.what_differs(before, made.reranked):
+    if differ := what_differs(before, made.reranked):
         if not job.redo:
             raise InputError(f"{job.path}: was reranked with another {differ[0]}; give another --name, or replace it "
                              "with --if-changed redo")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from pipeline.manifest.table import LANGUAGE
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import measured
+from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
 
 
@@ -52,11 +52,11 @@ def parts(system: System, rules: str | Protocol) -> dict[str, Language]:
 
 
 def rank(every: Mapping[str, Language], ties: Ties, settings: Evaluate,
-         progress: measured.Progress = lambda images: None) -> dict[str, Metrics]:
+         progress: Progress = lambda images: None) -> dict[str, Metrics]:
     """Find every query's best right candidate in its language."""
     found, done = {}, 0
     for name, part in every.items():
-        found[name] = measured.rank(part.system, part.rules, ties, settings, partial(_reached, progress, done))
+        found[name] = measured.rank(part.system, part.rules, ties, settings, after(progress, done))
         done += len(part.images)
     return found
 
@@ -67,13 +67,13 @@ def images(every: Mapping[str, Language]) -> int:
 
 
 def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settings: Evaluate,
-            progress: measured.Progress = lambda images: None) -> dict[str, Any]:
+            progress: Progress = lambda images: None) -> dict[str, Any]:
     """Measure each language by itself: its captions, and the images that have one, are a pool of their own."""
     if not every:
         return {}
     told, done = {}, images(every)
     for name, part in every.items():
-        report = partial(_reached, progress, done - len(part.images))
+        report = after(progress, done - len(part.images))
         told[name] = _with_mean_recall(measured.numbers(part.system, ranked[name], part.rules, settings, report))
         done += len(part.images)
     mean, *interval = mean_recall({name: (part.images, ranked[name]) for name, part in every.items()})
@@ -81,7 +81,7 @@ def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settin
 
 
 def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
-            progress: measured.Progress = lambda images: None) -> dict[str, Any]:
+            progress: Progress = lambda images: None) -> dict[str, Any]:
     """Divide, rank and measure at once."""
     every = parts(system, rules)
     return numbers(every, rank(every, ties, settings, progress), settings, progress)
@@ -90,7 +90,3 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
 def _with_mean_recall(numbers: dict[str, Any]) -> dict[str, Any]:
     interval = numbers["interval"] | {"mR": [end / 6 for end in numbers["interval"]["rsum"]]}
     return numbers | {"mR": numbers["rsum"] / 6, "interval": interval}
-
-
-def _reached(progress: measured.Progress, before: int, done: int) -> None:
-    progress(before + done)

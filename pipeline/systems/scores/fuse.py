@@ -1,10 +1,13 @@
-"""Fuse systems: their scores as one, aligned by id and computed block by block."""
+"""Fuse systems: their scores as one, aligned by id and computed block by block; weights chosen on the split val."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.parts.errors import InputError
@@ -13,6 +16,9 @@ from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
 from pipeline.systems.fusion.reranked import Folded, Reranked
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import Given, Scores, System
+
+STEPS = {2: 20, 3: 10, 4: 6}
+"""Members -> into how many parts the sum of their weights is cut; more members: 4."""
 
 
 def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None) -> System:
@@ -78,3 +84,49 @@ def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
             raise InputError(f"{here} has {len(extra)} {what} ids that {there} lacks ({few}): score both on the same "
                              "split of the same manifest")
     return rows_of(ids, wanted)
+
+
+def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_megabytes: float,
+         progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
+    """Choose the weights with the largest RSUM on other scores of the same systems."""
+    if len(on) != len(members):
+        raise InputError(f"--tune-on: expected scores of the split val for each of {len(members)} members, received "
+                         f"{len(on)}")
+    for member, store in zip(members, on, strict=True):
+        if store.made_from["split"] != "val":
+            raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val "
+                             "alone")
+        if store.made_from.get("file", "none") in [each.made_from.get("file") for each in members]:
+            raise InputError(f"{store.path}: is a member itself; weights are chosen on scores of val, not on "
+                             "those that they are used for")
+        if store.checkpoints != member.checkpoints:
+            raise InputError(f"{store.path}: was not scored by the heads of {member.name}")
+    best, chosen, tried = -math.inf, [1.0] * len(on), 0
+    for weights in weightings(len(on)):
+        rsum = retrieval.evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,
+                                  block_megabytes=block_megabytes).rsum
+        tried += 1
+        progress(tried)
+        if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
+            best, chosen = rsum, weights
+    return chosen, {"tried": tried, "rsum": best, "on": [store.name for store in on],
+                    "seals": [store.seal for store in on]}
+
+
+def weightings(members: int) -> Iterator[list[float]]:
+    """List the weights that are tried: all multiples of a step that add up to 1."""
+    steps = STEPS.get(members, 4)
+    for parts in _sums(members, steps):
+        yield [part / steps for part in parts]
+
+
+def _sums(count: int, total: int) -> Iterator[list[int]]:
+    if count == 1:
+        yield [total]
+        return
+    for first in range(total + 1):
+        yield from ([first, *rest] for rest in _sums(count - 1, total - first))
+
+
+def _uneven(weights: Sequence[float]) -> float:
+    return max(weights) - min(weights)

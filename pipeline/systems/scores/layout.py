@@ -58,6 +58,11 @@ Progress: TypeAlias = Callable[[int], object]
 Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]
 
 
+def after(progress: Progress, before: int) -> Progress:
+    """Report progress of a part that begins when so much is done."""
+    return lambda done: progress(before + done)
+
+
 def holds_scores(path: Path) -> bool:
     """Recognise a store of similarities or candidates, which holds the ids of its images and captions."""
     return (path / "similarity").is_dir() or (path / "i2t_candidates").is_dir()
@@ -223,7 +228,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     with writing(path, named, made_from, fusion) as group:
         for number, source in enumerate(matrices):
             _write(group, f"similarity_{number}" if number else "similarity", source,
-                   lambda rows, before=number * shape[0]: progress(before + rows))  # type: ignore[misc]
+                   after(progress, number * shape[0]))
 
 
 def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress) -> None:

@@ -1,7 +1,6 @@
 """The numbers of one pool by one protocol, as results hold them. The same scores always give the same numbers."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,9 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.scores import runs
-from pipeline.systems.scores.columns import Columns
-from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.judged import Columns, Truth
+from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
-
-Progress = Callable[[int], object]
 
 EXTENDED = {"eccv_caption": eccv_caption}
 """Judgements that are measured besides the captions' own, by name."""
@@ -49,7 +46,7 @@ def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Eva
     if settings.metrics:
         images = system.scores.shape[0]
         measured["metrics"] = of_pool(parse_all(settings.metrics), system.scores, system.truth, found, rules, settings,
-                                      lambda done: progress(images + done))
+                                      after(progress, images))
     return measured
 
 
@@ -97,10 +94,10 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
     rows, columns, relevance = EXTENDED[name](_known(system))
     scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
-        ranks = retrieval.rank(scores, truth, settings.block_megabytes, partial(_told, progress, done))
+        ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
         measured, done = retrieval.measure([ranks]), done + 2 * len(rows)
         found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measured, "all", settings,
-                                partial(_told, progress, done - len(rows)))
+                                after(progress, done - len(rows)))
     return {"extended": found}
 
 
@@ -139,7 +136,3 @@ def _vectors(system: System) -> tuple[Any, Any] | None:
     if isinstance(system.scores, retrieval.Embeddings):
         return system.scores.images, system.scores.captions
     return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
-
-
-def _told(progress: Progress, before: int, done: int) -> None:
-    progress(before + done)

@@ -9,7 +9,7 @@ A candidate that a run does not list is never found. Equal scores are tied; rank
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,7 @@ from pipeline.evaluation.retrieval.top import top
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 TREC = ("query", "q0", "document", "rank", "score", "system")
 WAYS: tuple[tuple[Direction, Side, Side], ...] = (("i2t", "image", "caption"), ("t2i", "caption", "image"))
-Progress = Callable[[int], object]
 
 
 class Run(NamedTuple):
@@ -54,7 +54,7 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
         for number, (way, asking, answering) in enumerate(WAYS):
-            places, scores = _best(system, way, count, generator, block_megabytes, _after(progress, before))
+            places, scores = _best(system, way, count, generator, block_megabytes, after(progress, before))
             before += len(places)
             queries, candidates = system.ids(asking), system.ids(answering)
             for query, row, values in zip(queries.tolist(), candidates[places].tolist(), scores.tolist(), strict=True):
@@ -66,10 +66,6 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
                     file.writelines(f"{asking}:{query} Q0 {answering}:{each} {rank} {value!r} {name}\n"
                                     for rank, (each, value) in enumerate(zip(row, values, strict=True), 1))
         file.write("}\n" if listed else "")
-
-
-def _after(progress: Progress, before: int) -> Progress:
-    return lambda done: progress(before + done)
 
 
 def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,

@@ -89,7 +89,7 @@ def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
     assert told[-1] == 400
     again = np.random.default_rng(1).permutation(400)
     np.testing.assert_allclose(scorer.score(pairs[0][again], pairs[1][again]), found[again], atol=1e-5)
-    model, opened = scorer.model, scorer.opened
+    model, opened = scorer.model, scorer
     assert isinstance(model, CrossEncoder)
     for row in range(0, 400, 50):
         image = np.flatnonzero(scenes.images["image_id"] == pairs[0][row])
@@ -140,7 +140,7 @@ def failed(project: PairSource, monkeypatch: pytest.MonkeyPatch) -> Callable[[in
 def test_an_image_without_features_is_refused(project: PairSource, pairs: tuple[np.ndarray, np.ndarray],
                                               failed: Callable[[int], None]) -> None:
     scorer = CrossScorer("pairs", project)
-    scorer.opened.store.__dict__.pop("done", None)
+    scorer.store.__dict__.pop("done", None)
     failed(int(pairs[0][0]))
     with pytest.raises(InputError, match=f"image {pairs[0][0]} failed in extraction"):
         scorer.score(*pairs)
