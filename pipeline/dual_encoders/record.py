@@ -7,7 +7,6 @@ import numpy as np
 
 from pipeline import dual_encoders
 from pipeline.dual_encoders.base import DualEncoder, Usage
-from pipeline.evaluation.retrieval.collection import Side, rows_of
 from pipeline.files import record
 from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
@@ -98,12 +97,7 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
         raise InputError(f"{embedded.path}: holds {made['split']}, and not the split {name}; run `pipeline embed` "
                          f"with --split {name}")
     split = manifest.split(name)
-    return SplitVectors(split, _vectors(embedded, "image", split.image_ids),
-                        _vectors(embedded, "caption", split.caption_ids),
+    again = "; run `pipeline embed` again"
+    return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
+                        embedded.vectors_of("caption", split.caption_ids, again),
                         _of_split(made, name) if made.is_encoder else made.without_digests)
-
-
-def _vectors(embedded: System, side: Side, wanted: np.ndarray) -> np.ndarray:
-    rows = rows_of(embedded.ids(side), wanted,
-                   lambda each: f"{embedded.path}: lacks {side} {each}; run `pipeline embed` again")
-    return embedded.vectors(side)[rows]

@@ -5,15 +5,12 @@ holds the queries that are ranked.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import PerDirection, Similarity
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import WeightedSum
@@ -61,9 +58,10 @@ def of_train(train: Split, test: list[System], embedded: list[System], weights: 
     for mine, theirs in zip(test, embedded, strict=True):
         if mine.checkpoints != theirs.checkpoints:
             raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
+    whole = " of the split train; embed it whole"
     heads = [_Head(mine.vectors("image"), mine.vectors("caption"),
-                   theirs.vectors("image")[_rows(theirs.path, "image", theirs.image_ids, train.image_ids)],
-                   theirs.vectors("caption")[_rows(theirs.path, "caption", theirs.caption_ids, train.caption_ids)])
+                   theirs.vectors_of("image", train.image_ids, whole),
+                   theirs.vectors_of("caption", train.caption_ids, whole))
              for mine, theirs in zip(test, embedded, strict=True)]
 
     def similarities(one: str, other: str) -> Similarity:
@@ -72,10 +70,6 @@ def of_train(train: Split, test: list[System], embedded: list[System], weights: 
 
     return Bank(similarities("images", "bank_captions"), similarities("bank_images", "captions"),
                 lambda: similarities("images", "bank_images"), lambda: similarities("bank_captions", "captions"))
-
-
-def _rows(path: Path, side: str, there: Ids, wanted: Ids) -> Ids:
-    return rows_of(there, wanted, lambda each: f"{path}: lacks {side} {each} of the split train; embed it whole")
 
 
 def heads_of(system: System) -> tuple[list[str], list[float]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Collection, Side
+from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.evaluation.retrieval.relevance import Relevance
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity, select
 from pipeline.evaluation.statistics.languages import Languages, divide
@@ -155,6 +155,11 @@ class System(Collection):
         """Map the unit vectors of one side, float32 [I or C, d]."""
         own = self.kind if isinstance(self.kind, Vectors) else Vectors(self.path, self.made_from, self.shape)
         return own.of(side)
+
+    def vectors_of(self, side: Side, ids: Ids, otherwise: str) -> np.ndarray:
+        """Read the unit vectors of some, float32 [n, d]; `otherwise` ends the message that names a missing one."""
+        rows = rows_of(self.ids(side), ids, lambda each: f"{self.path}: lacks {side} {each}{otherwise}")
+        return self.vectors(side)[rows]
 
     def embeddings(self) -> Embeddings:
         """Map the unit vectors of images and captions."""

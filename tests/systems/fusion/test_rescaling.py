@@ -14,9 +14,8 @@ from torch import Tensor
 from pipeline.evaluation.retrieval import Embeddings, Protocol, evaluate
 from pipeline.evaluation.retrieval.stored import Matrix
 from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
-from pipeline.systems.fusion import reciprocal as module
-from pipeline.systems.fusion.methods import CombMNZ, CombSum
-from pipeline.systems.fusion.reciprocal import RankFusion
+from pipeline.systems.fusion import methods as module
+from pipeline.systems.fusion.methods import CombMNZ, CombSum, RankFusion
 from pipeline.systems.fusion.standardised import ZScores, moments
 
 

@@ -27,7 +27,7 @@ def heads(rng: np.random.Generator) -> Any:
         held = [{side: rng.normal(size=(count, 4)) for side, count in (("image", images), ("caption", 2 * images))}
                 for _ in WEIGHTS]
         return [SimpleNamespace(path=Path("a"), checkpoints=[number], vectors=vectors.__getitem__,
-                                image_ids=np.arange(images)[::-1], caption_ids=np.arange(2 * images)[::-1])
+                                vectors_of=lambda side, ids, otherwise, own=vectors: own[side][::-1][ids])
                 for number, vectors in enumerate(held)]
     return make
 
