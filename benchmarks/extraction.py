@@ -41,7 +41,7 @@ PARAMS = Path(__file__).parents[1] / "params.yaml"
 def job(scenes: Manifest, store: Path, engine: tuple[str, dict[str, Any]], runtime: Runtime,
         batch: int = BATCH) -> extraction.ExtractionJob:
     """An extraction of all scenes, two batches a shard."""
-    return extraction.ExtractionJob(scenes, scenes.images_folder, store, extraction.EngineSpec.of(*engine, runtime),
+    return extraction.ExtractionJob(scenes, scenes.images_folder, store, extraction.EngineSpec(*engine, runtime),
                                     batch, shard_images=2 * batch)
 
 

@@ -24,7 +24,7 @@ from pipeline.features.store import FeatureStore, verify
 from pipeline.features.store.rewrite import rewrite
 from pipeline.manifest import Manifest
 
-ENGINE = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+ENGINE = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                            "grid": 2}, Runtime())
 
 

@@ -46,7 +46,7 @@ def described(images: range) -> Manifest:
 
 
 def job(manifest: Manifest, store: Path) -> extraction.ExtractionJob:
-    engine = extraction.EngineSpec.of("grid", {}, Runtime())
+    engine = extraction.EngineSpec("grid", {}, Runtime())
     return extraction.ExtractionJob(manifest, manifest.images_folder, store, engine, 32, SHARD)
 
 

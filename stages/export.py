@@ -16,9 +16,7 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
 
-    from pipeline.features.importers import export_images
-    from pipeline.features.importers.export import Exported, export
-    from pipeline.features.importers.scan_text import CAPTIONS
+    from pipeline.features.importers.export import CAPTIONS, Exported, export, export_folder, export_tsv
     from pipeline.features.store import FeatureStore
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
@@ -64,7 +62,7 @@ def command(paths: Paths, settings: Settings, what: tuple[Path, ...], split: str
 
 
 def _images(form: str, features: FeatureStore, manifest: Manifest, split: str | None, out: Path) -> None:
-    write = export_images.export_tsv if form == "butd-tsv" else export_images.export_folder
+    write = export_tsv if form == "butd-tsv" else export_folder
     with Progress("export", "image") as bar:
         done = write(features, manifest, split, out, bar.reset, bar.update)
     click.echo(f"{done.place}: {done.images:,} images of {split or 'all splits'}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pipeline.compute import cluster
     from pipeline.features import extraction
-    from pipeline.features.extraction import costs, devices, needs, selection
+    from pipeline.features.extraction import needs
     from pipeline.features.extractors import Runtime
     from pipeline.features.store import remote_store
     from pipeline.files import remote
@@ -77,7 +77,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     named = remote.address(place_of_store) or store
     request = _request(paths, settings, dataset, store, feature, changes)
     if split is not None or only is not None:
-        request = replace(request, only=selection.chosen(Manifest.load(request.manifest), split, only))
+        request = replace(request, only=extraction.chosen_images(Manifest.load(request.manifest), split, only))
     if uploaded_to is None and request.is_done():
         click.echo(f"{store}: nothing to do")
         return
@@ -93,7 +93,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         say(f"extract {feature}: loading the network")
     options.choose_products(settings)
     asked_for = request.as_json()
-    several = devices.listed(request.runtime.device) if scheduler is None else [request.runtime.device]
+    several = extraction.devices(request.runtime.device) if scheduler is None else [request.runtime.device]
     if len(several) > 1 and changes["workers"]:
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
@@ -142,7 +142,7 @@ def _say_needs(settings: Settings, dataset: str, feature: str, request: extracti
     if request.manifest.is_file() and not (donor or request.store.exists()):
         on_cpu, images = extract.device == "cpu", len(Manifest.load(request.manifest).images)
         fast = on_cpu and extract.precision == "fp32" and extract.backend != "torch" and bool(find_spec("openvino"))
-        notes = costs.notes(request.engine, request.options, images, on_cpu=on_cpu, openvino=fast,
+        notes = needs.costs(request.engine, request.options, images, on_cpu=on_cpu, openvino=fast,
                             workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=request.store)
     if lacking:
         others = [other for other in settings.run.features if other != feature]
@@ -160,7 +160,7 @@ def _job(settings: Settings, manifest: Manifest, images: Path | None, request: e
          changes: dict[str, Any]) -> tuple[extraction.ExtractionJob, int]:
     """What is to be done, and by how many workers."""
     extract = _extract(settings, changes)
-    engine = extraction.EngineSpec.of(request.engine, request.options, request.runtime)
+    engine = extraction.EngineSpec(request.engine, request.options, request.runtime)
     job = extraction.ExtractionJob(manifest, images or manifest.images_folder, request.store, engine,
                                    extract.batch_size, extract.shard_images, extract.compressor, extract.dtype,
                                    extract.on_error, changes["if_changed"], changes["retry_failed"],

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pipeline.features.store import FeatureStore, contents, rewrite
+from pipeline.features.store import FeatureStore, rewrite, verify
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import counted
 from pipeline.settings.paths import Paths
@@ -17,7 +17,7 @@ def anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | Non
     """Rewrite a store and say what it has become."""
     there = FeatureStore(store)
     manifest = Manifest.load(manifest_file or paths.manifest(there.fingerprint["dataset"]))
-    stays = there.content(np.arange(len(there.rows))).startswith(contents.BY_IMAGES)
+    stays = there.content(np.arange(len(there.rows))).startswith(verify.BY_IMAGES)
     with Progress("rewrite", "image", len(manifest.images)) as bar:
         layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
     if layout == there.layout:

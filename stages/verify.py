@@ -16,7 +16,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
 
     from pipeline.features import extraction
-    from pipeline.features.extraction import devices, worker
+    from pipeline.features.extraction import request, worker
     from pipeline.features.extractors import Runtime
     from pipeline.features.store import exclusive, ledger, read_header, restore, verify
     from pipeline.manifest import Manifest
@@ -107,8 +107,8 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
     manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, wherever the settings would have torch compute.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
-        else Runtime(devices.listed(settings.extract.device)[0], precision, products=settings.compute.products)
-    engine = extraction.EngineSpec.of(name, options, runtime)
+        else Runtime(request.devices(settings.extract.device)[0], precision, products=settings.compute.products)
+    engine = extraction.EngineSpec(name, options, runtime)
     return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
                                     settings.extract.batch_size, sizes.shard_images, sizes.compressor, sizes.dtype,
                                     "skip")

@@ -99,7 +99,7 @@ def scenes(corpus: Path) -> Manifest:
 @pytest.fixture
 def job(scenes: Manifest, tmp_path: Path) -> extraction.ExtractionJob:
     """Grid features of the scenes by a tiny untrained network, five images a shard."""
-    engine = extraction.EngineSpec.of("grid", {**TINY_CNN, "grid": 2}, Runtime())
+    engine = extraction.EngineSpec("grid", {**TINY_CNN, "grid": 2}, Runtime())
     return extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "grid.zarr", engine, batch_size=4,
                                     shard_images=5)
 
@@ -108,7 +108,7 @@ def job(scenes: Manifest, tmp_path: Path) -> extraction.ExtractionJob:
 def store(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> FeatureStore:
     """The same features, extracted once for all tests that only read them."""
     path = tmp_path_factory.mktemp("store") / "region.zarr"
-    engine = extraction.EngineSpec.of("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
+    engine = extraction.EngineSpec("pyramid", {**TINY_CNN, "image_size": 128}, Runtime())
     job = extraction.ExtractionJob(scenes, scenes.images_folder, path, engine, batch_size=8, shard_images=10)
     extraction.extract(job)
     return FeatureStore(path)

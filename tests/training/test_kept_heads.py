@@ -11,7 +11,7 @@ import pytest
 from folders import tree
 
 from pipeline import training
-from pipeline.features.store import FeatureStore, StoreError, ledger, shard_contents
+from pipeline.features.store import FeatureStore, StoreError, ledger, shard_file
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
@@ -180,7 +180,7 @@ def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
     entry = ledger.read(job.source.path, 0)
     assert entry is not None
     if told:
-        there = shard_contents.read(job.source.path, job.source.layout, 0)  # type: ignore[attr-defined]
+        there = shard_file.read(job.source.path, job.source.layout, 0)  # type: ignore[attr-defined]
         ledger.write(job.source.path, replace(entry, checksums=there.checksums, values=there.values))
     return file
 

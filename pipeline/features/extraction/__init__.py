@@ -1,12 +1,11 @@
 """Extract a feature for every image of a manifest. A task is a shard, and a shard has one owner.
 
-    request.py         what is asked for, compared with a finished store without loading a network
+    request.py         what is asked for, on which images and devices, compared with a finished store without a network
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
     extract.py         prepares the store, hands out the tasks, writes the failures
-    estimate.py        what an extraction would take; costs.py, what the presets do
-    needs.py           what it needs and this machine lacks
-    devices.py, selection.py   where it runs, and on which images
+    estimate.py        what an extraction would take, by a short probe
+    needs.py           what it needs and this machine lacks, and what the presets cost
 
 Tasks run where `pipeline.compute.tasks` has them run, with the same bytes as result.
 """
@@ -20,6 +19,6 @@ if TYPE_CHECKING:
     from pipeline.features.extraction.estimate import Estimate, estimate
     from pipeline.features.extraction.extract import ExtractionOutcome, InProcess, extract
     from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
-    from pipeline.features.extraction.request import CONTENT, ExtractionRequest, made_by
+    from pipeline.features.extraction.request import CONTENT, ExtractionRequest, chosen_images, devices, made_by
 
 lazy.offer(__name__)

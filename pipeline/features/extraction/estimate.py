@@ -1,18 +1,16 @@
 """Estimate an extraction: images, bytes and time, from the store as it is and a short probe."""
 
-import shutil
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from pipeline.compute.tasks import Executor, InProcess
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, Task
+from pipeline.features.extraction.needs import free_bytes
 from pipeline.features.extractors import base
 from pipeline.features.store import Plan, StoreLayout, plan
-from pipeline.parts.errors import InputError
 
 PROBE = 24  # images, after a first batch that warms up
 
@@ -53,7 +51,7 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
     layout, count = todo.layout, todo.images
     probed, seconds = executor.call(probe, _sample(job, todo)) if todo.pending else (0, None)
     return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * bytes_of_image(layout),
-                    _free(job.store), probed, None if seconds is None else seconds * count, todo.changed)
+                    free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
 
 
 def bytes_of_image(layout: StoreLayout) -> int:
@@ -91,13 +89,3 @@ def probe(task: Task) -> tuple[int, float | None]:
             timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
         warm = warm or bool(good)
     return timed, seconds / timed if timed and warm else None
-
-
-def _free(store: Path) -> int:
-    folder = store.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None

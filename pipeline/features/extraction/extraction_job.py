@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.features.extractors import Runtime, backend
 from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, read_header
-from pipeline.features.store.planning import WHOSE, differs
+from pipeline.features.store.planning import OF_IMAGES, differs
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
@@ -27,22 +27,8 @@ class EngineSpec:
     """An engine as a worker can build it."""
 
     name: str  # a key of `extractors.ENGINES`
-    options: tuple[tuple[str, Any], ...]  # its settings as sorted pairs
+    options: Mapping[str, Any]  # its settings
     runtime: Runtime  # where and how its network runs
-
-    @classmethod
-    def of(cls, name: str, options: Mapping[str, Any], runtime: Runtime) -> EngineSpec:
-        """Build a specification from a mapping of options.
-
-        Args:
-            name: A key of `extractors.ENGINES`.
-            options: Its settings.
-            runtime: Where and how its network runs.
-
-        Returns:
-            The specification.
-        """
-        return cls(name, tuple(sorted(options.items())), runtime)
 
 
 @dataclass(frozen=True)
@@ -153,8 +139,10 @@ class ExtractionJob:
         images = self.manifest.images
         chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
         folder = remote.absolute(self.images_folder)
+        layout = StoreLayout(len(images), engine.items, engine.dimension, min(self.shard_images, len(images)),
+                             self.compressor, engine.extras, self.dtype)
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), self.fingerprint(engine),
-                      self.layout(engine), lambda rows: self.manifest.gallery(folder, rows),
+                      layout, lambda rows: self.manifest.gallery(folder, rows),
                       images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else None, self.manifest.written, chosen,
                       grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
                       donor=self.donor, dataset=self.manifest.dataset)
@@ -193,23 +181,10 @@ class ExtractionJob:
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not differs(made_from, self.fingerprint(kept), WHOSE):
+        if made_from and not differs(made_from, self.fingerprint(kept), OF_IMAGES):
             engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
-
-    def layout(self, engine: EngineDescription) -> StoreLayout:
-        """Derive the store's layout.
-
-        Args:
-            engine: The loaded engine.
-
-        Returns:
-            The layout.
-        """
-        images = len(self.manifest.images)
-        return StoreLayout(images, engine.items, engine.dimension, min(self.shard_images, images), self.compressor,
-                      engine.extras, self.dtype)
 
     def files(self, images: np.ndarray) -> list[tuple[GalleryFile, int]]:
         """List the files of some images, by absolute paths, and their sizes in bytes.

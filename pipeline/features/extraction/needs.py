@@ -1,8 +1,15 @@
-"""What extraction needs and this machine lacks, told before anything is computed and without loading a network."""
+"""What an extraction needs, told before anything is computed and without loading a network.
 
+Packages and checkpoints that this machine lacks; and for the shipped presets the time, memory and disk that they take,
+from measurements rather than a probe.
+"""
+
+import os
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from pipeline.features.extractors import PACKAGES, PRESETS, check_options
@@ -55,3 +62,68 @@ def refuse(lacking: list[Lack], dataset: str, besides: Iterable[str] = ()) -> No
         raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
                          f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
                          "extracted (pipeline import). manifests/weights.yaml has licences and training data")
+
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of an engine.
+
+    It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
+    """
+
+    openvino: float  # CPU seconds an image by OpenVINO
+    torch: float  # CPU seconds an image by torch
+    memory: float  # GB of a process
+    numbers: int  # numbers that an image has in the store
+
+
+MEASURED = {
+    ("butd-36", None, None): Cost(10.0, 15.0, 2.1, 36 * 2048),
+    ("grid", "butd_resnet101", 512): Cost(0.42, 0.72, 2.2, 256 * 2048),
+    ("patch", "vit_base_patch16_224.orig_in21k_ft_in1k", 224): Cost(0.19, 0.42, 1.8, 197 * 768),
+    ("pyramid", "tf_efficientnet_lite0", 384): Cost(0.02, 0.11, 1.6, 36 * 1280),
+    ("grid", "tf_efficientnet_lite0", 512): Cost(0.04, 0.18, 2.1, 64 * 1280),
+    ("frame", "tf_efficientnet_lite0", 224): Cost(0.2, 0.5, 1.5, 20 * 1280),
+    ("frame", "resnet152.tv_in1k", 224): Cost(2.3, 3.0, 2.5, 20 * 2048),
+}
+"""Engine, network and image size -> cost."""
+
+
+def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool, openvino: bool, workers: int,
+          width: int, store: Path) -> list[str]:
+    """Say what an extraction will take that may be more than a user expects or a machine has.
+
+    It gives a line each for days of CPU, too little memory and too little disk; none for engines that were not
+    measured.
+    """
+    cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
+    if cost is None:
+        return []
+    notes, cores = [], len(os.sched_getaffinity(0))
+    days = (cost.openvino if openvino else cost.torch) * images / cores / DAY
+    if on_cpu and days > 1:
+        notes.append(f"about {days:,.0f} days on {cores} CPU cores; extract.device: cuda takes a GPU, --scheduler a "
+                     "cluster")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    if on_cpu and cost.memory * workers > memory:
+        notes.append(f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
+                     "extract.batch_size take less")
+    size, free = cost.numbers * width * images / 1e9, free_bytes(store) / 1e9
+    if size > free:
+        notes.append(f"{size:,.0f} GB of disk below {store.parent}, of {free:,.0f} that are free; --root or --out puts "
+                     "them elsewhere")
+    return notes
+
+
+def free_bytes(store: Path) -> int:
+    """How many bytes are free where a store goes."""
+    folder = store.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The request for an extraction, which can be compared with a finished store without loading the network."""
+"""The request for an extraction: the feature, its name, the images and the devices, without loading the network."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -167,3 +167,78 @@ def _weights(engine: str, settings: Mapping[str, Any], digest: str) -> list[str]
     if name is not None and name not in checkpoints():
         return [f"weights{digest[:8]}"]
     return [name] if engine.startswith("butd-") and name not in (None, engine, "butd-36") else []
+
+
+def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
+    """Choose the images that are to be extracted alone.
+
+    Args:
+        manifest: The images.
+        split: The split that they are of; None for all.
+        only: A file that lists their ids, one a line; None for all.
+
+    Returns:
+        Their ids.
+
+    Raises:
+        InputError: If the file lists none, or what is no id of the manifest.
+    """
+    images = manifest.images["image_id"].tolist()
+    found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
+    if only is not None:
+        found &= _listed(only, frozenset(images))
+    if not found:
+        raise InputError(f"{only}: lists no image of the split {split}")
+    return found
+
+
+def _listed(file: Path, known: frozenset[int]) -> frozenset[int]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read as a text file with an image id a line ({error})") from None
+    ids = set()
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text and not (text.removeprefix("-").isdecimal() and int(text) in known):
+            raise InputError(f"{file}, line {number}: expected the id of an image of the manifest, got {text[:40]!a}")
+        ids |= {int(text)} if text else set()
+    return frozenset(ids)
+
+
+def devices(asked: str) -> list[str]:
+    """Read the devices that an extraction runs on, each with a worker.
+
+    Args:
+        asked: Torch devices with commas between them, such as "cuda:0,cuda:1"; "cuda:*" for all of a kind.
+
+    Returns:
+        Torch devices.
+
+    Raises:
+        InputError: If a device is named twice, or none of a kind is available.
+    """
+    found: list[str] = []
+    for name in asked.split(","):
+        kind, star, rest = name.strip().partition(":*")
+        if not kind or rest:
+            raise InputError(f"device {asked!r}: expected devices such as cpu, cuda:0,cuda:1 or cuda:*")
+        found += _all_devices(kind) if star else [kind]
+    twice = [name for name in found if name != "cpu" and found.count(name) > 1]
+    if twice:
+        raise InputError(f"device {asked!r}: {twice[0]} stands there twice; a GPU has one worker")
+    return found
+
+
+def _all_devices(kind: str) -> list[str]:
+    import torch
+
+    if kind == "cpu":
+        raise InputError("device 'cpu:*': there is one CPU; --workers N starts several processes on it")
+    try:
+        count = torch.get_device_module(kind).device_count()
+    except (RuntimeError, AttributeError):
+        count = 0
+    if not count:
+        raise InputError(f"device '{kind}:*': none is available here; there is cpu")
+    return [f"{kind}:{number}" for number in range(count)]

@@ -49,7 +49,7 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
             engine.runtime.checked()
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
             products.apply(engine.runtime.products)
-            _loaded[:] = [(engine, extractors.build(engine.name, dict(engine.options), engine.runtime))]
+            _loaded[:] = [(engine, extractors.build(engine.name, engine.options, engine.runtime))]
         return _loaded[0][1]
 
 
@@ -84,7 +84,7 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
         return []
     entries: list[ledger.LedgerEntry] = []
     writing: deque[Future[ledger.LedgerEntry]] = deque()
-    count = _writers(first)
+    _, _, count = _threads(first)
     with ThreadPoolExecutor(count) as writers, closing(_extracted(chain([first], waiting))) as extracted:
         for shard in _shards(_while(wanted, extracted)):
             if len(writing) == count:  # no more shards than that wait to be written
@@ -131,7 +131,7 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
         return
     engine = first[0].engine
     load_engine(engine)
-    decoding, computing = _threads(first[0])
+    decoding, computing, _ = _threads(first[0])
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
     with (ThreadPoolExecutor(decoding) as decoders,
           ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
@@ -149,19 +149,13 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
             decoders.shutdown(wait=False, cancel_futures=True)
 
 
-def _threads(task: Task) -> tuple[int, int]:
-    """How many threads decode images, and how many have a batch on the device."""
-    if torch.device(task.engine.runtime.device).type == "cpu":
-        return task.threads.decoders or DECODERS, 1
+def _threads(task: Task) -> tuple[int, int, int]:
+    """How many threads decode images, have a batch on the device, and write shards."""
+    asked, cores = task.threads, torch.get_num_threads()
+    if task.engine.runtime.on_cpu:
+        return asked.decoders or DECODERS, 1, asked.writers or 1
     # Torch's threads, a worker's share of the cores, are idle.
-    return task.threads.decoders or max(DECODERS, torch.get_num_threads()), LANES
-
-
-def _writers(task: Task) -> int:
-    """How many threads write: beside a network on the CPU one; for a GPU a quarter of the cores."""
-    if torch.device(task.engine.runtime.device).type == "cpu":
-        return task.threads.writers or 1
-    return task.threads.writers or max(1, min(WRITERS, torch.get_num_threads() // 4))
+    return asked.decoders or max(DECODERS, cores), LANES, asked.writers or max(1, min(WRITERS, cores // 4))
 
 
 def _own_stream(device: str) -> None:

@@ -2,8 +2,8 @@
 
     base.py             the interface of a format: an index of the manifest's images, and the features of one image
     ids.py              which image of the manifest an id of a source means
-    import_job.py       what is imported, and the fingerprint and layout of the store
-    import_features.py  prepares the store, reads the images in the manifest's order, writes the failures
+    import_features.py  what is imported into which store; reads the images in the manifest's order, writes the failures
+    export.py           writes a store as other code bases read it
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.features.importers.base import FeatureSource, SourceItems, UnusableItems
     from pipeline.features.importers.formats import FORMATS
-    from pipeline.features.importers.import_features import Imported, import_features
-    from pipeline.features.importers.import_job import ImportJob
+    from pipeline.features.importers.import_features import Imported, ImportJob, import_features
 
 lazy.offer(__name__)

@@ -29,18 +29,10 @@ MOST_ITEMS, MOST_VALUES = 16_384, 65_536
 Shape = tuple[int, ...]
 
 
-def npy_shape(path: Path) -> Shape:
-    """Read the shape of an .npy from its header."""
-    return _single(np.load(path, mmap_mode="r", allow_pickle=False)).shape
-
-
 def npy(path: Path) -> SourceItems:
-    """Read an .npy."""
-    return SourceItems(_single(np.load(path, allow_pickle=False)))
-
-
-def _single(array: np.ndarray) -> np.ndarray:
-    return array[0] if array.ndim == 3 and len(array) == 1 else array
+    """Map an .npy."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return SourceItems(array[0] if array.ndim == 3 and len(array) == 1 else array)
 
 
 def npz_shape(path: Path) -> Shape:
@@ -107,18 +99,23 @@ def _items(tensor: torch.Tensor) -> torch.Tensor:
 
 # Suffix -> (the shape alone, everything).
 READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]] = {
-    ".npy": (npy_shape, npy), ".npz": (npz_shape, npz), ".pth": (pth_shape, pth)}
+    ".npy": (lambda path: npy(path).features.shape, npy), ".npz": (npz_shape, npz), ".pth": (pth_shape, pth)}
 
 
 def shape(path: Path) -> Shape:
     """Read the shape of a file's features, from its header where that is possible."""
     with _readable():
-        found = READERS[path.suffix][0](path)
-    if len(found) != 2 or not all(found):
-        raise UnusableItems(f"expected features [n, D], got shape {found}")
-    if found[0] > MOST_ITEMS or found[1] > MOST_VALUES:
-        raise UnusableItems(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {found}")
-    return found
+        shape = READERS[path.suffix][0](path)
+    return possible(shape)
+
+
+def possible(shape: Shape) -> Shape:
+    """Refuse a shape that no features have."""
+    if len(shape) != 2 or not all(shape):
+        raise UnusableItems(f"expected features [n, D], got shape {shape}")
+    if shape[0] > MOST_ITEMS or shape[1] > MOST_VALUES:
+        raise UnusableItems(f"expected at most {MOST_ITEMS} items of {MOST_VALUES} values, got shape {shape}")
+    return shape
 
 
 def load(path: Path) -> SourceItems:
@@ -132,11 +129,11 @@ def load(path: Path) -> SourceItems:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """What readers raise for a damaged or a foreign file, as one line."""
+    """Turn what libraries raise for a damaged or a foreign file into one line."""
     try:
         yield
     except Exception as error:  # bytes made to break a reader may raise anything
-        said = (str(error) or type(error).__name__).splitlines()[0][:200]
-        if "pickle" in said or "weights_only" in said:
-            said = "it holds pickled objects, which are not read"  # the libraries' advice is to run them
-        raise UnusableItems(f"not readable: {said}") from None
+        reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+        if "pickle" in reason or "weights_only" in reason:
+            reason = "it holds pickled objects, which are not read"  # the libraries' advice is to run them
+        raise UnusableItems(f"not readable: {reason}") from None

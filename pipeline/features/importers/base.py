@@ -1,4 +1,4 @@
-"""The interface of a format, an index of the images in the source and the features of one."""
+"""The interface of a format: an index of the images in the source, and the features of one."""
 
 import hashlib
 import os
@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pipeline.features.extractors.base import Items
 from pipeline.features.store import Extra
+from pipeline.manifest import Manifest
 
 UNKNOWN_SIZE = (0, 0)  # of an image, in pixels, where the source does not tell
 
@@ -78,6 +79,57 @@ class FeatureSource(ABC):
         Returns:
             The file, and the line or row in it.
         """
+
+
+class Place(NamedTuple):
+    """Where an image's features stand."""
+
+    file: Path  # the file
+    where: str = ""  # the line, row or key in it, as messages name it
+    at: Any = None  # what the format's reader needs
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.where}" if self.where else str(self.file)
+
+
+@dataclass(kw_only=True)
+class PlacedSource(FeatureSource):
+    """A source that has a place for each image, and a function that reads one.
+
+    Attributes:
+        read_place: Reads the features at a place.
+        places: Row of the manifest -> place.
+    """
+
+    read_place: Callable[[Place], SourceItems]
+    places: dict[int, Place] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, manifest: Manifest, read_place: Callable[[Place], SourceItems]) -> Self:
+        """Begin an index of a manifest's images."""
+        return cls(np.zeros(len(manifest.images), np.int64), 0, [], read_place=read_place)
+
+    def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
+        """Take up an image, with the shape [n, D] of its features or the reason why they cannot be used."""
+        self.places[row] = place
+        try:
+            items, dimension = shape()
+            if self.dimension not in (0, dimension):
+                raise UnusableItems(f"expected {self.dimension} values an item, as in the first file, got {dimension}")
+            self.counts[row], self.dimension = items, dimension
+        except UnusableItems as error:
+            self.faults[row] = f"{place}: {error}"
+
+    def count_others(self, rows: Sequence[int | None], noun: str, manifest: Manifest) -> None:
+        """Tell the user how many entries of the source are of no image of the manifest."""
+        if others := rows.count(None):
+            self.notes.append(f"{others:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
+
+    def read(self, row: int) -> SourceItems:
+        return self.read_place(self.places[row])
+
+    def place(self, row: int) -> str:
+        return str(self.places[row])
 
 
 # A source of which long clips come in with fewer frames, taken evenly.

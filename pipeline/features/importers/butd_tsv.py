@@ -1,84 +1,230 @@
-"""TSV files of region features, as bottom-up-attention and LXMERT write them: one or several, rows in any order."""
+"""TSV files of region features, as bottom-up-attention and LXMERT write them: one or several, rows in any order.
 
+A row has plain text fields, and arrays in base64. The index reads the head of a row and skips its features, so that it
+reads about a hundredth of a file. Where the computed length does not lead to the end of a row, the row is read
+completely and marked for examination.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from pipeline.features.extractors.butd.detector import EXTRAS
-from pipeline.features.importers import ids, tsv_row
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
-from pipeline.features.importers.tsv_file import RowPosition, TsvFile
+from pipeline.features.extractors.butd import detector
+from pipeline.features.importers import ids
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
-
-@dataclass
-class TsvSource(FeatureSource):
-    """One or several indexed TSV files.
-
-    Attributes:
-        columns: The columns of all files.
-        places: Int64 [I, 4], the file, line, start and length of each image's row.
-    """
-
-    columns: tuple[str, ...] = ()
-    places: np.ndarray = field(default_factory=lambda: np.empty((0, 4), np.int64))
-
-    def read(self, row: int) -> SourceItems:
-        number, _, start, length = (int(value) for value in self.places[row])
-        with self.files[number].open("rb", buffering=0) as file:
-            raw = os.pread(file.fileno(), length, start)
-        return tsv_row.TsvRow.of(raw, self.columns).found(self.dimension)
-
-    def place(self, row: int) -> str:
-        return f"{self.files[self.places[row, 0]]}, line {self.places[row, 1]}"
+# peteanderson80/bottom-up-attention, tools/generate_tsv.py, and LXMERT (airsplay/lxmert), whose arrays of objects and
+# attributes stand before num_boxes. Neither writes a header.
+ANDERSON = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
+LXMERT = ("img_id", "img_h", "img_w", "objects_id", "objects_conf", "attrs_id", "attrs_conf", "num_boxes", "boxes",
+          "features")
+COLUMNS = {len(columns): columns for columns in (ANDERSON, LXMERT)}
+# Column -> (what the BUTD engines call it, its dtype in the file, values an item).
+EXTRAS = {"boxes": ("boxes", "<f4", 4), "objects_id": ("object", "<i8", 1), "objects_conf": ("object_score", "<f4", 1),
+          "attrs_id": ("attribute", "<i8", 1), "attrs_conf": ("attribute_score", "<f4", 1)}
+HEAD = 1 << 13  # bytes; what stands before the boxes fits for some 250 of them
+LONGEST = 1 << 26  # bytes of a row
+COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 
 
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> TsvSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
     """Find the row of each of the manifest's images in the files. Only offsets are kept."""
-    scans = [TsvFile(path) for path in sorted(paths)]
+    files = [TsvFile(path) for path in sorted(paths)]
+    columns, dimension = files[0].columns, files[0].dimension
     texts: list[str] = []
-    places: list[tuple[int, RowPosition]] = []
-    for number, scan in enumerate(scans):
-        _check_alike(scans[0], scan)
-        for text, place in scan.rows():
+    positions: list[tuple[Path, RowPosition]] = []
+    for file in files:
+        if (file.columns, file.dimension) != (columns, dimension):
+            raise InputError(f"{file.path}, line 1: {len(file.columns)} columns and {file.dimension} values a box, but "
+                             f"{files[0].path.name} has {len(columns)} and {dimension}; give one set of features")
+        for text, position in file.rows():
             texts.append(text)
-            places.append((number, place))
+            positions.append((file.path, position))
             on_found(1)
-    columns, images = scans[0].columns, len(manifest.images)
-    beside = {name for column, (name, _, _) in tsv_row.EXTRAS.items() if column in columns}
-    extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
-    source = TsvSource(np.zeros(images, np.int64), scans[0].dimension, [scan.path for scan in scans], extras,
-                       columns=columns, places=np.full((images, 4), -1))
+
+    def read(place: Place) -> SourceItems:
+        with place.file.open("rb", buffering=0) as file:
+            raw = os.pread(file.fileno(), place.at.length, place.at.start)
+        return TsvRow.of(raw, columns).items(dimension)
+
+    source = PlacedSource.empty(manifest, read)
+    source.dimension, source.files = dimension, [file.path for file in files]
+    beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
+    source.extras = {name: extra for name, extra in detector.EXTRAS.items() if name in beside}
     rows = ids.rows_of(texts, manifest, source.files[0])
-    for text, row, (number, place) in zip(texts, rows, places, strict=True):
+    for text, row, (path, position) in zip(texts, rows, positions, strict=True):
+        place = Place(path, f"line {position.line}", position)
         if row is not None:
-            _take_up(source, row, text, number, place)
-        elif not place.boxes:
-            raise InputError(f"{source.files[number]}, line {place.line}: expected {len(columns)} columns that begin "
-                             f"with an id of {manifest.dataset}, got {text[:40]!r}; mend or take out the row")
-    surplus = rows.count(None)
-    source.notes += [f"{surplus:,} of {len(rows):,} rows are of no image of {manifest.dataset}"] if surplus else []
+            _add(source, row, text, place)
+        elif not position.boxes:
+            raise InputError(f"{place}: expected {len(columns)} columns that begin with an id of {manifest.dataset}, "
+                             f"got {text[:40]!r}; mend or take out the row")
+    source.count_others(rows, "rows", manifest)
     return source
 
 
-def _check_alike(first: TsvFile, scan: TsvFile) -> None:
-    if (scan.columns, scan.dimension) != (first.columns, first.dimension):
-        raise InputError(f"{scan.path}, line 1: {len(scan.columns)} columns and {scan.dimension} values a box, but "
-                         f"{first.path.name} has {len(first.columns)} and {first.dimension}; give one set of features")
-
-
-def _take_up(source: TsvSource, row: int, text: str, number: int, place: RowPosition) -> None:
-    if source.places[row, 0] >= 0:
-        raise InputError(f"{source.files[number]}, line {place.line}: the image {text} stands in {source.place(row)} "
-                         "too; take one of the rows out")
-    source.places[row] = number, place.line, place.start, place.length
-    source.counts[row] = place.boxes
-    if not place.sound:
+def _add(source: PlacedSource, row: int, text: str, place: Place) -> None:
+    if row in source.places:
+        raise InputError(f"{place}: the image {text} stands in {source.place(row)} too; take one of the rows out")
+    source.places[row], source.counts[row] = place, place.at.boxes
+    if not place.at.sound:
         try:
             source.read(row)
         except UnusableItems as error:
-            source.faults[row], source.counts[row] = f"{source.place(row)}, id {text}: {error}", 0
+            source.faults[row], source.counts[row] = f"{place}, id {text}: {error}", 0
+
+
+@dataclass(frozen=True)
+class TsvRow:
+    """One row's fields."""
+
+    columns: tuple[str, ...]  # the names of the columns
+    fields: list[bytes]  # their raw contents
+
+    @classmethod
+    def of(cls, line: bytes, columns: tuple[str, ...]) -> TsvRow:
+        """Split a line into fields."""
+        fields = line.rstrip(b"\r\n").split(b"\t")
+        if len(fields) != len(columns):
+            raise UnusableItems(f"expected {len(columns)} columns, got {len(fields)}")
+        return cls(columns, fields)
+
+    def field(self, name: str) -> bytes:
+        """Look up a field."""
+        return self.fields[self.columns.index(name)]
+
+    def number(self, name: str) -> int:
+        """Read a field that is a count."""
+        text = self.field(name)
+        if not text.isdigit() or not 0 < int(text) < 2**31:
+            raise UnusableItems(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
+        return int(text)
+
+    def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
+        """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
+        try:
+            raw = base64.b64decode(self.field(name), validate=True)
+        except binascii.Error as error:
+            raise UnusableItems(f"{name}: not whole base64 ({error})") from None
+        expected = boxes * values * np.dtype(dtype).itemsize
+        if len(raw) != expected:
+            raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")
+        array = np.frombuffer(raw, dtype)
+        return array if values == 1 else array.reshape(boxes, values)
+
+    def dimension(self) -> int:
+        """Derive the number of values of an item from the features' length."""
+        boxes, length = self.number("num_boxes"), len(self.field("features").rstrip(b"=")) * 3 // 4
+        if not length or length % (4 * boxes):
+            raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
+        return length // (4 * boxes)
+
+    def items(self, dimension: int) -> SourceItems:
+        """Decode the row's features, boxes and labels."""
+        boxes = self.number("num_boxes")
+        width, height = (self.number(next(name for name in self.columns if name.endswith(axis)))
+                         for axis in ("_w", "_h"))
+        extras = {name: self.array(column, dtype, boxes, values) for column in self.columns if column in EXTRAS
+                  for name, dtype, values in [EXTRAS[column]]}
+        return SourceItems(self.array("features", "<f4", boxes, dimension), extras, (width, height))
+
+
+class RowPosition(NamedTuple):
+    """Where a row of a file is."""
+
+    line: int  # its line, from 1
+    start: int  # its first byte
+    length: int  # its length in bytes
+    boxes: int  # its number of items, 0 where that cannot be read
+    sound: bool  # whether it ends where a row with that many items must end
+
+
+class TsvFile:
+    """One file, with the columns and the dimension D of its first row."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._open() as file:
+            if file.read(8).startswith(COMPRESSED):
+                raise InputError(f"{path}: is compressed; unpack it first, for rows are read in the manifest's order")
+            file.seek(0)
+            line = self._line(file, 1)
+        received = line.count(b"\t") + 1
+        if received not in COLUMNS:
+            raise InputError(f"{path}, line 1: expected {' or '.join(map(str, COLUMNS))} columns with tabs between "
+                             f"them, got {received}; not a TSV of region features")
+        self.columns = COLUMNS[received]
+        try:
+            self.dimension = TsvRow.of(line, self.columns).dimension()
+        except UnusableItems as error:
+            raise InputError(f"{path}, line 1: {error}; mend or take out the row") from None
+
+    def rows(self) -> Iterator[tuple[str, RowPosition]]:
+        """Find the id and the position of each row; blank lines are skipped."""
+        with self._open() as file:
+            size, start, line = os.fstat(file.fileno()).st_size, 0, 1
+            while start < size:
+                file.seek(start)
+                head = file.read(HEAD)
+                position = self._sound(file, head, line, start, size) or self._whole(file, line, start)
+                row = head[:position.length]
+                if row.strip():
+                    text = row.split(b"\t", 1)[0].strip()[:200].decode(errors="replace")
+                    if not text:
+                        raise InputError(f"{self.path}, line {line}: expected an id in the first column, got "
+                                         f"{head[:20]!r}; mend or take out the row")
+                    yield text, position
+                start, line = start + position.length, line + 1
+
+    def _sound(self, file: BinaryIO, head: bytes, line: int, start: int, size: int) -> RowPosition | None:
+        """The row that begins with `head`, None where it does not end where it should."""
+        before = self.columns.index("num_boxes") + 1
+        fields = head.split(b"\t", before)[:before]
+        known = sum(map(len, fields)) + before - 1
+        if len(fields) < before or b"\n" in head[:known]:
+            return None
+        try:
+            boxes = TsvRow(self.columns, fields).number("num_boxes")
+        except UnusableItems:
+            return None
+        # After num_boxes: a tab, the boxes, a tab, the features.
+        length = known + 2 + sum(-(-boxes * values * 4 // 3) * 4 for values in (4, self.dimension))
+        if start + length > size:
+            return None
+        file.seek(start + length)
+        end = file.read(2)
+        if not end.startswith((b"\n", b"\r\n")) and (end or start + length != size):
+            return None
+        return RowPosition(line, start, length + end.find(b"\n") + 1, boxes, True)
+
+    def _whole(self, file: BinaryIO, line: int, start: int) -> RowPosition:
+        """A row that is read to its end."""
+        file.seek(start)
+        raw = self._line(file, line)
+        try:
+            boxes = TsvRow.of(raw, self.columns).number("num_boxes")
+        except UnusableItems:
+            boxes = 0
+        return RowPosition(line, start, len(raw), boxes, False)
+
+    def _open(self) -> BinaryIO:
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror}; name the .tsv files") from None
+
+    def _line(self, file: BinaryIO, number: int) -> bytes:
+        line = file.readline(LONGEST)
+        if len(line) == LONGEST:
+            raise InputError(f"{self.path}, line {number}: longer than {LONGEST:,} bytes; not a TSV of region features")
+        return line

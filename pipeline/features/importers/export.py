@@ -1,30 +1,58 @@
-"""Write one split of a feature store in SCAN's format, which older code bases read (see `importers.scan`).
+"""Write a feature store as older code bases read it; `pipeline import` reads every format back.
 
-    {split}_ims.npy         [n, N, D] float32, padding zero
-    {split}_ids.txt         an image id a line
-    {split}_caps.txt        the first five captions of each image, a line each
-    {split}_counts.npy      [n] int32, valid items of each image; only where they are not all N
-    {split}_made_from.json  the store, the manifest, and what was left out
+    scan        a split in SCAN's layout (see `importers.scan`)
+        {split}_ims.npy     [n, N, D] float32, padding zero
+        {split}_ids.txt     an image id a line
+        {split}_caps.txt    the first five captions of each image, a line each
+        {split}_counts.npy  [n] int32, valid items of each image; only where they are not all N
+    butd-tsv    {split}.tsv, a row an image: bottom-up-attention's columns, or LXMERT's where the store has objects
+    folder      an .npz an image, named after its file, with the members of MILVLG/bottom-up-attention.pytorch
+
+Beside them lies {split}_made_from.json: the store, the manifest, and what was left out.
 """
 
+import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 
-from pipeline.features.importers.scan_text import CAPTIONS
-from pipeline.features.store import FeatureStore, provenance
-from pipeline.files.atomic import replacing
+from pipeline.features.importers import butd_tsv
+from pipeline.features.importers.array_files import EXTRAS
+from pipeline.features.importers.scan import CAPTIONS
+from pipeline.features.store import FeatureStore, StoreError, provenance
+from pipeline.files.atomic import replacing, write_text
 from pipeline.manifest import Manifest, Split, dataset
 from pipeline.parts.errors import InputError
 
 BATCH = 64  # images in memory at once
-
+ALL = "all"
+"""What files are called that hold every split."""
 OnImages = Callable[[int], object]
+
+
+def _chosen(store: FeatureStore, manifest: Manifest, split: str | None) -> tuple[FeatureStore, np.ndarray, list[str]]:
+    """The store, which images of the split have features, and the files of those without."""
+    store = store.require(manifest)
+    rows = np.arange(len(manifest.images)) if split is None else manifest.split(split).store_rows
+    store.require_extracted(rows)
+    done = store.done[rows]
+    if not done.any():
+        which = f"the split {split}" if split else "the manifest"
+        raise InputError(f"{store.path}: every image of {which} failed, see its failures.csv")
+    return store, rows[done], manifest.images["file"].to_numpy()[rows[~done]].tolist()
+
+
+def _made_from(store: FeatureStore, manifest: Manifest, split: str, **more: Any) -> str:
+    """What an export was made of, as JSON, which tells whether it is there already."""
+    form = {"format": more.pop("form")} if "form" in more else {}
+    return json.dumps({**form, "store": store.identity, **provenance(store), "dataset": manifest.dataset,
+                       "manifest": manifest.digest, "split": split, **more}, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)
@@ -51,21 +79,12 @@ def scan_name(split: str, manifest: Manifest) -> str:
 def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on_start: OnImages = lambda count: None,
            on_images: OnImages = lambda count: None) -> Exported:
     """Write a split into a folder. An existing export of the same store and manifest is left unchanged."""
-    store = store.require(manifest)
-    whole = manifest.split(split)
-    store.require_extracted(whole.store_rows)
-    done = store.done[whole.store_rows]
-    if not done.any():
-        raise InputError(f"{store.path}: every image of the split {split} failed, see its failures.csv")
-    kept = whole.only(done)
-    captions = _first_captions(kept, manifest)
-    counts = store.counts[kept.store_rows]
-    failed = manifest.images["file"].to_numpy()[whole.store_rows[~done]].tolist()
+    store, rows, failed = _chosen(store, manifest, split)
+    kept = manifest.split(split).only(store.done[manifest.split(split).store_rows])
+    captions, counts = _first_captions(kept, manifest), store.counts[rows]
     exported = Exported(scan_name(split, manifest), len(counts), store.layout.items, store.layout.dimension,
                         int(counts.min()), len(kept.captions) - len(captions), failed)
-    made_from = {"store": store.identity, **provenance(store), "dataset": manifest.dataset,
-                 "manifest": manifest.digest, "split": split, "holds": asdict(exported)}
-    texts = {"made_from.json": json.dumps(made_from, indent=1, ensure_ascii=False) + "\n",
+    texts = {"made_from.json": _made_from(store, manifest, split, holds=asdict(exported)),
              "ids.txt": "".join(f"{number}\n" for number in kept.image_ids),
              "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions)}
     names = [*texts, "ims.npy", *(["counts.npy"] if exported.fewest < exported.items else [])]
@@ -73,7 +92,7 @@ def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on
     if _is_there(files, texts["made_from.json"]):
         return replace(exported, written=False)
     on_start(len(counts))
-    _write(files, texts, store, kept.store_rows, on_images)
+    _write(files, texts, store, rows, on_images)
     return exported
 
 
@@ -121,3 +140,113 @@ def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images
             batch, _ = store.read(rows[start:start + BATCH])
             file.write(batch.astype("<f4").data)
             on_images(len(batch))
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image's features."""
+
+    number: int  # its image id
+    file: str  # its file by the manifest
+    features: np.ndarray  # float32 [n, D]
+    extras: Mapping[str, np.ndarray]  # name -> [n, ...], what is stored beside them
+    size: tuple[int, int]  # width and height in pixels
+
+
+@dataclass(frozen=True)
+class ExportedImages:
+    """The outcome of an export."""
+
+    place: Path  # the file or folder
+    images: int  # how many images it holds
+    left_out: list[str]  # the files of failed images
+    written: bool  # false where the export existed already
+
+
+def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
+               on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
+    """Write a split as one TSV."""
+    store, rows, left_out = _chosen(store, manifest, split)
+    _require_boxes(store, rows)
+    labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
+    file, record = folder / f"{split or ALL}.tsv", folder / f"{split or ALL}_made_from.json"
+    made_from = _made_from(store, manifest, split or ALL, form="butd-tsv", left_out=left_out)
+    same = record.exists() and record.read_text(encoding="utf-8") == made_from
+    if file.exists() and not same:
+        raise InputError(f"{file}: is there, and not an export of this store and manifest; choose another --out")
+    done = ExportedImages(file, len(rows), left_out, not same)
+    if same and file.exists():
+        return done
+    on_start(len(rows))
+    with replacing(file) as partial, partial.open("wb") as lines:
+        for image in _images(store, manifest, rows):
+            lines.write(_line(image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON))
+            on_images(1)
+    write_text(record, made_from)
+    return done
+
+
+def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
+                  on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
+    """Write an .npz for each image of a split. An interrupted export goes on."""
+    store, rows, left_out = _chosen(store, manifest, split)
+    names = {row: PurePosixPath(manifest.images["file"][row]) for row in rows.tolist()}
+    if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):
+        raise InputError(f"the manifest's file {str(out)!a} leaves the folder; make the manifest again")
+    files = {row: folder / name.with_suffix(".npz") for row, name in names.items()}
+    if len(set(files.values())) < len(files):
+        raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
+    record = folder / f"{split or ALL}_made_from.json"
+    made_from = _made_from(store, manifest, split or ALL, form="folder", left_out=left_out)
+    begun = record.exists() and record.read_text(encoding="utf-8") == made_from
+    if not begun and (taken := next((file for file in files.values() if file.exists()), None)):
+        raise InputError(f"{taken}: is there, and not of an export of this store and manifest; choose another --out")
+    write_text(record, made_from)
+    left = np.array([row for row in rows.tolist() if not files[row].exists()], np.int64)
+    on_start(len(left))
+    for row, image in zip(left.tolist(), _images(store, manifest, left), strict=True):
+        with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
+            np.savez(file, **_members(image))  # type: ignore[arg-type]
+        on_images(1)
+    return ExportedImages(folder, len(rows), left_out, bool(len(left)))
+
+
+def _require_boxes(store: FeatureStore, rows: np.ndarray) -> None:
+    if "boxes" not in store.layout.extras:
+        raise StoreError(f"{store.path}: has no boxes, which a TSV of regions needs; export folder does without")
+    if not store.columns("sizes")[rows].all():
+        raise StoreError(f"{store.path}: does not know the size of every image, which a TSV of regions needs; export "
+                         "folder does without")
+
+
+def _images(store: FeatureStore, manifest: Manifest, rows: np.ndarray) -> Iterator[Image]:
+    numbers, files = manifest.images["image_id"].to_numpy(), manifest.images["file"].to_numpy()
+    sizes = store.columns("sizes")
+    for row in rows.tolist():
+        features, counts = store.read(np.array([row]))
+        count = int(counts[0])
+        extras = {name: store.extra(name, np.array([row]))[0, :count] for name in store.layout.extras}
+        yield Image(int(numbers[row]), files[row], features[0, :count].astype(np.float32), extras,
+                    (int(sizes[row][0]), int(sizes[row][1])))
+
+
+def _line(image: Image, columns: tuple[str, ...]) -> bytes:
+    """A row. LXMERT's users look images up by file name, bottom-up-attention's by number."""
+    values: dict[str, Any] = {
+        "image_id": image.number, "img_id": PurePosixPath(image.file).stem, "image_w": image.size[0],
+        "img_w": image.size[0], "image_h": image.size[1], "img_h": image.size[1], "num_boxes": len(image.features),
+        "features": image.features.astype("<f4"),
+        **{column: image.extras[name].astype(kind) for column, (name, kind, _) in butd_tsv.EXTRAS.items()
+           if name in image.extras}}
+    return b"\t".join(_text(values[column]) for column in columns) + b"\n"
+
+
+def _text(value: Any) -> bytes:
+    return base64.b64encode(value.tobytes()) if isinstance(value, np.ndarray) else str(value).encode()
+
+
+def _members(image: Image) -> dict[str, np.ndarray]:
+    known = {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])} if all(image.size) else {}
+    beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
+    boxes = {"num_bbox": np.array(len(image.features))} if "bbox" in beside else {}
+    return {"x": image.features, **beside, **boxes, **known}

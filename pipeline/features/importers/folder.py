@@ -1,32 +1,17 @@
 """A folder with one file of features for each image, named after it: `COCO_val2014_000000000042.npz`, `42.pth`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from pipeline.features.extractors.butd.detector import EXTRAS
 from pipeline.features.importers import array_files, ids
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
+from pipeline.features.importers.base import OnFound, Place, PlacedSource
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
 
-@dataclass
-class FolderSource(FeatureSource):
-    """Indexed folders."""
-
-    file_of: dict[int, Path] = field(default_factory=dict)  # row of the manifest -> file
-
-    def read(self, row: int) -> SourceItems:
-        return array_files.load(self.file_of[row])
-
-    def place(self, row: int) -> str:
-        return str(self.file_of[row])
-
-
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FolderSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
     """Find the files of the manifest's images below the folders, and read their shapes."""
     files = [file for folder in paths for file in _files(folder)]
     if not files:
@@ -39,13 +24,12 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Folde
                              "of them out")
         if row is not None:
             file_of[row] = file
-    source = FolderSource(np.zeros(len(manifest.images), np.int64), 0, [], file_of=file_of)
+    source = PlacedSource.empty(manifest, lambda place: array_files.load(place.file))
     for row in sorted(file_of):
-        _look(source, row)
+        source.add(row, Place(file_of[row]), partial(_shape, source, file_of[row]))
         on_found(1)
     source.files = [file_of[row] for row in sorted(file_of)]
-    surplus = rows.count(None)
-    source.notes += [f"{surplus:,} of {len(rows):,} files are of no image of {manifest.dataset}"] if surplus else []
+    source.count_others(rows, "files", manifest)
     return source
 
 
@@ -57,18 +41,10 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
             if file.suffix in array_files.READERS and not file.name.startswith(".") and file.is_file()]
 
 
-def _look(source: FolderSource, row: int) -> None:
-    """Take over a file's shape. The first readable one says how many values an item has, and what else there is."""
-    file = source.file_of[row]
-    try:
-        items, dimension = array_files.shape(file)
-        if not source.dimension:
-            beside = array_files.load(file).extras
-            source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
-            source.dimension = dimension
-        if dimension != source.dimension:
-            raise UnusableItems(f"expected {source.dimension} values an item, as in the first file, got {dimension}")
-    except UnusableItems as error:
-        source.faults[row] = f"{file}: {error}"
-    else:
-        source.counts[row] = items
+def _shape(source: PlacedSource, file: Path) -> tuple[int, ...]:
+    """The shape of a file's features. The first readable file says what else the files hold."""
+    shape = array_files.shape(file)
+    if not source.dimension:
+        beside = array_files.load(file).extras
+        source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
+    return shape

@@ -4,81 +4,57 @@
     {trn,val,tst}_ft.npy   [clips, D], in the order of public_split's lists (ordered_feature/MP/NAME)
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.features.importers.array_files import MOST_ITEMS, MOST_VALUES
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
+from pipeline.features.importers.array_files import possible
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError
 
-Place = tuple[Path, str | int]
-"""A file, and a key of an HDF5 file or a row of an array."""
+Found = tuple[str, Place, tuple[int, ...]]
+"""A clip's name, the place of its features, and their shape."""
 
 
-@dataclass
-class HgrSource(FeatureSource):
-    """Indexed files of HGR."""
-
-    places: dict[int, Place] = field(default_factory=dict)  # row of the manifest -> where its features stand
-
-    def read(self, row: int) -> SourceItems:
-        file, there = self.places[row]
-        try:
-            found = _hdf5(file, str(there)) if isinstance(there, str) else np.load(file, mmap_mode="r")[there][None]
-            return SourceItems(np.ascontiguousarray(found, np.float32))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UnusableItems(f"not readable: {str(error).splitlines()[0][:200]}") from None
-
-    def place(self, row: int) -> str:
-        file, there = self.places[row]
-        return f"{file}, {there!a}"
-
-
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> HgrSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
     """Find the features of the manifest's clips."""
-    source = HgrSource(np.zeros(len(manifest.images), np.int64), 0, [])
+    source = PlacedSource.empty(manifest, _read)
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
+    row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
-        found = [*_stacks(folder, row_of), *_arrays(folder, row_of)]
+        found = [(rows[name], place, shape)
+                 for rows, clips in ((row_of_key, _stacks(folder)), (row_of, _arrays(folder)))
+                 for name, place, shape in clips if name in rows]
         if not found:
             raise InputError(f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}")
-        for row, where, shape in found:
-            _take(source, row, where, shape)
+        for row, place, shape in found:
+            source.add(row, place, partial(possible, shape))
             on_found(1)
-    source.files = sorted({file for file, _ in source.places.values()})
+    source.files = sorted({place.file for row, place in source.places.items() if row not in source.faults})
     return source
 
 
-def _take(source: HgrSource, row: int, where: Place, shape: tuple[int, ...]) -> None:
-    if len(shape) != 2 or not all(shape) or shape[0] > MOST_ITEMS or shape[1] > MOST_VALUES:
-        source.faults[row] = f"{where[0]}, {where[1]!a}: expected features [T, D], got shape {shape}"
-    elif source.dimension not in (0, shape[1]):
-        source.faults[row] = f"{where[0]}, {where[1]!a}: expected {source.dimension} values a frame, got {shape[1]}"
-    else:
-        source.dimension, source.counts[row], source.places[row] = shape[1], shape[0], where
+def _read(place: Place) -> SourceItems:
+    try:
+        if isinstance(place.at, str):
+            with _opened(place.file) as content:
+                found = _dataset(content, place.at)[...]
+        else:
+            found = np.load(place.file, mmap_mode="r")[place.at][None]
+        return SourceItems(np.ascontiguousarray(found, np.float32))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnusableItems(f"not readable: {str(error).splitlines()[0][:200]}") from None
 
 
-def _stacks(folder: Path, row_of: dict[str, int]) -> list[tuple[int, Place, tuple[int, ...]]]:
-    """Row, place and shape of each clip of the manifest that the HDF5 files have."""
-    by_key = {name.replace("/", "_"): row for name, row in row_of.items()}
-    return [(by_key[key], (file, key), shape)
-            for file in _there(folder, "hdf5") for key, shape in _shapes(file) if key in by_key]
-
-
-def _shapes(file: Path) -> list[tuple[str, tuple[int, ...]]]:
-    with _opened(file) as content:
-        return [(key, _dataset(content, key).shape) for key in content]
-
-
-def _hdf5(file: Path, key: str) -> np.ndarray:
-    with _opened(file) as content:
-        found: np.ndarray = _dataset(content, key)[...]
-        return found
+def _stacks(folder: Path) -> Iterator[Found]:
+    """The clips of the HDF5 files."""
+    for file in _files(folder, "hdf5"):
+        with _opened(file) as content:
+            yield from [(key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content]
 
 
 def _opened(file: Path):  # type: ignore[no-untyped-def]
@@ -105,10 +81,9 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     return found
 
 
-def _arrays(folder: Path, row_of: dict[str, int]) -> list[tuple[int, Place, tuple[int, ...]]]:
-    """As `_stacks`, of arrays with a row a clip."""
-    found: list[tuple[int, Place, tuple[int, ...]]] = []
-    for file in _there(folder, "npy"):
+def _arrays(folder: Path) -> Iterator[Found]:
+    """The clips of the arrays, which have a row a clip."""
+    for file in _files(folder, "npy"):
         try:
             array = np.load(file, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError):
@@ -117,12 +92,10 @@ def _arrays(folder: Path, row_of: dict[str, int]) -> list[tuple[int, Place, tupl
         if array.ndim != 2 or len(array) != len(names):
             raise InputError(f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
                              f"{list(array.shape)}")
-        found += [(row_of[name], (file, place), (1, array.shape[1]))
-                  for place, name in enumerate(names) if name in row_of]
-    return found
+        yield from [(name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)]
 
 
-def _there(folder: Path, suffix: str) -> list[Path]:
+def _files(folder: Path, suffix: str) -> list[Path]:
     return [file for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()]
 
 

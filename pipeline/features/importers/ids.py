@@ -45,22 +45,22 @@ def _known(rows: list[int | None]) -> int:
 
 
 def _by_name(manifest: Manifest) -> Reading:
-    """File names, with and without folder and suffix; one that two files share names neither."""
-    names: dict[str, set[int]] = {}
-    for row, file in enumerate(manifest.images["file"]):
-        path = PurePosixPath(file)
-        for name in (file, path.with_suffix("").as_posix(), path.name, path.stem):
-            names.setdefault(name, set()).add(row)
-    table = {name: rows.pop() for name, rows in names.items() if len(rows) == 1}
-    return table, lambda text: (text, PurePosixPath(text).name)
+    """File names, with and without folder and suffix."""
+    return _unshared(manifest, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)), \
+        lambda text: (text, PurePosixPath(text).name)
 
 
 def _by_number(manifest: Manifest) -> Reading:
-    table: dict[str, set[int]] = {}
+    return _unshared(manifest, lambda path: _number(path.stem)), _number
+
+
+def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[str]]) -> dict[str, int]:
+    """Name -> row; a name that two files share names neither."""
+    rows: dict[str, set[int]] = {}
     for row, file in enumerate(manifest.images["file"]):
-        for name in _number(PurePosixPath(file).stem):
-            table.setdefault(name, set()).add(row)
-    return {name: rows.pop() for name, rows in table.items() if len(rows) == 1}, _number
+        for name in names_of(PurePosixPath(file)):
+            rows.setdefault(name, set()).add(row)
+    return {name: found.pop() for name, found in rows.items() if len(found) == 1}
 
 
 def by_image_id(manifest: Manifest) -> Reading:

@@ -2,15 +2,121 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems
-from pipeline.features.importers.import_job import ImportJob
-from pipeline.features.store import Plan, Shard, Wanted, exclusive, making, places, plan, write_failures, write_shard
+from pipeline.features.importers.base import AtMost, FeatureSource, OnFound, SourceItems, UnusableItems, sampled
+from pipeline.features.importers.formats import FORMATS
+from pipeline.features.store import (
+    Plan,
+    Shard,
+    StoreLayout,
+    Wanted,
+    exclusive,
+    making,
+    places,
+    plan,
+    write_failures,
+    write_shard,
+)
+from pipeline.files import record
 from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
+
+FRAMES = 20  # of a clip, as HGR and VSE∞ take them
+
+
+@dataclass(frozen=True)
+class ImportJob:
+    """An import: which source, of which format, into which store.
+
+    Attributes:
+        manifest: The images.
+        format: A key of `FORMATS`.
+        paths: The source's files or folders.
+        store: Where the features go.
+        shard_images: Images in a shard.
+        reported_as: The name under which the features are reported; None for one made of format and sizes.
+        compressor: How features are compressed.
+        dtype: How features are stored.
+        on_error: Whether an image that is missing or damaged ends the import.
+        if_changed: Whether a store with other content is refused or replaced.
+        frames: The most frames that a clip keeps; of photographs all items are kept.
+
+    Raises:
+        InputError: If `reported_as` is not a name in one line.
+    """
+
+    manifest: Manifest
+    format: str
+    paths: tuple[Path, ...]
+    store: Path
+    shard_images: int
+    reported_as: str | None = None
+    compressor: str = "none"
+    dtype: str = "float16"
+    on_error: Literal["fail", "skip"] = "fail"
+    if_changed: Literal["refuse", "redo"] = "refuse"
+    frames: int = FRAMES
+
+    def __post_init__(self) -> None:
+        if self.reported_as is not None and not (self.reported_as.strip() and self.reported_as.isprintable()):
+            raise InputError(f"--as {self.reported_as!r}: expected a name in one line")
+
+    def index(self, on_found: OnFound) -> FeatureSource:
+        """Index the source.
+
+        Args:
+            on_found: Called with the number of images found since the last call.
+
+        Returns:
+            The source.
+
+        Raises:
+            InputError: For an unknown format, and as the format's `index` does.
+        """
+        if self.format not in FORMATS:
+            raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
+        source = FORMATS[self.format](self.paths, self.manifest, on_found)
+        return AtMost(source, self.frames) if self.manifest.kind == "video" else source
+
+    def name(self, source: FeatureSource) -> str:
+        """Name the features.
+
+        Args:
+            source: The indexed source.
+
+        Returns:
+            `reported_as`, or a name such as butd-tsv-10-100x2048.
+        """
+        counts = source.counts[source.counts > 0]
+        items = "-".join(str(count) for count in sorted({int(counts.min()), int(counts.max())}))
+        return self.reported_as or f"{self.format}-{items}x{source.dimension}"
+
+    def wanted(self, source: FeatureSource) -> Wanted:
+        """Collect what the store shall hold. The files of the source are recorded by `sampled`.
+
+        The networks behind other code bases' features count as trained; their weights are unknown.
+
+        Args:
+            source: The indexed source.
+
+        Returns:
+            All images of the manifest, N being the largest number of items of an image.
+        """
+        images = self.manifest.images
+        clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
+        fingerprint = clips | {
+            "dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": f"import-{self.format}",
+            "version": record.version(f"importers/{self.format}"), "recipe": self.name(source),
+            "source": sampled(source.files), "weights": "unknown", "trained": True}
+        layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,
+                             min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype)
+        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout)
 
 
 @dataclass(frozen=True)
@@ -45,20 +151,17 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)
-        images, fingerprint = job.manifest.images, job.fingerprint(source)
-        ids, made_from = images["image_id"].to_numpy(), digest(fingerprint)
-        wanted = Wanted(ids, images["bytes"].to_numpy(), fingerprint, job.layout(source))
+        files, wanted = job.manifest.images["file"].tolist(), job.wanted(source)
         with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
             on_start(todo.images)
             for shard in _shards(job, source, todo):
-                write_shard(store, todo.layout, shard, made_from)
+                write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
                 on_images(len(shard.rows))
-            failed = write_failures(store, todo.layout, images["file"].tolist(),
-                                    places.find(todo.layout, todo.image_ids, ids))
+            failed = write_failures(store, todo.layout, files, places.find(todo.layout, todo.image_ids, wanted.ids))
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
-                         f"{images['file'][row]} ({reason}); accept that with --on-error skip, or mend the source and "
+                         f"{files[row]} ({reason}); accept that with --on-error skip, or mend the source and "
                          "import again with --if-changed redo")
     return Imported(todo.images, failed, job.name(source), source.notes)
 

@@ -5,65 +5,31 @@
     {split}_caps.txt   five captions an image, in the images' order, a line each
     {split}_counts.npy [n], valid items of each image; written by `pipeline export` where they vary
 
-The array is memory-mapped for one image at a time, so that its pages do not fill the memory.
+The array is memory-mapped for one image at a time, so that its pages do not fill the memory. Ids and captions are
+compared with the manifest's: nothing else shows that both describe the same images.
 """
 
+from __future__ import annotations
+
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.features.importers import scan_text
-from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems
+from pipeline.features.importers import ids as image_ids
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
 # The manifest's split -> what SCAN calls it; the first that is there is read. COCO's `test` is the first 1,000 images
 # of its `testall`.
 NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
+CAPTIONS = 5  # an image
 REPEATS = 64  # images whose five copies are compared
 
 
-@dataclass(frozen=True)
-class SplitArray:
-    """One split's array."""
-
-    file: Path  # the .npy file
-    step: int  # rows of the array for each image: 1 or 5
-    counts: np.ndarray  # int64 [n], valid items
-
-    def array(self) -> np.ndarray:
-        """Map the array without reading it."""
-        return _mapped(self.file)
-
-
-@dataclass
-class ScanSource(FeatureSource):
-    """An indexed folder in SCAN's format.
-
-    Attributes:
-        parts: The splits' arrays.
-        where: Int64 [I, 2], for each of the manifest's images the index of its split's array and its position there.
-    """
-
-    parts: list[SplitArray] = field(default_factory=list)
-    where: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
-
-    def read(self, row: int) -> SourceItems:
-        part, there = self._there(row)
-        return SourceItems(np.array(part.array()[there, :self.counts[row]], np.float32))
-
-    def place(self, row: int) -> str:
-        part, there = self._there(row)
-        return f"{part.file}, row {there}"
-
-    def _there(self, row: int) -> tuple[SplitArray, int]:
-        number, place = self.where[row]
-        return self.parts[number], int(place) * self.parts[number].step
-
-
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
     """Index a folder's splits and compare their ids and captions with the manifest's."""
     if len(paths) != 1 or not paths[0].is_dir():
         raise InputError(f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on")
@@ -73,34 +39,40 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> ScanS
     if not any(names):
         raise InputError(f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
                          "test_ims.npy")
-    texts = scan_text.TextCheck(manifest)
-    source = ScanSource(np.zeros(len(manifest.images), np.int64), 0, [], where=np.full((len(manifest.images), 2), -1))
+    texts = TextCheck(manifest)
+    source = PlacedSource.empty(manifest, _read)
     for name in filter(None, names):
-        _add(source, folder, name, texts)
-        on_found(len(source.parts[-1].counts))
+        on_found(_add(source, folder, name, texts))
     source.notes += texts.notes()
     return source
 
 
-def _add(source: ScanSource, folder: Path, name: str, texts: scan_text.TextCheck) -> None:
-    """Take up one split."""
-    file = folder / f"{name}_ims.npy"
-    ids, captions = scan_text.lines(folder / f"{name}_ids.txt"), scan_text.lines(folder / f"{name}_caps.txt")
+def _read(place: Place) -> SourceItems:
+    row, count = place.at
+    return SourceItems(np.array(_mapped(place.file)[row, :count], np.float32))
+
+
+def _add(source: PlacedSource, folder: Path, name: str, texts: TextCheck) -> int:
+    """Take up one split: how many images it has."""
+    file, ids_file, captions_file, counts_file = (
+        folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy"))
+    ids, captions = lines(ids_file), lines(captions_file)
     array = _mapped(file)
     step = _step(file, array, len(ids), len(captions))
     n, items, dimension = len(array) // step, *array.shape[1:]
-    other = source.parts[0].array().shape[1:] if source.parts else (items, dimension)
-    if (items, dimension) != other:
+    if source.files and (items, dimension) != (other := _mapped(source.files[0]).shape[1:]):
         raise InputError(f"{file}: expected {other[0]} items of {other[1]} values an image, as in "
-                         f"{source.parts[0].file.name}, got {items} of {dimension}; give one set of features")
-    rows = texts.rows(folder / f"{name}_ids.txt", ids, folder / f"{name}_caps.txt", captions)
-    _once(source, rows, file)
-    counts = _counts(folder / f"{name}_counts.npy", n, items)
-    source.where[rows] = np.stack([np.full(n, len(source.parts)), np.arange(n)], axis=1)
-    source.counts[rows], source.dimension = counts, dimension
-    source.parts.append(SplitArray(file, step, counts))
-    files = [folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy")]
-    source.files = [*source.files, *(path for path in files if path.exists())]
+                         f"{source.files[0].name}, got {items} of {dimension}; give one set of features")
+    rows = texts.rows(ids_file, ids, captions_file, captions).tolist()
+    for image, (row, count) in enumerate(zip(rows, _counts(counts_file, n, items).tolist(), strict=True)):
+        if row in source.places:
+            raise InputError(f"{file}: image {image} stands in {source.places[row].file.name} too; an image belongs to "
+                             "one split")
+        source.places[row] = Place(file, f"row {image * step}", (image * step, count))
+        source.counts[row] = count
+    source.dimension = dimension
+    source.files = [*source.files, file, ids_file, captions_file, *([counts_file] if counts_file.exists() else [])]
+    return n
 
 
 def _mapped(file: Path) -> np.ndarray:
@@ -115,7 +87,7 @@ def _mapped(file: Path) -> np.ndarray:
 
 def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
     """Rows of the array an image: 1, or 5 where each caption has its own copy of the image."""
-    n, rest = divmod(captions, scan_text.CAPTIONS)
+    n, rest = divmod(captions, CAPTIONS)
     if rest or not n or len(array) not in (n, captions) or ids not in (n, captions):
         raise InputError(f"{file}: {len(array)} images, {ids} ids and {captions} captions do not fit; expected five "
                          "captions an image, and a row and an id for each image or for each caption")
@@ -129,13 +101,6 @@ def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
     return step
 
 
-def _once(source: ScanSource, rows: np.ndarray, file: Path) -> None:
-    taken = np.flatnonzero(source.counts[rows])
-    if len(taken):
-        other = source.parts[source.where[rows[taken[0]], 0]].file
-        raise InputError(f"{file}: image {taken[0]} stands in {other.name} too; an image belongs to one split")
-
-
 def _counts(file: Path, n: int, items: int) -> np.ndarray:
     """[n] int64, all N where nothing else is said."""
     if not file.is_file():
@@ -147,3 +112,78 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
     if counts.shape != (n,) or counts.dtype.kind not in "iu" or counts.min() < 1 or counts.max() > items:
         raise InputError(f"{file}: expected {n} integers of 1 to {items}, got {counts.dtype} {counts.shape}")
     return counts.astype(np.int64)
+
+
+def lines(path: Path) -> list[str]:
+    """Read the lines of a text file."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; SCAN's layout has it beside the features") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
+
+
+def bare(caption: str) -> str:
+    """Reduce a caption to lower-case letters and digits without accents: the released files hold tokenised captions.
+
+    It gives letters and digits.
+    """
+    return "".join(char for char in unicodedata.normalize("NFKD", caption).casefold() if char.isalnum())
+
+
+class TextCheck:
+    """Finds the manifest's images by id and compares their captions.
+
+    More than half of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files
+    changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
+
+    Args:
+        manifest: What is compared with.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.row_of, self.name_of = image_ids.by_image_id(manifest)
+        self.captions = manifest.table.groupby("image_id", sort=False)["caption"].agg(list).tolist()
+        self.compared = self.unlike = 0
+
+    def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> np.ndarray:
+        """Find the manifest's row of each image: int64 [n]."""
+        n = len(captions) // CAPTIONS
+        step = len(ids) // n
+        rows = np.empty(n, np.int64)
+        for image in range(n):
+            here = ids[image * step:(image + 1) * step]
+            row = next((self.row_of[name] for name in self.name_of(here[0]) if name in self.row_of), None)
+            if row is None:
+                raise InputError(f"{ids_file}, line {image * step + 1}: expected an image id of "
+                                 f"{self.manifest.dataset}, got {here[0]!r}; give the manifest of these images")
+            if any(text != here[0] for text in here):
+                raise InputError(f"{ids_file}: has an id a caption, expected the lines {image * step + 1} to "
+                                 f"{(image + 1) * step} to be equal, got {', '.join(here)}")
+            first = image * CAPTIONS
+            self._compare(captions_file, first, captions[first:first + CAPTIONS], row)
+            rows[image] = row
+        place = dict(reversed([(row, image) for image, row in enumerate(rows.tolist())]))
+        twice = next((image for image, row in enumerate(rows.tolist()) if place[row] != image), None)
+        if twice is not None:
+            raise InputError(f"{ids_file}, line {twice * step + 1}: the id {ids[twice * step]} stands in line "
+                             f"{place[rows[twice]] * step + 1} too; an image has one place")
+        return rows
+
+    def _compare(self, file: Path, line: int, captions: list[str], row: int) -> None:
+        known = {bare(caption) for caption in self.captions[row]}
+        unlike = [place for place, caption in enumerate(captions) if bare(caption) not in known]
+        self.compared += len(captions)
+        self.unlike += len(unlike)
+        if len(unlike) > len(captions) // 2:
+            raise InputError(f"{file}, line {line + unlike[0] + 1}: {captions[unlike[0]]!r} is no caption of image "
+                             f"{self.manifest.images['image_id'][row]} in the manifest, which has "
+                             f"{self.captions[row][0]!r}; give the manifest of the data set that the features are of")
+
+    def notes(self) -> list[str]:
+        """Report captions with another spelling."""
+        return [f"{self.unlike:,} of {self.compared:,} captions are spelt otherwise than in the manifest"
+                ] if self.unlike else []

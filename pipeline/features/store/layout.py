@@ -210,8 +210,9 @@ def _unused_value(dtype: str) -> float | int:
 def attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a store's zarr.json."""
     try:
-        found: dict[str, Any] = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        return found
+        return dict(from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
+    except FileNotFoundError:
+        raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
@@ -228,19 +229,17 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
     Raises:
         StoreError: If it is not a store, has another format, or was edited.
     """
+    found = attributes(path)
     try:
-        attributes = from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
-        recorded = attributes["layout"]
+        recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
-        fingerprint, told = attributes["fingerprint"], attributes.get("fingerprint_digest")
-        edited = told != digest([fingerprint, recorded])
-    except FileNotFoundError:
-        raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        fingerprint = found["fingerprint"]
+        edited = found.get("fingerprint_digest") != digest([fingerprint, recorded])
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{path}: not a feature store of this pipeline") from None
-    if attributes.get("format") != FORMAT:
-        raise StoreError(f"{path}: store format {attributes.get('format')}, this version reads {FORMAT}; extract again")
+    if found.get("format") != FORMAT:
+        raise StoreError(f"{path}: store format {found.get('format')}, this version reads {FORMAT}; extract again")
     if edited:
         raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
     return layout, fingerprint

@@ -1,12 +1,22 @@
 """The rows of images in a store, found by id or by photograph. No other module decides which row is an image's."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from pipeline.features.store.layout import UNUSED, StoreLayout
 
 ABSENT = -1  # the row of an image that is not in the store
+
+
+def ids(store: Path) -> np.ndarray:
+    """Read the image id of each row: int64 [I]."""
+    import zarr
+
+    array = zarr.open_group(store, mode="r", zarr_format=3)["image_ids"]
+    assert isinstance(array, zarr.Array)
+    return np.asarray(array[:])
 
 
 def in_use(layout: StoreLayout, image_ids: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pipeline.features.store import ledger, shard_contents
+from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_header
 from pipeline.files import remote
 from pipeline.files.atomic import take_place
@@ -44,12 +44,16 @@ def _is_small(name: str) -> bool:
 
 def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> None:
     """Bring a finished shard up, its ledger entry last, and delete its features here."""
-    files = {name: shard_contents.file_of(local, layout, name, shard) for name in layout.arrays()}
-    for file in [*files.values(), ledger.file(local, shard)]:
-        remote.write(store / file.relative_to(local), file)
-    for name, file in files.items():
+    for name, file in _push(store, local, layout, shard).items():
         if name not in PLAIN:
             file.unlink()
+
+
+def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> dict[str, Path]:
+    files = {name: shard_file.file_of(local, layout, name, shard) for name in layout.arrays()}
+    for file in [*files.values(), ledger.file(local, shard)]:
+        remote.write(store / file.relative_to(local), file)
+    return files
 
 
 def push_description(store: Path, local: Path) -> None:
@@ -64,7 +68,7 @@ def push_description(store: Path, local: Path) -> None:
 def fetch_shards(store: Path, local: Path, layout: StoreLayout, shards: Iterable[int]) -> None:
     """Bring shards into a working copy."""
     for shard in shards:
-        files = [shard_contents.file_of(local, layout, name, shard) for name in layout.arrays()]
+        files = [shard_file.file_of(local, layout, name, shard) for name in layout.arrays()]
         _get(store, local, [file.relative_to(local).as_posix() for file in files if not file.exists()])
 
 
@@ -80,9 +84,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
             and not _same(store, ledger.file(local, shard), local, there)]
     on_start(len(todo))
     for shard in todo:
-        files = [shard_contents.file_of(local, layout, name, shard) for name in layout.arrays()]
-        for file in [*files, ledger.file(local, shard)]:
-            remote.write(store / file.relative_to(local), file)
+        _push(store, local, layout, shard)
         on_shard(1)
     push_description(store, local)
     return len(todo)
@@ -112,9 +114,9 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
     for shard in shards:
         fetch_shards(store, making, layout, [shard])
         entry = ledger.read(making, shard)
-        if entry is None or shard_contents.read(making, layout, shard).checksums != entry.checksums:
+        if entry is None or shard_file.read(making, layout, shard).checksums != entry.checksums:
             for name in layout.arrays():
-                shard_contents.file_of(making, layout, name, shard).unlink(missing_ok=True)
+                shard_file.file_of(making, layout, name, shard).unlink(missing_ok=True)
             raise StoreError(f"{remote.address(store)}: shard {shard} is not as it was written; copy again, or make it "
                              "again where it was made")
         on_shard(1)

@@ -1,13 +1,19 @@
-"""Check a store against its ledger and report what is wrong and where."""
+"""Check a store's files against its ledger, and digest what the ledger records.
 
-from collections.abc import Collection, Iterator, Mapping
+The digest is made of one digest an image, so it stays the same where a store grows, is compacted, or is rewritten with
+another compressor or shard size. Stores from before images had one are digested by their shards' files.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import zarr
 
-from pipeline.features.store import ledger, shard_contents
+from pipeline.features.store import ledger, places, shard_file
 from pipeline.features.store.layout import (
     COPY,
     DONE,
@@ -15,11 +21,16 @@ from pipeline.features.store.layout import (
     StoreError,
     StoreLayout,
     arrays_digest,
+    attributes,
     maker,
     read_header,
 )
-from pipeline.features.store.reader import all_finite
 from pipeline.files.digest import digest
+
+Progress = Callable[[int], object]
+BY_IMAGES = "images:"
+"""How a digest begins that does not depend on shards."""
+AT_ONCE = 8  # shards in memory
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
@@ -28,6 +39,8 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(f"{path}: zarr.json is another store's, by what the ledger says made the shards; --repair "
                          f"restores it where {COPY} is this store's own")
+    import zarr
+
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
     except Exception as error:  # zarr raises its own and others' for metadata that is not its own
@@ -68,18 +81,18 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
     if entry.maker not in ("", made_by):
         yield "is another store's, by its ledger entry"
         return
-    there = shard_contents.read(path, layout, shard)
-    same = {name: checksum == entry.checksums.get(name) for name, checksum in there.checksums.items()}
-    for name, checksum in there.checksums.items():
+    contents = shard_file.read(path, layout, shard)
+    same = {name: checksum == entry.checksums.get(name) for name, checksum in contents.checksums.items()}
+    for name, checksum in contents.checksums.items():
         if not checksum:
             yield f"{name}: its file is missing"
         elif not same[name]:
             yield f"{name}: its bytes have changed since they were written"
-        elif name not in there.arrays:
+        elif name not in contents.arrays:
             yield f"{name}: its file lacks images, though its checksum is right"
-    yield from impossible(layout, rows, {name: values for name, values in there.arrays.items() if same[name]},
+    yield from impossible(layout, rows, {name: values for name, values in contents.arrays.items() if same[name]},
                           entry.failed)
-    if all(same.values()) and entry.values and entry.values != there.values:
+    if all(same.values()) and entry.values and entry.values != contents.values:
         yield "its images' digests in the ledger are not those of its values"
 
 
@@ -88,10 +101,99 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
     """Find values that no shard has."""
     lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
     for name, values in arrays.items():
-        if values.dtype.kind == "f" and not all_finite(values):
+        if values.dtype.kind == "f" and not shard_file.all_finite(values):
             bad = rows.start + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
             yield f"{name}: image row {bad} has values that are not finite"
         if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
             yield "status: does not agree with the ledger's failures"
         if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ lacking).all():
             yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"
+
+
+def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
+    """Find the shards that hold some rows. `rows` is int64 [B]."""
+    found: list[int] = np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist()
+    return found
+
+
+def content(path: Path, rows: np.ndarray, like: str = "") -> str:
+    """Digest the recorded content of some rows, int64 [B], without reading features.
+
+    It gives "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. Where
+    `like`, a digest that was recorded, was made otherwise, or rows have no digest: see `_by_shards`.
+    """
+    layout, _ = read_header(path)
+    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    known: dict[int, str] = {row: text for entry in entries for row, text in (entry.failed | entry.values).items()}
+    if (like and not like.startswith(BY_IMAGES)) or not known.keys() >= set(rows.tolist()):
+        return _by_shards(path, layout, rows, entries)
+    photographs = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    each = zip(places.ids(path)[rows].tolist(), rows.tolist(), strict=True)
+    return BY_IMAGES + digest([layout.dtype, [[name, known[row], photographs.get(row)] for name, row in each]])
+
+
+def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[ledger.LedgerEntry]) -> str:
+    """Digest the entries of the shards that hold these rows, the arrays' metadata and the image ids.
+
+    In a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
+    """
+    files = [_without_values(entry) for entry in entries]
+    if layout.sizes:  # what grows further is no part of these rows
+        kept = replace(layout, images=0, sizes=()).recorded()
+        return digest([kept, places.ids(path)[rows].tolist(), *files])
+    told = attributes(path)
+    return digest([told.get("arrays_digest"), told.get("image_ids_digest"), *files])
+
+
+def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:
+    """An entry as it was recorded before images had digests and entries said what made them."""
+    return {name: value for name, value in asdict(entry).items() if name not in ("values", "maker")}
+
+
+def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
+    """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
+
+    It yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of
+    the ledger differs where its images' digests are not those of the shard's values, or what it says made them is not
+    what the store says.
+    """
+    layout, fingerprint = read_header(path)
+    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
+        for size, differ in threads.map(lambda entry: _compared(path, layout, maker(fingerprint), entry), entries):
+            progress(size)
+            yield from differ
+
+
+def _compared(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
+              ) -> tuple[int, list[tuple[Path, str, str]]]:
+    """The bytes of a shard's files, and those that differ."""
+    contents = shard_file.read(path, layout, entry.shard)
+    differ = [(shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
+              for name in layout.arrays()
+              if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))]
+    if entry.values and not differ and contents.values != entry.values:
+        differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))]
+    if entry.maker not in ("", made_by):
+        differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
+    return contents.bytes, differ
+
+
+def _summary(values: dict[int, str]) -> str:
+    return digest(sorted(values.items()))
+
+
+def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> None:
+    """Check the bytes of the shards that hold some rows. `rows` is int64 [B]."""
+    for file, _, found in changed(path, rows, progress):
+        raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; run "
+                         "`pipeline verify --repair`")
+
+
+def _entry(path: Path, layout: StoreLayout, shard: int) -> ledger.LedgerEntry:
+    entry, rows = ledger.read(path, shard), layout.rows(shard)
+    if entry is None:
+        raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
+    if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
+        raise StoreError(f"{ledger.file(path, shard)}: is of other images; repair it with `pipeline verify --repair`")
+    return entry

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import zarr
 
-from pipeline.features.store import ledger, shard_contents, shard_file
+from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
 from pipeline.files import blake
 from pipeline.files.atomic import sync, write_text
@@ -133,7 +133,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = blake.of_file(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
-                               shard.photographs, shard_contents.values(shard.rows, shard.arrays), maker(fingerprint))
+                               shard.photographs, shard_file.values(shard.rows, shard.arrays), maker(fingerprint))
     _check_own(store, layout, shard, made_from)
     ledger.write(store, entry)
     return entry

@@ -38,7 +38,7 @@ def clips(folder: Path, *more: str, end: str = "0.4") -> Manifest:
 
 
 def extracting(table: Manifest, store: Path, **changes: Any) -> extraction.ExtractionJob:
-    engine = extraction.EngineSpec.of("frame", ENGINE, Runtime())
+    engine = extraction.EngineSpec("frame", ENGINE, Runtime())
     return replace(extraction.ExtractionJob(table, table.images_folder, store, engine, batch_size=2, shard_images=2,
                                             dtype="float32"), **changes)
 
@@ -109,7 +109,7 @@ def test_the_ledger_tells_parts_of_a_file_apart(folder: Path, tmp_path: Path) ->
 
 
 def test_engines_of_photographs_refuse_clips(folder: Path, tmp_path: Path) -> None:
-    engine = extraction.EngineSpec.of("grid", {**ENGINE, "grid": 2} | {"frames": None}, Runtime())
+    engine = extraction.EngineSpec("grid", {**ENGINE, "grid": 2} | {"frames": None}, Runtime())
     engine = replace(engine, options=tuple((key, value) for key, value in engine.options if key != "frames"))
     with pytest.raises(InputError, match="the engine grid reads photographs, and the manifest holds clips"):
         extraction.extract(extracting(clips(folder), tmp_path / "grid.zarr", engine=engine))

@@ -11,7 +11,7 @@ from folders import tree
 
 from pipeline.compute import cluster
 from pipeline.features import extraction
-from pipeline.features.extraction import devices, worker
+from pipeline.features.extraction import request, worker
 from pipeline.parts.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -22,10 +22,10 @@ def own_device() -> list[str]:
 
 
 def test_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert devices.listed("cuda:0, cuda:1") == ["cuda:0", "cuda:1"]
-    assert devices.listed("cpu,cpu") == ["cpu", "cpu"]
+    assert request.devices("cuda:0, cuda:1") == ["cuda:0", "cuda:1"]
+    assert request.devices("cpu,cpu") == ["cpu", "cpu"]
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    assert devices.listed("cuda:*") == ["cuda:0", "cuda:1", "cuda:2"]
+    assert request.devices("cuda:*") == ["cuda:0", "cuda:1", "cuda:2"]
 
 
 @pytest.mark.parametrize(("asked", "said"), [
@@ -35,7 +35,7 @@ def test_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_lists_are_refused(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(InputError, match=said):
-        devices.listed(asked)
+        request.devices(asked)
 
 
 def test_each_worker_has_its_device_and_the_store_is_the_same(job: extraction.ExtractionJob, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ from pipeline import manifest
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 images, annotations, folder = map(Path, sys.argv[1:])
-engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 2}, Runtime())
 scenes = manifest.build("sample", images, annotations)
 

@@ -16,7 +16,7 @@ from folders import tree
 
 from pipeline import sample, training
 from pipeline.features import extraction
-from pipeline.features.extraction import selection
+from pipeline.features.extraction import request
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
 from pipeline.features.store.layout import attributes
 from pipeline.features.store.rewrite import rewrite
@@ -153,7 +153,7 @@ def test_a_store_that_is_rewritten_while_it_is_read_is_read_on(job: extraction.E
         assert counts.tolist() == [4] * 20
     late = FeatureStore(job.store).require(given.manifest)
     options = {**dict(job.engine.options), "grid": 1}
-    other = replace(given, engine=extraction.EngineSpec.of("grid", options, job.engine.runtime), if_changed="redo")
+    other = replace(given, engine=extraction.EngineSpec("grid", options, job.engine.runtime), if_changed="redo")
     extraction.extract(other)
     for store in (plain, late):
         with pytest.raises(StoreError, match="was replaced while it was read; run the same command again"):
@@ -193,7 +193,7 @@ def test_a_file_that_was_lost_is_a_failed_image(job: extraction.ExtractionJob, e
 def test_a_split_first_and_the_others_later(job: extraction.ExtractionJob, everything: Manifest) -> None:
     given = of(job, everything, BEFORE)
     test = given.manifest.split("test")
-    first = replace(given, only=selection.chosen(given.manifest, "test", None))
+    first = replace(given, only=request.chosen_images(given.manifest, "test", None))
     assert extraction.extract(first).extracted == len(test.image_ids)
     store = FeatureStore(job.store).require(given.manifest)
     content, identity = store.content(test.store_rows), store.identity
@@ -211,10 +211,10 @@ def test_a_list_of_ids(everything: Manifest, tmp_path: Path) -> None:
     listed = tmp_path / "ids.txt"
     ids = everything.images["image_id"].tolist()
     listed.write_text(f"{ids[3]}\n\n{ids[5]}\n")
-    assert selection.chosen(everything, None, listed) == {ids[3], ids[5]}
+    assert request.chosen_images(everything, None, listed) == {ids[3], ids[5]}
     listed.write_text("7\nseven\n")
     with pytest.raises(InputError, match=r"line \d: expected the id of an image"):
-        selection.chosen(everything, None, listed)
+        request.chosen_images(everything, None, listed)
 
 
 def test_a_lost_shard_with_rows_of_no_image_is_given_up(job: extraction.ExtractionJob, everything: Manifest) -> None:

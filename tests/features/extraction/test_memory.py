@@ -17,7 +17,7 @@ from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 images = Path(sys.argv[1])
 scenes = manifest.build("many", images, images.with_suffix(".csv"))
-engine = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 1}, Runtime())
 job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=64)
 assert extraction.extract(job).extracted == int(sys.argv[2])

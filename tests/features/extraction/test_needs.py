@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline import settings
-from pipeline.features.extraction import costs, needs
+from pipeline.features.extraction import needs
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
@@ -89,15 +89,15 @@ def test_days_memory_and_disk_are_said_from_what_was_measured(monkeypatch: pytes
     how: dict[str, Any] = {"openvino": True, "workers": 1, "width": 2, "store": tmp_path / "features" / "region.zarr"}
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
     monkeypatch.setattr("os.sysconf", lambda name: {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4000}[name])
-    monkeypatch.setattr(costs, "_free", lambda store: 10e9)
-    days, disk = costs.notes("butd-36", {}, 123_287, on_cpu=True, **how)
+    monkeypatch.setattr(needs, "free_bytes", lambda store: 10e9)
+    days, disk = needs.costs("butd-36", {}, 123_287, on_cpu=True, **how)
     assert days.startswith("about 7 days on 2 CPU cores")  # 10 s an image
     assert disk.startswith("18 GB of disk")  # 36 x 2,048 x 2 bytes an image
-    assert costs.notes("butd-36", {}, 123_287, on_cpu=False, **how) == [disk]
-    assert costs.notes("butd-36", {}, 1000, on_cpu=True, **how) == []
-    (memory,) = costs.notes("butd-36", {}, 1000, on_cpu=True, **{**how, "workers": 2})
+    assert needs.costs("butd-36", {}, 123_287, on_cpu=False, **how) == [disk]
+    assert needs.costs("butd-36", {}, 1000, on_cpu=True, **how) == []
+    (memory,) = needs.costs("butd-36", {}, 1000, on_cpu=True, **{**how, "workers": 2})
     assert memory.startswith("about 4 GB of memory, of 4")
-    assert costs.notes("butd-given", {}, 123_287, on_cpu=True, **how) == []
+    assert needs.costs("butd-given", {}, 123_287, on_cpu=True, **how) == []
 
 
 def test_what_was_measured_are_the_shipped_presets() -> None:
@@ -106,4 +106,4 @@ def test_what_was_measured_are_the_shipped_presets() -> None:
              for dataset in ("coco", "flickr8k", "msrvtt")
              for engine in chosen.features[chosen.preset_of(dataset)].values()
              if engine.options["weights"] != weights.UNTRAINED}
-    assert known == set(costs.MEASURED)
+    assert known == set(needs.MEASURED)

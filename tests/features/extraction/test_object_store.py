@@ -90,7 +90,7 @@ def test_tars_killed_and_resumed_equal_files(place: Path, scenes: Manifest, comm
     assert remote_store.download(store, tmp_path / "grid.zarr", print, print) == 12
     assert [fault for _, found in verify.verify(tmp_path / "grid.zarr") for fault in found] == []
 
-    files = extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "files.zarr", extraction.EngineSpec.of(
+    files = extraction.ExtractionJob(scenes, scenes.images_folder, tmp_path / "files.zarr", extraction.EngineSpec(
         "grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2},
         Runtime(backend="auto", products="auto")), 1, 2)
     extraction.extract(files)

@@ -64,7 +64,7 @@ def test_another_version_does_not_go_on_but_makes_a_changed_store_anew(
     with pytest.raises(InputError, match=rf"begun with {made['backend']}, here is openvino 2030\.1"):
         extraction.extract(by(job, "auto"))
     options = {**dict(job.engine.options), "image_size": 128}
-    changed = by(replace(job, engine=extraction.EngineSpec.of("grid", options, job.engine.runtime)), "auto")
+    changed = by(replace(job, engine=extraction.EngineSpec("grid", options, job.engine.runtime)), "auto")
     assert extraction.extract(replace(changed, if_changed="redo")).extracted == 24
     assert read_header(job.store)[1]["backend"] == "openvino 2030.1"
 

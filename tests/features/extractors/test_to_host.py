@@ -65,7 +65,7 @@ def test_what_is_too_large_is_refused_as_before_it_was_rounded(device: str, valu
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_store_is_the_same_whichever_way_its_features_left_the_network(
         scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    engine = extraction.EngineSpec.of("pyramid", {"network": "test_efficientnet", "weights": "untrained",
+    engine = extraction.EngineSpec("pyramid", {"network": "test_efficientnet", "weights": "untrained",
                                                   "image_size": 128}, Runtime())
     stores = [tmp_path / "by_host.zarr", tmp_path / "by_device.zarr"]
     for store in stores:

@@ -11,7 +11,7 @@ import foreign
 import numpy as np
 import pytest
 
-from pipeline.features.importers import ImportJob, import_features, tsv_file
+from pipeline.features.importers import ImportJob, butd_tsv, import_features
 from pipeline.features.store import FeatureStore
 from pipeline.parts.errors import InputError
 
@@ -145,12 +145,12 @@ def test_what_is_no_file_or_compressed(job: ImportJob, tmp_path: Path) -> None:
 def test_sound_rows_are_leapt_over_and_others_read(job: ImportJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first pass reads the first row for its columns, and whole rows only where they do not end as they should."""
     read: list[int] = []
-    line = tsv_file.TsvFile._line
+    line = butd_tsv.TsvFile._line
 
-    def counted(self: tsv_file.TsvFile, file: object, number: int) -> bytes:
+    def counted(self: butd_tsv.TsvFile, file: object, number: int) -> bytes:
         read.append(number)
         return line(self, file, number)  # type: ignore[arg-type]
-    monkeypatch.setattr(tsv_file.TsvFile, "_line", counted)
+    monkeypatch.setattr(butd_tsv.TsvFile, "_line", counted)
     import_features(job)
     assert read == [1]
     damage(job, lambda row: row[:-3])
@@ -159,7 +159,7 @@ def test_sound_rows_are_leapt_over_and_others_read(job: ImportJob, monkeypatch: 
 
 
 def test_heads_longer_than_what_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tsv_file, "HEAD", 30)
+    monkeypatch.setattr(butd_tsv, "HEAD", 30)
     there = foreign.pictures(TABLE, [1, 2, 3, 4, 5, 6], DIMENSION)
     import_features(foreign.job(TABLE, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr"))
     features, counts = FeatureStore(tmp_path / "s.zarr").read(np.arange(6))

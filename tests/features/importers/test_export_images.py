@@ -12,7 +12,7 @@ import pytest
 from folders import tree
 
 from pipeline.features.importers import import_features
-from pipeline.features.importers.export_images import ExportedImages, export_folder, export_tsv
+from pipeline.features.importers.export import ExportedImages, export_folder, export_tsv
 from pipeline.features.store import FeatureStore, StoreError
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline.features.importers import ImportJob, import_features
-from pipeline.features.importers.scan_text import bare
+from pipeline.features.importers.scan import bare
 from pipeline.features.store import FeatureStore
 from pipeline.parts.errors import InputError
 

@@ -14,12 +14,12 @@ from folders import tree
 
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, contents, restore, shard_contents, verify
+from pipeline.features.store import FeatureStore, StoreError, restore, shard_file, verify
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.manifest import Manifest
 
-ENGINE = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+ENGINE = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                            "grid": 2}, Runtime())
 
 
@@ -110,24 +110,24 @@ def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) ->
 def test_the_content_of_images_does_not_depend_on_how_they_are_kept(store: Path, scenes: Manifest) -> None:
     some = np.array([3, 11, 20])
     before = FeatureStore(store).require(scenes).content(some)
-    assert before.startswith(contents.BY_IMAGES)
+    assert before.startswith(verify.BY_IMAGES)
     rewrite(store, scenes, compressor="zstd", shard_images=5)
     after = FeatureStore(store).require(scenes)
     assert after.content(some) == before
-    assert list(contents.changed(store, some)) == []
+    assert list(verify.changed(store, some)) == []
     assert after.content(some[:2]) != before
 
 
 def test_the_digest_of_an_image_is_of_its_valid_items_and_its_size() -> None:
     arrays = {"features": np.arange(24.0).reshape(2, 3, 4), "counts": np.array([2, 3]), "sizes": np.array([[5, 6]] * 2),
               "status": np.array([DONE, DONE])}
-    before = shard_contents.values(range(7, 9), arrays)
+    before = shard_file.values(range(7, 9), arrays)
     assert before.keys() == {7, 8}
     for name, change, differ in (("features", (0, 1, 0), True), ("features", (0, 2, 0), False), ("sizes", (0, 1), True),
                                  ("counts", (0,), True)):
         other = {key: values.copy() for key, values in arrays.items()}
         other[name][change] += 1
-        after = shard_contents.values(range(7, 9), other)
+        after = shard_file.values(range(7, 9), other)
         assert (after[7] != before[7], after[8]) == (differ, before[8])
 
 
@@ -136,7 +136,7 @@ def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_rec
     some = np.array([3, 11, 20])
     new = FeatureStore(store).require(scenes).content(some)
     recorded = FeatureStore(store).require(scenes).content(some, like="0" * 64)
-    assert not recorded.startswith(contents.BY_IMAGES)
+    assert not recorded.startswith(verify.BY_IMAGES)
     for file in (store / "ledger").iterdir():
         entry = json.loads(file.read_text())
         entry.pop("values")
@@ -152,13 +152,13 @@ def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> N
     entry["values"]["9"], entry["values"]["10"] = entry["values"]["10"], entry["values"]["9"]
     file.write_text(json.dumps(entry))
     assert faults(store) == ["its images' digests in the ledger are not those of its values"]
-    ((changed, _, _),) = contents.changed(store, np.array([9]))
+    ((changed, _, _),) = verify.changed(store, np.array([9]))
     assert changed == file
 
 
 @pytest.mark.parametrize("lost", ["zarr.json", ""])
 def test_the_description_of_another_store_forgets_no_features(store: Path, scenes: Manifest, lost: str) -> None:
-    other = extraction.EngineSpec.of("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+    other = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                               "grid": 1}, Runtime())
     beside = store.with_name("other.zarr")
     extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, beside, other, 4, 8))
@@ -177,7 +177,7 @@ def alike(scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another store of the same shapes: the same network on images of another size."""
     options = {**dict(ENGINE.options), "image_size": 96}
     store = tmp_path_factory.mktemp("alike") / "grid.zarr"
-    engine = extraction.EngineSpec.of("grid", options, Runtime())
+    engine = extraction.EngineSpec("grid", options, Runtime())
     extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, 4, 8))
     return store
 
@@ -188,7 +188,7 @@ def test_the_description_of_another_store_of_equal_shapes_is_replaced_by_the_sto
     shutil.copyfile(alike / "zarr.json", store / "zarr.json")
     with pytest.raises(StoreError, match=r"zarr\.json is another store's"):
         faults(store)
-    assert {file.parent.name for file, _, _ in contents.changed(store, np.array([9]))} == {"ledger"}
+    assert {file.parent.name for file, _, _ in verify.changed(store, np.array([9]))} == {"ledger"}
     assert restored(store, scenes) == "zarr.json restored from header.json"
     assert tree(store) == whole
     assert faults(store) == []
@@ -297,10 +297,10 @@ def test_a_store_from_before_its_ledger_said_what_made_it_grows_and_is_rewritten
     for file in (old.store / "ledger").iterdir():
         file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items()
                                     if name != "maker"}, sort_keys=True))
-    before = contents.content(old.store, np.arange(len(old.manifest.images)))
+    before = verify.content(old.store, np.arange(len(old.manifest.images)))
     assert extraction.extract(replace(old, manifest=scenes)).extracted == 5
     assert faults(old.store) == []
-    assert contents.content(old.store, np.arange(len(old.manifest.images))) == before
+    assert verify.content(old.store, np.arange(len(old.manifest.images))) == before
     rewrite(old.store, scenes, shard_images=6)
     assert faults(old.store) == []
     assert len({json.loads(file.read_text())["maker"] for file in (old.store / "ledger").iterdir()}) == 1

@@ -26,7 +26,7 @@ from pipeline.features.store import (
     verify,
     write_shard,
 )
-from pipeline.features.store.reader import all_finite
+from pipeline.features.store.shard_file import all_finite
 from pipeline.files import blake
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError

@@ -55,7 +55,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> manifest.Manifest:
 
 
 def job(scenes: manifest.Manifest, store: Path, name: str, **options: object) -> extraction.ExtractionJob:
-    engine = extraction.EngineSpec.of(name, {**SMALL, **options}, Runtime())
+    engine = extraction.EngineSpec(name, {**SMALL, **options}, Runtime())
     return extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, batch_size=2, shard_images=3,
                                     on_error="skip")
 
