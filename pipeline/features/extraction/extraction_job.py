@@ -218,7 +218,7 @@ class ExtractionJob:
 
 
 def _made_from(store: Path) -> dict[str, Any]:
-    """What made the store that is there; empty where none is."""
+    """The fingerprint of an existing store; empty where there is none."""
     try:
         return read_header(store)[1]
     except StoreError:

@@ -1,4 +1,4 @@
-"""What an extraction needs, told before anything is computed and without loading a network.
+"""What an extraction needs, known before anything is computed and without loading a network.
 
 Packages and checkpoints that this machine lacks; and for the shipped presets the time, memory and disk that they take,
 from measurements rather than a probe.
@@ -54,11 +54,11 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def refuse(lacking: list[Lack], dataset: str, besides: Iterable[str] = ()) -> None:
+def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None:
     """Say in one message all that is missing."""
     if lacking:
         each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}" for place, lack in enumerate(lacking, 1))
-        more = "".join(f". It would also take {note}" for note in besides)
+        more = "".join(f". It would also take {note}" for note in notes)
         raise InputError(f"features of {dataset} cannot be extracted here: {each}{more}. Or leave the feature out of "
                          f"run.features, take the preset `light` (presets.{dataset}), or import features that others "
                          "extracted (pipeline import). manifests/weights.yaml has licences and training data")

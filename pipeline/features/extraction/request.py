@@ -99,12 +99,12 @@ class ExtractionRequest:
                   if path != self.store and not record.changed(path, made_by(self.engine))]
         if not others or not self.manifest.is_file():
             return None
-        told = Manifest.load(self.manifest).images.get(PHOTOGRAPH, ())
+        checksums = list(Manifest.load(self.manifest).images.get(PHOTOGRAPH, ()))
         held = dict.fromkeys(others, 0)
         for path in others:
             with suppress(StoreError):
                 recorded = ledger.photographs(path, read_header(path)[0])
-                held[path] = int((places.of_photographs(recorded, list(told)) != places.ABSENT).sum())
+                held[path] = int((places.of_photographs(recorded, checksums) != places.ABSENT).sum())
         best = max(others, key=lambda path: held[path])
         return best if held[best] else None
 
@@ -155,8 +155,8 @@ def _sizes(engine: str, reported_as: str, settings: Mapping[str, Any]) -> list[s
     if side is not None and (f"_{side}" not in reported_as if engine == "patch" else side != SQUARE):
         found.append(f"{side}px")
     sides = (settings.get("short_side", SIDES[0]), settings.get("long_side", SIDES[1]))
-    told = "-".join(f"{each}px" for each in sides)
-    return found if sides == SIDES or reported_as.endswith(told) else [*found, told]
+    both = "-".join(f"{side}px" for side in sides)
+    return found if sides == SIDES or reported_as.endswith(both) else [*found, both]
 
 
 def _weights(engine: str, settings: Mapping[str, Any], digest: str) -> list[str]:

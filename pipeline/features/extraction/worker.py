@@ -32,7 +32,7 @@ _loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
-    """Let this process compute on one of several devices, whatever its tasks name."""
+    """Let this process compute on one of several devices instead of the one that its tasks name."""
     _own_device[:] = [devices[number]]
 
 
@@ -82,11 +82,13 @@ def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
     first = next(waiting, None)
     if first is None:
         return []
+    load_engine(first.engine)
     entries: list[ledger.LedgerEntry] = []
     writing: deque[Future[ledger.LedgerEntry]] = deque()
-    _, _, count = _threads(first)
-    with ThreadPoolExecutor(count) as writers, closing(_extracted(chain([first], waiting))) as extracted:
-        for shard in _shards(_while(wanted, extracted)):
+    decoding, computing, count = _threads(first)
+    with (ThreadPoolExecutor(count) as writers,
+          closing(_extracted(first, chain([first], waiting), decoding, computing)) as extracted):
+        for shard in _shards(extracted, wanted):
             if len(writing) == count:  # no more shards than that wait to be written
                 entries.append(_written(writing.popleft(), on_images))
             writing.append(writers.submit(_write, *shard))
@@ -118,7 +120,8 @@ Extracted = tuple[Items, tuple[int, int], str] | str
 Batch = tuple[Task, range]  # its rows
 
 
-def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]], None, None]:
+def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
+               ) -> Generator[tuple[Batch, list[Extracted]], None, None]:
     """The tasks' batches in their order, with their features.
 
     A batch ends with its shard: a network may round otherwise in another batch, and the bytes of a shard are the same
@@ -126,20 +129,15 @@ def _extracted(tasks: Iterable[Task]) -> Generator[tuple[Batch, list[Extracted]]
     """
     batches = ((task, task.rows[start:start + task.batch_size])
                for task in tasks for start in range(0, len(task.rows), task.batch_size))
-    first = next(batches, None)
-    if first is None:
-        return
-    engine = first[0].engine
-    load_engine(engine)
-    decoding, computing, _ = _threads(first[0])
+    engine = first.engine
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
     with (ThreadPoolExecutor(decoding) as decoders,
           ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
         try:
-            for task, rows in chain([first], batches):
+            for task, rows in batches:
                 decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
                 running.append(((task, rows), lanes.submit(_features, engine, decoded, task.layout.dtype)))
-                if len(running) >= first[0].threads.ahead + computing:
+                if len(running) >= first.threads.ahead + computing:
                     batch, features = running.popleft()
                     yield batch, features.result()
             for batch, features in running:
@@ -181,18 +179,13 @@ def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -
     return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
 
 
-def _while(wanted: Callable[[], bool], batches: Iterable[tuple[Batch, list[Extracted]]]
-           ) -> Iterator[tuple[Batch, list[Extracted]]]:
-    for batch in batches:
-        if not wanted():
-            raise InputError("the run that wanted these images is over")
-        yield batch
-
-
-def _shards(batches: Iterable[tuple[Batch, list[Extracted]]]) -> Iterator[tuple[Task, Shard]]:
-    """Gather each shard's images."""
+def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[], bool]
+            ) -> Iterator[tuple[Task, Shard]]:
+    """Gather each shard's images, as long as they are wanted."""
     shard = None
     for (task, rows), batch in batches:
+        if not wanted():
+            raise InputError("the run that wanted these images is over")
         if shard is None:
             shard = Shard.empty(task.layout, task.shard, task.rows)
         for row, extracted in zip(rows, batch, strict=True):
@@ -228,7 +221,7 @@ def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     path = file.path
     try:
         content = file.content() if file.kind == "image" else b""
-        there = len(content) or path.stat().st_size
+        found = len(content) or path.stat().st_size
     except OSError as error:
         if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
             raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
@@ -236,8 +229,8 @@ def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
         return f"cannot be read, though the manifest names it ({error.strerror or error})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
-    if there != size:
-        raise InputError(f"{path}: has {there} bytes, the manifest says {size}; make the manifest again")
+    if found != size:
+        raise InputError(f"{path}: has {found} bytes, the manifest says {size}; make the manifest again")
     extractor = load_engine(engine)
     try:
         if file.kind == "video":

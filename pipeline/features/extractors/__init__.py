@@ -79,7 +79,7 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
         The engine.
 
     Raises:
-        InputError: For an unknown engine or option, a runtime that is not there, or missing weights.
+        InputError: For an unknown engine or option, a runtime that is not available, or missing weights.
     """
     checked = check_options(engine, options)
     return ENGINES[engine](checked, runtime.checked())

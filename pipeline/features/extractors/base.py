@@ -34,7 +34,7 @@ class OnDevice:
     """One image's features where a network that is not on the CPU left them, until `bring` copies a batch's."""
 
     features: torch.Tensor  # float32 [n, D], n at least 1
-    extras: Mapping[str, torch.Tensor]  # name -> [n, ...], there or in the host's memory
+    extras: Mapping[str, torch.Tensor]  # name -> [n, ...], on the device or in the host's memory
 
 
 Computed = Items | OnDevice

@@ -11,7 +11,6 @@ import base64
 import binascii
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -55,7 +54,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     def read(place: Place) -> SourceItems:
         with place.file.open("rb", buffering=0) as file:
             raw = os.pread(file.fileno(), place.at.length, place.at.start)
-        return TsvRow.of(raw, columns).items(dimension)
+        return TsvRow.of(raw, columns).decoded(dimension)
 
     source = PlacedSource.empty(manifest, read)
     source.dimension, source.files = dimension, [file.path for file in files]
@@ -84,12 +83,8 @@ def _add(source: PlacedSource, row: int, text: str, place: Place) -> None:
             source.faults[row], source.counts[row] = f"{place}, id {text}: {error}", 0
 
 
-@dataclass(frozen=True)
-class TsvRow:
-    """One row's fields."""
-
-    columns: tuple[str, ...]  # the names of the columns
-    fields: list[bytes]  # their raw contents
+class TsvRow(dict[str, bytes]):
+    """One row: column -> raw field."""
 
     @classmethod
     def of(cls, line: bytes, columns: tuple[str, ...]) -> TsvRow:
@@ -97,15 +92,11 @@ class TsvRow:
         fields = line.rstrip(b"\r\n").split(b"\t")
         if len(fields) != len(columns):
             raise UnusableItems(f"expected {len(columns)} columns, got {len(fields)}")
-        return cls(columns, fields)
-
-    def field(self, name: str) -> bytes:
-        """Look up a field."""
-        return self.fields[self.columns.index(name)]
+        return cls(zip(columns, fields, strict=True))
 
     def number(self, name: str) -> int:
         """Read a field that is a count."""
-        text = self.field(name)
+        text = self[name]
         if not text.isdigit() or not 0 < int(text) < 2**31:
             raise UnusableItems(f"{name}: expected a positive number, got {text[:20].decode(errors='replace')!r}")
         return int(text)
@@ -113,7 +104,7 @@ class TsvRow:
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
         try:
-            raw = base64.b64decode(self.field(name), validate=True)
+            raw = base64.b64decode(self[name], validate=True)
         except binascii.Error as error:
             raise UnusableItems(f"{name}: not whole base64 ({error})") from None
         expected = boxes * values * np.dtype(dtype).itemsize
@@ -124,17 +115,16 @@ class TsvRow:
 
     def dimension(self) -> int:
         """Derive the number of values of an item from the features' length."""
-        boxes, length = self.number("num_boxes"), len(self.field("features").rstrip(b"=")) * 3 // 4
+        boxes, length = self.number("num_boxes"), len(self["features"].rstrip(b"=")) * 3 // 4
         if not length or length % (4 * boxes):
             raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
         return length // (4 * boxes)
 
-    def items(self, dimension: int) -> SourceItems:
+    def decoded(self, dimension: int) -> SourceItems:
         """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
-        width, height = (self.number(next(name for name in self.columns if name.endswith(axis)))
-                         for axis in ("_w", "_h"))
-        extras = {name: self.array(column, dtype, boxes, values) for column in self.columns if column in EXTRAS
+        width, height = (self.number(next(name for name in self if name.endswith(axis))) for axis in ("_w", "_h"))
+        extras = {name: self.array(column, dtype, boxes, values) for column in self if column in EXTRAS
                   for name, dtype, values in [EXTRAS[column]]}
         return SourceItems(self.array("features", "<f4", boxes, dimension), extras, (width, height))
 
@@ -194,7 +184,7 @@ class TsvFile:
         if len(fields) < before or b"\n" in head[:known]:
             return None
         try:
-            boxes = TsvRow(self.columns, fields).number("num_boxes")
+            boxes = TsvRow(zip(self.columns, fields, strict=False)).number("num_boxes")
         except UnusableItems:
             return None
         # After num_boxes: a tab, the boxes, a tab, the features.

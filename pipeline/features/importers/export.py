@@ -13,7 +13,7 @@ Beside them lies {split}_made_from.json: the store, the manifest, and what was l
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -24,6 +24,7 @@ from numpy.lib import format as npy_format
 
 from pipeline.features.importers import butd_tsv
 from pipeline.features.importers.array_files import EXTRAS
+from pipeline.features.importers.base import SourceItems
 from pipeline.features.importers.scan import CAPTIONS
 from pipeline.features.store import FeatureStore, StoreError, provenance
 from pipeline.files.atomic import replacing, write_text
@@ -53,6 +54,14 @@ def _made_from(store: FeatureStore, manifest: Manifest, split: str, **more: Any)
     form = {"format": more.pop("form")} if "form" in more else {}
     return json.dumps({**form, "store": store.identity, **provenance(store), "dataset": manifest.dataset,
                        "manifest": manifest.digest, "split": split, **more}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _is_same(record: Path, made_from: str, files: Iterable[Path]) -> bool:
+    """Whether a record is of this export. Raises InputError where it is not, and some of the files exist."""
+    same = record.exists() and record.read_bytes() == made_from.encode()
+    if not same and (taken := next((file for file in files if file.exists()), None)):
+        raise InputError(f"{taken}: is there, and not an export of this store and manifest; choose another --out")
+    return same
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,8 @@ def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on
              "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions)}
     names = [*texts, "ims.npy", *(["counts.npy"] if exported.fewest < exported.items else [])]
     files = {name: folder / f"{exported.name}_{name}" for name in names}
-    if _is_there(files, texts["made_from.json"]):
+    if _is_same(files["made_from.json"], texts["made_from.json"], files.values()) and all(
+            file.exists() for file in files.values()):
         return replace(exported, written=False)
     on_start(len(counts))
     _write(files, texts, store, rows, on_images)
@@ -106,15 +116,6 @@ def _first_captions(split: Split, manifest: Manifest) -> list[str]:
     order = np.argsort(split.caption_image, kind="stable")
     first = np.cumsum(counts) - counts
     return [split.captions[place] for start in first for place in order[start:start + CAPTIONS]]
-
-
-def _is_there(files: dict[str, Path], made_from: str) -> bool:
-    """Whether the export is there whole. Raises InputError where its place is taken by other files."""
-    taken = [file for file in files.values() if file.exists()]
-    if taken and (not files["made_from.json"].exists() or files["made_from.json"].read_bytes() != made_from.encode()):
-        raise InputError(f"{taken[0]}: is there, and not an export of this store and manifest; "
-                         "choose another --out")
-    return len(taken) == len(files)
 
 
 def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, rows: np.ndarray,
@@ -143,17 +144,6 @@ def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images
 
 
 @dataclass(frozen=True)
-class Image:
-    """One image's features."""
-
-    number: int  # its image id
-    file: str  # its file by the manifest
-    features: np.ndarray  # float32 [n, D]
-    extras: Mapping[str, np.ndarray]  # name -> [n, ...], what is stored beside them
-    size: tuple[int, int]  # width and height in pixels
-
-
-@dataclass(frozen=True)
 class ExportedImages:
     """The outcome of an export."""
 
@@ -171,16 +161,14 @@ def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folde
     labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
     file, record = folder / f"{split or ALL}.tsv", folder / f"{split or ALL}_made_from.json"
     made_from = _made_from(store, manifest, split or ALL, form="butd-tsv", left_out=left_out)
-    same = record.exists() and record.read_text(encoding="utf-8") == made_from
-    if file.exists() and not same:
-        raise InputError(f"{file}: is there, and not an export of this store and manifest; choose another --out")
+    same = _is_same(record, made_from, [file])
     done = ExportedImages(file, len(rows), left_out, not same)
     if same and file.exists():
         return done
     on_start(len(rows))
     with replacing(file) as partial, partial.open("wb") as lines:
-        for image in _images(store, manifest, rows):
-            lines.write(_line(image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON))
+        for number, name, image in _images(store, manifest, rows):
+            lines.write(_line(number, name, image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON))
             on_images(1)
     write_text(record, made_from)
     return done
@@ -188,7 +176,7 @@ def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folde
 
 def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
                   on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
-    """Write an .npz for each image of a split. An interrupted export goes on."""
+    """Write an .npz for each image of a split. An interrupted export is resumed."""
     store, rows, left_out = _chosen(store, manifest, split)
     names = {row: PurePosixPath(manifest.images["file"][row]) for row in rows.tolist()}
     if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):
@@ -198,13 +186,11 @@ def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, fo
         raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
     record = folder / f"{split or ALL}_made_from.json"
     made_from = _made_from(store, manifest, split or ALL, form="folder", left_out=left_out)
-    begun = record.exists() and record.read_text(encoding="utf-8") == made_from
-    if not begun and (taken := next((file for file in files.values() if file.exists()), None)):
-        raise InputError(f"{taken}: is there, and not of an export of this store and manifest; choose another --out")
+    _is_same(record, made_from, files.values())
     write_text(record, made_from)
     left = np.array([row for row in rows.tolist() if not files[row].exists()], np.int64)
     on_start(len(left))
-    for row, image in zip(left.tolist(), _images(store, manifest, left), strict=True):
+    for row, (_, _, image) in zip(left.tolist(), _images(store, manifest, left), strict=True):
         with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
             np.savez(file, **_members(image))  # type: ignore[arg-type]
         on_images(1)
@@ -219,21 +205,23 @@ def _require_boxes(store: FeatureStore, rows: np.ndarray) -> None:
                          "folder does without")
 
 
-def _images(store: FeatureStore, manifest: Manifest, rows: np.ndarray) -> Iterator[Image]:
+def _images(store: FeatureStore, manifest: Manifest, rows: np.ndarray
+            ) -> Iterator[tuple[int, str, SourceItems]]:
+    """The id, the file and the items of each image."""
     numbers, files = manifest.images["image_id"].to_numpy(), manifest.images["file"].to_numpy()
     sizes = store.columns("sizes")
     for row in rows.tolist():
         features, counts = store.read(np.array([row]))
         count = int(counts[0])
         extras = {name: store.extra(name, np.array([row]))[0, :count] for name in store.layout.extras}
-        yield Image(int(numbers[row]), files[row], features[0, :count].astype(np.float32), extras,
-                    (int(sizes[row][0]), int(sizes[row][1])))
+        yield int(numbers[row]), files[row], SourceItems(features[0, :count].astype(np.float32), extras,
+                                                         (int(sizes[row][0]), int(sizes[row][1])))
 
 
-def _line(image: Image, columns: tuple[str, ...]) -> bytes:
+def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) -> bytes:
     """A row. LXMERT's users look images up by file name, bottom-up-attention's by number."""
     values: dict[str, Any] = {
-        "image_id": image.number, "img_id": PurePosixPath(image.file).stem, "image_w": image.size[0],
+        "image_id": number, "img_id": PurePosixPath(file).stem, "image_w": image.size[0],
         "img_w": image.size[0], "image_h": image.size[1], "img_h": image.size[1], "num_boxes": len(image.features),
         "features": image.features.astype("<f4"),
         **{column: image.extras[name].astype(kind) for column, (name, kind, _) in butd_tsv.EXTRAS.items()
@@ -245,7 +233,7 @@ def _text(value: Any) -> bytes:
     return base64.b64encode(value.tobytes()) if isinstance(value, np.ndarray) else str(value).encode()
 
 
-def _members(image: Image) -> dict[str, np.ndarray]:
+def _members(image: SourceItems) -> dict[str, np.ndarray]:
     known = {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])} if all(image.size) else {}
     beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
     boxes = {"num_bbox": np.array(len(image.features))} if "bbox" in beside else {}

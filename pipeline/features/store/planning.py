@@ -221,16 +221,16 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignore
     """The first difference of two fingerprints in words, "" if they differ in nothing but ignored keys."""
     for key in sorted((made_from.keys() | fingerprint.keys()) - set(ignored), key=lambda key: (key != "engine", key)):
         if made_from.get(key) != fingerprint.get(key):
-            there, now = (made.get(key, IMPLIED.get(key)) for made in (made_from, fingerprint))
-            return f"{key}: {there} there, {now} now"
+            before, now = (made.get(key, IMPLIED.get(key)) for made in (made_from, fingerprint))
+            return f"{key}: {before} there, {now} now"
     return ""
 
 
-def _layout_differs(there: StoreLayout, wanted: StoreLayout) -> str:
+def _layout_differs(existing: StoreLayout, wanted: StoreLayout) -> str:
     """Compare what an image has in the store, not how images are divided into shards and compressed."""
-    now = replace(wanted, shard_images=there.shard_images, compressor=there.compressor, images=there.images,
-                  sizes=there.sizes)
-    return "" if now == there else f"layout: {there} there, {now} now"
+    now = replace(wanted, shard_images=existing.shard_images, compressor=existing.compressor, images=existing.images,
+                  sizes=existing.sizes)
+    return "" if now == existing else f"layout: {existing} there, {now} now"
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
@@ -265,45 +265,45 @@ class _Existing:
             self.checksums[known] = [entry.photographs[row] for row in known]
 
 
-def _continued(there: _Existing, wanted: Wanted, same_images: bool) -> Plan:
+def _continued(existing: _Existing, wanted: Wanted, same_images: bool) -> Plan:
     """Resume a store of the same images, or grow it by those that it lacks."""
-    layout, ids = there.layout, places.ids(there.path)
+    layout, ids = existing.layout, places.ids(existing.path)
     named = places.find(layout, ids, wanted.ids)
-    rows, compared = _right_rows(there, named, wanted, same_images)
+    rows, compared = _right_rows(existing, named, wanted, same_images)
     held = np.zeros(layout.images + 1, bool)
     held[rows] = True  # ABSENT is the last one
     chosen = True if wanted.chosen is None else wanted.chosen
-    if same_images and not ((rows == ABSENT) & chosen).any() and (there.finished | held[:-1])[layout.used()].all():
-        return Plan("", layout, ids, ledger.pending(there.path, layout), [], False, compared)
+    if same_images and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
+        return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False, compared)
     replaced = np.flatnonzero((rows != named) & (named != ABSENT))
-    rows[(rows != ABSENT) & ~there.finished[rows]] = ABSENT  # unfinished shards are given up
+    rows[(rows != ABSENT) & ~existing.finished[rows]] = ABSENT  # unfinished shards are given up
     changed = f"image row {replaced[0]} is another file now" if len(replaced) and not wanted.grows else ""
-    return _with_more(there, ids, wanted, rows, [entry.shard for entry in there.entries if entry.images], changed)
+    return _with_more(existing, ids, wanted, rows, [entry.shard for entry in existing.entries if entry.images], changed)
 
 
-def _taken(there: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
+def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
     """Take the images of another data set's store that were made from the wanted photographs."""
     rows = np.full(len(wanted.ids), ABSENT)
     if wanted.by_content and wanted.photographs is not None and any(wanted.photographs):
-        there.checksums[there.failed] = ""
-        _find_by_content(rows, _checksums(rows, there, wanted, same_images=False), there.checksums)
-    shards = set((rows[rows != ABSENT] // there.layout.shard_images).tolist())
+        existing.checksums[existing.failed] = ""
+        _find_by_content(rows, _checksums(rows, existing, wanted, same_images=False), existing.checksums)
+    shards = set((rows[rows != ABSENT] // existing.layout.shard_images).tolist())
     if not shards:
         return at_once(wanted, "" if donor else f"images: of another data set than {wanted.dataset}")
-    kept = [entry.shard for entry in there.entries if entry.shard in shards]
-    return replace(_with_more(there, np.full(there.layout.images, UNUSED), wanted, rows, kept), donor=donor)
+    kept = [entry.shard for entry in existing.entries if entry.shard in shards]
+    return replace(_with_more(existing, np.full(existing.layout.images, UNUSED), wanted, rows, kept), donor=donor)
 
 
-def _with_more(there: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, kept: list[int], changed: str = ""
-               ) -> Plan:
+def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, kept: list[int],
+               changed: str = "") -> Plan:
     """Keep some shards as they are, and add shards behind them for the chosen images without a row."""
     add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
-    size, of_shard = there.layout.shard_images, {shard: there.layout.rows(shard) for shard in kept}
+    size, of_shard = existing.layout.shard_images, {shard: existing.layout.rows(shard) for shard in kept}
     sizes = [len(of_shard.get(shard, ())) for shard in range(kept[-1] + 1 if kept else 0)]
     first, more = len(sizes), _cut(len(add), size)
     if not (sizes := [*sizes, *more]):
         return at_once(wanted, changed)
-    layout = replace(there.layout, sizes=tuple(sizes), images=(len(sizes) - 1) * size + sizes[-1])
+    layout = replace(existing.layout, sizes=tuple(sizes), images=(len(sizes) - 1) * size + sizes[-1])
     new_ids = np.full(layout.images, UNUSED)
     still_wanted = np.where(np.isin(ids, wanted.ids), UNUSED, ids)
     for old in of_shard.values():
@@ -313,24 +313,24 @@ def _with_more(there: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarr
     return Plan(changed, layout, new_ids, list(range(first, layout.shards)), kept, True, [])
 
 
-def _right_rows(there: _Existing, rows: np.ndarray, wanted: Wanted, same_images: bool
+def _right_rows(existing: _Existing, rows: np.ndarray, wanted: Wanted, same_images: bool
                 ) -> tuple[np.ndarray, list[Path]]:
     """The row of each image whose features are right, ABSENT for the others; and the entries that were compared."""
-    images = np.flatnonzero((rows != ABSENT) & there.finished[rows])
+    images = np.flatnonzero((rows != ABSENT) & existing.finished[rows])
     own = rows[images]
-    now = _checksums(rows, there, wanted, same_images)
-    other_content = (now[images] != "") & (now[images] != there.checksums[own])
-    other_size = ledger.other_files(there.sizes[own], wanted.sizes[images])
-    wrong = np.where(there.failed[own], wanted.retry_failed, other_size | other_content)
+    now = _checksums(rows, existing, wanted, same_images)
+    other_content = (now[images] != "") & (now[images] != existing.checksums[own])
+    other_size = ledger.other_files(existing.sizes[own], wanted.sizes[images])
+    wrong = np.where(existing.failed[own], wanted.retry_failed, other_size | other_content)
     right = rows.copy()
     right[images[wrong]] = ABSENT
-    compared = np.unique(own[~wrong & (now[images] != "")] // there.layout.shard_images).tolist()
+    compared = np.unique(own[~wrong & (now[images] != "")] // existing.layout.shard_images).tolist()
     if wanted.by_content and not same_images:
-        _find_by_content(right, now, there.checksums)
-    return right, [ledger.file(there.path, shard) for shard in compared]
+        _find_by_content(right, now, existing.checksums)
+    return right, [ledger.file(existing.path, shard) for shard in compared]
 
 
-def _checksums(rows: np.ndarray, there: _Existing, wanted: Wanted, same_images: bool) -> np.ndarray:
+def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_images: bool) -> np.ndarray:
     """The checksum of each image's file as it is now, str [M]; "" where it is not needed or not known.
 
     In a changed manifest an id may name another file, so all are compared: by the manifest's checksum of a file that
@@ -351,10 +351,10 @@ def _checksums(rows: np.ndarray, there: _Existing, wanted: Wanted, same_images: 
                 except OSError:  # lost since; the features are right
                     continue
                 known = "" if wanted.photographs is None else wanted.photographs[image]
-                before = there.checksums[row] if row != ABSENT else ""
+                before = existing.checksums[row] if row != ABSENT else ""
                 if not same_images and known and changed <= wanted.written:
                     checksums[image] = known
-                elif not same_images or (before and (known not in ("", before) or changed > there.written[row])):
+                elif not same_images or (before and (known not in ("", before) or changed > existing.written[row])):
                     read.append((image, file))
             for (image, _), checksum in zip(read, threads.map(blake.if_there, [file for _, file in read]),
                                             strict=True):

@@ -4,8 +4,8 @@ An inner chunk is one image, so a random image costs one `pread` into the caller
 growing memory map, no page of a neighbour. The files are plain zarr 3 shards; the offsets come from the shard's own
 index.
 
-Shards are opened in the folder that was opened first, whatever lies at its path meanwhile. When that folder is gone
-because the store was rewritten, reading goes on in the store that took its place.
+Shards are read from the folder that was opened first, also when another one has taken its path. Once that folder is
+deleted, because the store was rewritten, the store that took its place is read.
 """
 
 import os
@@ -86,15 +86,15 @@ class FeatureStore:
 
     def _rows_of_photographs(self, manifest: Manifest) -> np.ndarray:
         """The row of each image, by its photograph alone. Features of boxes by image id are of no other manifest."""
-        told = manifest.images[PHOTOGRAPH].tolist() if PHOTOGRAPH in manifest.images else []
+        checksums = manifest.images[PHOTOGRAPH].tolist() if PHOTOGRAPH in manifest.images else []
         by_content = "boxes" not in self.fingerprint.get("settings", ["boxes"])
-        rows = places.of_photographs(ledger.photographs(self.path, self.layout) if by_content else {}, told)
-        if not told or (rows == places.ABSENT).any():
+        rows = places.of_photographs(ledger.photographs(self.path, self.layout) if by_content else {}, checksums)
+        if not checksums or (rows == places.ABSENT).any():
             raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
         return rows
 
     def _follow(self) -> None:
-        """Go on in the store that took this one's place, if it holds the same features of the same images."""
+        """Read the store that took this one's place, if it holds the same features of the same images."""
         now = type(self)(self.path)
         if self._manifest is None or (now.fingerprint, now.layout.dtype) != (self.fingerprint, self.layout.dtype):
             raise StoreError(f"{self.path}: was replaced while it was read; run the same command again")
@@ -102,7 +102,7 @@ class FeatureStore:
 
     @property
     def _renewed(self) -> str:
-        """How a store becomes the manifest's: nothing is added to features that were imported."""
+        """What a user does to get the manifest's features: nothing is added to a store that was imported."""
         return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
             "run `pipeline extract`, which extracts what is new"
 
@@ -187,10 +187,10 @@ class FeatureStore:
         Returns:
             [M, ...], zero for absent images.
         """
-        whole, there = self._whole(name), self.rows != places.ABSENT
-        found = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
-        found[there] = whole[self.rows[there]]
-        return found
+        whole, stored = self._whole(name), self.rows != places.ABSENT
+        column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
+        column[stored] = whole[self.rows[stored]]
+        return column
 
     def _whole(self, name: str) -> np.ndarray:
         import zarr
@@ -310,7 +310,7 @@ class FeatureStore:
 
 
 class _Folder:
-    """A folder that stays the same one, whatever is moved to its path."""
+    """An open folder, which stays the same one when another folder is moved to its path."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._descriptor = path, os.open(path, os.O_RDONLY | os.O_DIRECTORY)

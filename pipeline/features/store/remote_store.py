@@ -1,7 +1,7 @@
 """A store in an object store. It is written through a working copy here: a shard goes up when it is whole.
 
 The working copy holds what describes the store and a few numbers an image. Features go up, data first and then the
-ledger's entry, and are deleted here. A run that was killed goes on from what is up there.
+ledger's entry, and are deleted here. A run that was killed is resumed from what is up.
 """
 
 import shutil
@@ -73,15 +73,15 @@ def fetch_shards(store: Path, local: Path, layout: StoreLayout, shards: Iterable
 
 
 def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a finished store into an object store. Shards that are up there already are left out."""
+    """Copy a finished store into an object store. Shards that are up already are left out."""
     layout, _ = read_header(local)
     if pending := ledger.pending(local, layout):
         raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
-    there = remote.listed(store)
-    if FIRST in there and remote.read_bytes(store / FIRST) != (local / FIRST).read_bytes():
+    uploaded = remote.listed(store)
+    if FIRST in uploaded and remote.read_bytes(store / FIRST) != (local / FIRST).read_bytes():
         raise StoreError(f"{remote.address(store)}: another store is there; choose another place, or delete it")
     todo = [shard for shard in range(layout.shards) if layout.rows(shard)
-            and not _same(store, ledger.file(local, shard), local, there)]
+            and not _same(store, ledger.file(local, shard), local, uploaded)]
     on_start(len(todo))
     for shard in todo:
         _push(store, local, layout, shard)
@@ -90,13 +90,13 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     return len(todo)
 
 
-def _same(store: Path, file: Path, local: Path, there: dict[str, int]) -> bool:
+def _same(store: Path, file: Path, local: Path, uploaded: dict[str, int]) -> bool:
     name = file.relative_to(local).as_posix()
-    return there.get(name) == file.stat().st_size and remote.read_bytes(store / name) == file.read_bytes()
+    return uploaded.get(name) == file.stat().st_size and remote.read_bytes(store / name) == file.read_bytes()
 
 
 def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a store here. It appears when it is whole; a copy that was interrupted goes on."""
+    """Copy a store here. It appears when it is whole; an interrupted copy is resumed."""
     if local.exists():
         raise StoreError(f"{local}: is there already; choose another place")
     names = [name for name in remote.listed(store) if _is_small(name)]

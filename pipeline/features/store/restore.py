@@ -2,7 +2,7 @@
 
 zarr.json has a copy beside it. The arrays' metadata follow from the layout, the image ids from the manifest or, where a
 store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are whole and agree
-with the manifest; nothing then tells whether a bit in them has changed, so this is said.
+with the manifest; nothing then tells whether a bit in them has changed, so the user is told.
 """
 
 import csv

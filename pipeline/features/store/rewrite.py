@@ -1,7 +1,7 @@
 """Write a store anew from its own features: without unused rows, or with another dtype, compressor or shard size.
 
 The result is the store that one extraction of the manifest with these settings makes. No network and no photograph is
-needed. The former store stays until its successor is whole, and a rewriting that was killed goes on.
+needed. The former store stays until its successor is whole, and a rewriting that was killed is resumed.
 """
 
 import os

@@ -141,8 +141,8 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[
     if layout.sizes:  # what grows further is no part of these rows
         kept = replace(layout, images=0, sizes=()).recorded()
         return digest([kept, places.ids(path)[rows].tolist(), *files])
-    told = attributes(path)
-    return digest([told.get("arrays_digest"), told.get("image_ids_digest"), *files])
+    recorded = attributes(path)
+    return digest([recorded.get("arrays_digest"), recorded.get("image_ids_digest"), *files])
 
 
 def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:

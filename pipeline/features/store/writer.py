@@ -141,8 +141,8 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 
 def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
     """The store's fingerprint, if it is still this store."""
-    there, fingerprint = read_header(store)
-    same = replace(there, sizes=()) == replace(layout, sizes=()) and there.rows(shard.number) == shard.rows
+    now, fingerprint = read_header(store)
+    same = replace(now, sizes=()) == replace(layout, sizes=()) and now.rows(shard.number) == shard.rows
     if not same or digest(fingerprint) != made_from:
         raise StoreError(f"{store}: was replaced by another store in the meantime; this run leaves it alone")
     return fingerprint
@@ -150,7 +150,7 @@ def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -
 
 def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
                    ) -> dict[int, str]:
-    """Write failures.csv (row, file, reason) from the ledger, unless it is there.
+    """Write failures.csv (row, file, reason) from the ledger, unless it is up to date.
 
     Args:
         store: The store.

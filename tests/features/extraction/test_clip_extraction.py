@@ -109,8 +109,8 @@ def test_the_ledger_tells_parts_of_a_file_apart(folder: Path, tmp_path: Path) ->
 
 
 def test_engines_of_photographs_refuse_clips(folder: Path, tmp_path: Path) -> None:
-    engine = extraction.EngineSpec("grid", {**ENGINE, "grid": 2} | {"frames": None}, Runtime())
-    engine = replace(engine, options=tuple((key, value) for key, value in engine.options if key != "frames"))
+    options = {key: value for key, value in ENGINE.items() if key != "frames"} | {"grid": 2}
+    engine = extraction.EngineSpec("grid", options, Runtime())
     with pytest.raises(InputError, match="the engine grid reads photographs, and the manifest holds clips"):
         extraction.extract(extracting(clips(folder), tmp_path / "grid.zarr", engine=engine))
 

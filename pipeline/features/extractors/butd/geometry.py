@@ -149,12 +149,12 @@ RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
 def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
     """Suppress boxes [R, 4] greedily, in every class at once: bool [R, C], True where a box survives in a class."""
     apart = (overlaps(boxes) <= threshold).fill_diagonal_(True)
-    there = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
-    classes = torch.arange(len(there), device=there.device)
+    left = torch.ones_like(scores.T, dtype=torch.bool, memory_format=torch.contiguous_format)
+    classes = torch.arange(len(left), device=left.device)
     for box in scores.argsort(dim=0, descending=True, stable=True):  # box: [C], each class's next one
-        # Of two that overlap and are both there, the other is worse: a better one would have taken this away.
-        there &= apart[box] | ~there[classes, box, None]
-    return there.T
+        # Of two that overlap and are both left, the other is worse: a better one would have taken this away.
+        left &= apart[box] | ~left[classes, box, None]
+    return left.T
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
