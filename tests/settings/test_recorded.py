@@ -55,6 +55,6 @@ def test_an_option_of_an_engine_added_later_leaves_stores(
     monkeypatch.setattr(module, "Options", Options)
     assert extraction.extract(job).extracted == 0
     assert read_header(job.store)[1] == made
-    flipped = replace(job.engine, options=(*job.engine.options, ("flip", True)))
+    flipped = replace(job.engine, options={**job.engine.options, "flip": True})
     with pytest.raises(StoreError, match="'flip': True"):
         extraction.extract(replace(job, engine=flipped))

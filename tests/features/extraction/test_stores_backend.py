@@ -81,6 +81,6 @@ def test_two_batches_at_once_give_the_same_bytes(job: extraction.ExtractionJob,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
     two = replace(job, store=job.store.with_name("two.zarr"))
-    monkeypatch.setattr(worker, "_threads", lambda device: (3, 2))
+    monkeypatch.setattr(worker, "_threads", lambda task: (3, 2, 1))
     extraction.extract(two)
     assert tree(two.store) == tree(job.store)
