@@ -16,7 +16,7 @@ from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import half, machine
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.statistics.languages import divide
+from pipeline.evaluation.statistics.intervals import divide
 from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import Collection, Side
 from pipeline.evaluation.retrieval.relevance import Relevance
-from pipeline.evaluation.statistics.languages import Languages
+from pipeline.evaluation.statistics.intervals import Languages
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:

@@ -100,10 +100,8 @@ class Embeddings:
         self.images = _array(images, "image embeddings")
         self.captions = _array(captions, "caption embeddings")
         if self.images.shape[1] != self.captions.shape[1]:
-            raise InputError(
-                f"embeddings: expected one dimension for both, received images {list(self.images.shape)} and "
-                f"captions {list(self.captions.shape)}"
-            )
+            raise InputError(f"embeddings: expected one dimension for both, received images "
+                             f"{list(self.images.shape)} and captions {list(self.captions.shape)}")
         self.shape = (len(self.images), len(self.captions))
         double = double or 8 in (self.images.itemsize, self.captions.itemsize)
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(np.float64 if double else np.float32)
@@ -173,10 +171,8 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
         low, high = float(rows.min()), float(rows.max())
         if not math.isfinite(high - low):
             for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
-                raise InputError(
-                    f"{side} embeddings: row {start + row}, dimension {dimension} is "
-                    f"{float(rows[row, dimension])}: it cannot be ranked"
-                )
+                raise InputError(f"{side} embeddings: row {start + row}, dimension {dimension} is "
+                                 f"{float(rows[row, dimension])}: it cannot be ranked")
         highest = max(highest, -low, high)
     return highest
 

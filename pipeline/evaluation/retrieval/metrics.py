@@ -78,31 +78,17 @@ class Metrics:
         Returns:
             By direction, with rsum, the sizes and how it was measured.
         """
-        numbers: dict[str, Any] = {
-            "i2t": self.i2t.as_dict(),
-            "t2i": self.t2i.as_dict(),
-            "rsum": self.rsum,
-            "images": self.images,
-            "captions": self.captions,
-            "captions_unused": self.captions_unused,
+        return {
+            "i2t": self.i2t.as_dict(), "t2i": self.t2i.as_dict(), "rsum": self.rsum, "images": self.images,
+            "captions": self.captions, "captions_unused": self.captions_unused,
             "queries": {"i2t": self.i2t.queries, "t2i": self.t2i.queries},
-            "tied": {"i2t": self.i2t.tied, "t2i": self.t2i.tied},
-            "ties": self.ties,
-            "protocol": self.protocol,
+            "tied": {"i2t": self.i2t.tied, "t2i": self.t2i.tied}, "ties": self.ties, "protocol": self.protocol,
+            **({"folds": [fold.as_dict() for fold in self.folds]} if self.folds else {}),
         }
-        if self.folds:
-            numbers["folds"] = [fold.as_dict() for fold in self.folds]
-        return numbers
 
 
-def evaluate(
-    similarity: object,
-    truth: object,
-    protocol: str | Protocol = "all",
-    ties: Ties = "expected",
-    block_megabytes: float = 32,
-    progress: Progress | None = None,
-) -> Metrics:
+def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all", ties: Ties = "expected",
+             block_megabytes: float = 32, progress: Progress | None = None) -> Metrics:
     """Measure image-text retrieval in both directions.
 
     i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among the first K, t2i
@@ -146,9 +132,8 @@ def _tell(progress: Progress, before: int, rows: int) -> None:
     progress(before + rows)
 
 
-def measure(
-    ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
-) -> Metrics:
+def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
+            ) -> Metrics:
     """Compute the metrics of ranks.
 
     Args:
@@ -160,29 +145,11 @@ def measure(
     Returns:
         Recalls, ranks and RSUM.
     """
-    folds = tuple(
-        Metrics(
-            _direction(each.i2t, ties),
-            _direction(each.t2i, ties),
-            *each.shape,
-            0,
-            protocol,
-            ties,
-            ranks=(each,),
-        )
-        for each in ranks
-    )
-    return Metrics(
-        _mean([fold.i2t for fold in folds]),
-        _mean([fold.t2i for fold in folds]),
-        images=sum(fold.images for fold in folds),
-        captions=sum(fold.captions for fold in folds),
-        captions_unused=captions_unused,
-        protocol=protocol,
-        ties=ties,
-        folds=folds if len(folds) > 1 else (),
-        ranks=tuple(ranks),
-    )
+    folds = tuple(Metrics(_direction(each.i2t, ties), _direction(each.t2i, ties), *each.shape, 0, protocol, ties,
+                          ranks=(each,)) for each in ranks)
+    images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
+    return Metrics(_mean([fold.i2t for fold in folds]), _mean([fold.t2i for fold in folds]), images, captions,
+                   captions_unused, protocol, ties, folds if len(folds) > 1 else (), tuple(ranks))
 
 
 def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:

@@ -67,10 +67,8 @@ class Protocol:
             InputError: Where the protocol's rules are broken.
         """
         if self.images is not None and images != self.images:
-            raise InputError(
-                f"protocol {self.name} is defined for {self.images} images, received {images}: "
-                "use protocol all, or select that split"
-            )
+            raise InputError(f"protocol {self.name} is defined for {self.images} images, received {images}: use "
+                             "protocol all, or select that split")
         if self.folds < 1 or images % self.folds:
             raise InputError(f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size")
         kept = self._first_captions(caption_image, images)
@@ -87,10 +85,8 @@ class Protocol:
         counts = np.bincount(caption_image[owned], minlength=images)
         if counts.min() < self.captions_per_image:
             row = int(np.argmin(counts))
-            raise InputError(
-                f"protocol {self.name} ranks {self.captions_per_image} captions of every image, "
-                f"but image row {row} has {counts[row]}"
-            )
+            raise InputError(f"protocol {self.name} ranks {self.captions_per_image} captions of every image, but "
+                             f"image row {row} has {counts[row]}")
         # A stable sort by image keeps the captions of each in column order: the place in its image's run is
         # the caption's number.
         by_image = owned[np.argsort(caption_image[owned], kind="stable")]
@@ -103,20 +99,17 @@ class Protocol:
 # MSR-VTT and VATEX as HGR (Chen et al., CVPR 2020) and VSE∞'s Table 4 rank them: captions are a set of texts, and a
 # text that several clips have is one query with several right clips. 1k-A: Yu et al., ECCV 2018.
 # "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
-PROTOCOLS = {
-    each.name: each
-    for each in (
-        Protocol("all"),
-        Protocol("flickr30k_1k", images=1000, captions_per_image=5),
-        Protocol("coco_5k", images=5000, captions_per_image=5),
-        Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
-        Protocol("multi30k_2016", images=1000, captions_per_image=12,
-                 captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
-        Protocol("msrvtt_full", images=2990, same_text=True),
-        Protocol("msrvtt_1ka", images=1000, captions_per_image=1),
-        Protocol("vatex_1500", images=1500, same_text=True),
-    )
-}
+PROTOCOLS = {each.name: each for each in (
+    Protocol("all"),
+    Protocol("flickr30k_1k", images=1000, captions_per_image=5),
+    Protocol("coco_5k", images=5000, captions_per_image=5),
+    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
+    Protocol("multi30k_2016", images=1000, captions_per_image=12,
+             captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
+    Protocol("msrvtt_full", images=2990, same_text=True),
+    Protocol("msrvtt_1ka", images=1000, captions_per_image=1),
+    Protocol("vatex_1500", images=1500, same_text=True),
+)}
 
 
 def protocol(name: str | Protocol) -> Protocol:
@@ -143,8 +136,6 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
     """
     images, captions = shape
     if captions_per_image < 1 or captions != images * captions_per_image:
-        raise InputError(
-            f"{captions_per_image} captions for each of {images} images make "
-            f"{images * captions_per_image} columns, received {captions}: give the manifest instead"
-        )
+        raise InputError(f"{captions_per_image} captions for each of {images} images make "
+                         f"{images * captions_per_image} columns, received {captions}: give the manifest instead")
     return np.repeat(np.arange(images), captions_per_image)

@@ -62,13 +62,8 @@ class Runs:
         return np.asarray((own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images))
 
 
-def compare(
-    first: Metrics | Sequence[Metrics],
-    second: Metrics | Sequence[Metrics],
-    samples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> dict[str, Comparison]:
+def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metrics], samples: int = 1000,
+            confidence: float = 0.95, seed: int = 0) -> dict[str, Comparison]:
     """Test whether `second` differs from `first` on the same queries.
 
     With two or more seeds of both, interval and p cover other seeds and other images (`difference_over_seeds`). A
@@ -114,15 +109,11 @@ def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
 
 def _check_same_queries(first: Metrics, second: Metrics) -> None:
     if (first.protocol, first.ties) != (second.protocol, second.ties):
-        raise InputError(
-            f"the systems were measured by protocols {first.protocol} and {second.protocol}, "
-            f"ties {first.ties} and {second.ties}: measure both alike"
-        )
-    same = len(first.ranks) == len(second.ranks) and all(
-        before.shape == after.shape and before.relevance.equals(after.relevance)
-        for before, after in zip(first.ranks, second.ranks, strict=True)
-    )
-    if not same:
+        raise InputError(f"the systems were measured by protocols {first.protocol} and {second.protocol}, ties "
+                         f"{first.ties} and {second.ties}: measure both alike")
+    if len(first.ranks) != len(second.ranks) or not all(
+            before.shape == after.shape and before.relevance.equals(after.relevance)
+            for before, after in zip(first.ranks, second.ranks, strict=True)):
         raise InputError("the systems were not measured on the same images and captions in one order: align them")
 
 
@@ -259,6 +250,5 @@ def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
         raise InputError(f"runs differ in protocol, ties, images or captions: {sorted(kinds)}")
     values = np.array([[*run.i2t.recalls.values(), *run.t2i.recalls.values(), run.rsum] for run in runs])
     columns = (values.mean(0), values.std(0, ddof=1), values.min(0), values.max(0))
-    return {
-        name: Spread(len(runs), *(float(column[each]) for column in columns)) for each, name in enumerate(STATISTICS)
-    }
+    return {name: Spread(len(runs), *(float(column[each]) for column in columns))
+            for each, name in enumerate(STATISTICS)}

@@ -10,7 +10,7 @@ from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.evaluation.retrieval.protocols import protocol
-from pipeline.evaluation.statistics.languages import mean_recall
+from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.settings import Evaluate

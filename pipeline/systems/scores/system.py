@@ -14,7 +14,7 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.evaluation.retrieval.relevance import Relevance
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity, select
-from pipeline.evaluation.statistics.languages import Languages, divide
+from pipeline.evaluation.statistics.intervals import Languages, divide
 from pipeline.files.digest import of_files
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

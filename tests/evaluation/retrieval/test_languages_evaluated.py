@@ -13,7 +13,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.statistics import interval, intervals
-from pipeline.evaluation.statistics.languages import divide, mean_recall
+from pipeline.evaluation.statistics.intervals import divide, mean_recall
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate

@@ -21,8 +21,7 @@ from pipeline.files import images
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.studies.mteb import MtebCrossEncoder, MtebEncoder, of_split
-from pipeline.studies.mteb.models import Images
+from pipeline.studies.mteb import Images, MtebCrossEncoder, MtebEncoder, of_split
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.trained import CrossScorer, LateScorer
 from pipeline.training.source import stored

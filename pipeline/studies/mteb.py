@@ -1,4 +1,7 @@
-"""Heads and dual encoders as encoders of mteb; cross-encoders and late-interaction heads as cross-encoders of mteb."""
+"""For the library `mteb`, which measures models on its own tasks: models, and a split of one's own data as a task.
+
+Heads and dual encoders are encoders of mteb; cross-encoders and late-interaction heads are cross-encoders of mteb.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,12 @@ from pipeline.training.scoring import embed_captions, read, score_pairs, some_pa
 from pipeline.training.source import NewImages
 
 if TYPE_CHECKING:
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
     from mteb.models.model_meta import ModelMeta
 
     from pipeline.evaluation.retrieval.blocks import Ids
+    from pipeline.evaluation.retrieval.similarity import Direction
+    from pipeline.manifest import Manifest
 
 EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]
 EmbedCaptions = Callable[[Sequence[str]], np.ndarray]
@@ -251,3 +257,50 @@ def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
     if len(values) != 1:
         raise InputError(f"a pair's side: expected an image or a text, got {' and '.join(values) or 'neither'}")
     return next(iter(values.items()))
+
+
+def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRetrieval:
+    """Make a task of a split. Every caption stands by itself: equal captions are not merged, as mteb does for COCO.
+
+    Args:
+        manifest: The images, whose files are read.
+        split: The split.
+        direction: "i2t" ranks captions for images, "t2i" images for captions.
+
+    Returns:
+        The task. Its `hit_rate_at_k` is R@K / 100, where no two candidates are equally similar.
+    """
+    import datasets
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    part = manifest.split(split)
+    files = manifest.images["file"].to_numpy()[part.store_rows]
+    images = datasets.Dataset.from_dict({
+        "id": [f"image-{number}" for number in range(len(files))],
+        "image": [str(manifest.images_folder / file) for file in files]}).cast_column("image", datasets.Image())
+    captions = datasets.Dataset.from_dict({"id": [f"caption-{number}" for number in range(len(part.captions))],
+                                           "text": list(part.captions)})
+    relevant: dict[str, dict[str, int]] = {}
+    for caption, image in enumerate(part.caption_image):
+        pair = (f"image-{image}", f"caption-{caption}")
+        query, found = pair if direction == "i2t" else pair[::-1]
+        relevant.setdefault(query, {})[found] = 1
+    queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
+    name = manifest.dataset
+    described = TaskMetadata(
+        name=f"{name}-{split}-{direction}", description=f"Split {split} of {name}.", reference=None,
+        dataset={"path": name, "revision": "local"}, type="Any2AnyRetrieval", category=direction,
+        eval_splits=[split], eval_langs=["eng-Latn"], main_score="hit_rate_at_1", date=None, domains=None,
+        task_subtypes=None, license=None, annotations_creators=None, dialect=None, modalities=["text", "image"],
+        sample_creation=None, bibtex_citation=None)
+
+    class OfSplit(AbsTaskRetrieval):
+        metadata = described
+
+        def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
+            self.dataset = {"default": {split: {"corpus": corpus, "queries": queries, "relevant_docs": relevant,
+                                                "top_ranked": None}}}
+            self.data_loaded = True
+
+    return OfSplit()
