@@ -90,7 +90,8 @@ def ranged(value: float, interval: Iterable[float] | None) -> str:
 
 def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     yield from _metrics(numbers)
-    yield from _extended(numbers)
+    for judged, metrics in numbers.get("extended", {}).items():
+        yield from (f"{judged} {line}" for line in _metrics({"metrics": metrics}))
     yield from _languages(numbers)
 
 
@@ -116,11 +117,6 @@ def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
         told = ((f"{TASKS[way]} " if way in TASKS else "") + ranged(value, ways["interval"][way])
                 for way, value in ways.items() if way != "interval")
         yield f"{name}: " + ", ".join(told)
-
-
-def _extended(numbers: Mapping[str, Any]) -> Iterable[str]:
-    for judged, metrics in numbers.get("extended", {}).items():
-        yield from (f"{judged} {line}" for line in _metrics({"metrics": metrics}))
 
 
 def _seeds(results: Results) -> Iterator[str]:
