@@ -211,9 +211,11 @@ def _split(panel: Panel) -> Iterator[Panel]:
 
 
 def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel:
-    groups = tuple(RowGroup(rows, group.title) for group in panel.groups
-                   if (rows := tuple(TableRow(_pick(row.cells, kept), row.sources) for row in group.rows
-                                     if _has_numbers(row, panel, kept))))
+    """These columns, and the rows that have a number in them."""
+    numbers = [index for index in kept if panel.columns[index].kind == "number"]
+    groups = tuple(RowGroup(rows, group.title) for group in panel.groups if (rows := tuple(
+        TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
+        if any(row.cells[index].text not in ("", MISSING) for index in numbers))))
     return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
                    caption=f"{panel.caption} {caption}", key="-".join(filter(None, (panel.key, str(number)))),
                    notes=_notes(panel.notes, groups))
@@ -223,15 +225,6 @@ def _notes(notes: Iterable[Note], groups: Iterable[RowGroup]) -> tuple[Note, ...
     """Those that explain a mark of these rows or have none."""
     marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
     return tuple(note for note in notes if not note.mark or note.mark in marks)
-
-
-def _has_numbers(row: TableRow, panel: Panel, kept: Sequence[int]) -> bool:
-    """Whether a row has a number in these columns; one without is left out of a part."""
-    return any(row.cells[index].text not in ("", MISSING) for index in kept if panel.columns[index].kind == "number")
-
-
-def _pick(cells: Sequence[Cell], kept: Iterable[int]) -> tuple[Cell, ...]:
-    return tuple(cells[index] for index in kept)
 
 
 def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:

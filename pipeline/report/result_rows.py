@@ -1,15 +1,16 @@
 """The rows of a table of results, published and measured, and what is said about them below the table."""
 
 import string
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.published import Inconsistency, PublishedRow
-from pipeline.report.table import Cell, MetricKey, Note, number, rounded
+from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number, rounded
 from pipeline.report.throughput import Timing
 
 TRANSDUCTIVE = "‡"
@@ -18,6 +19,8 @@ ZERO_SHOT = "Zero-shot"
 """The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others."""
 RATIO = "", "ratio"
 """The key of the column of throughput."""
+DELTA = "delta"
+"""In the place of a metric: the difference of measured and published numbers."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,29 @@ def in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> lis
     for part in (part for row in (*printed, *measured) for part in parts(row)):
         ranks.setdefault(part, len(ranks))
     return sorted(measured, key=lambda row: [ranks[part] for part in parts(row)])
+
+
+def groups(rows: Sequence[ResultRow], columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour],
+            lead: str = "") -> Iterator[RowGroup]:
+    """Rows in sections and groups."""
+    before = None
+    for (section, _), members in groupby(enumerate(rows), lambda row: (row[1].header.section, row[1].header.group)):
+        found = tuple(TableRow(tuple(_cells(row, index, columns, bold)), row.sources) for index, row in members)
+        yield RowGroup(found, ": ".join(filter(None, (lead, section))) if section != before else "")
+        before = section
+
+
+def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour]
+           ) -> Iterator[Cell]:
+    """The label that names what was measured carries the row's marks."""
+    labels = [column.heading for column in columns[:len(row.header.labels)]]
+    marked = next((labels.index(name) for name in ("Features", "Feature Type", "Method") if name in labels),
+                  len(labels) - 1)
+    for index, label in enumerate(row.header.labels):
+        yield Cell(label, marks=row.header.marks if index == marked else ())
+    for column in columns[len(labels):]:
+        cell = row.numbers.get(column.key, Cell("" if column.key[1] == DELTA else MISSING))
+        yield replace(cell, bold=bold.get((place, column.key)))
 
 
 def remarks(measured: Sequence[MeasuredSystem], ratio: str, timing: Timing) -> list[Note]:

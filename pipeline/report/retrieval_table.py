@@ -7,46 +7,16 @@ sets. Measurements on other data follow in panels of their own, never under the 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import groupby
 
 from pipeline.evaluation.metrics import parse
-from pipeline.report import names, published
+from pipeline.report import names, published, result_rows
 from pipeline.report.emphasis import Rule, best_of_columns
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.read_metrics import HEADINGS
-from pipeline.report.result_rows import (
-    RATIO,
-    ZERO_SHOT,
-    Measured,
-    ResultRow,
-    RowHeader,
-    in_order,
-    made_from,
-    measured_rows,
-    published_rows,
-    remarks,
-)
-from pipeline.report.table import (
-    MISSING,
-    Cell,
-    Colour,
-    Column,
-    MetricKey,
-    Note,
-    Panel,
-    RowGroup,
-    Table,
-    TableRequest,
-    TableRow,
-    number,
-    rounded,
-    signed,
-)
+from pipeline.report.result_rows import DELTA, ZERO_SHOT, Measured, ResultRow, RowHeader
+from pipeline.report.table import Cell, Column, MetricKey, Note, Panel, Table, TableRequest, number, rounded, signed
 from pipeline.report.throughput import timing
-
-DELTA = "delta"
-"""In the place of a metric: the difference of measured and published numbers."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +83,7 @@ class TableColumns:
         level = ("",) * any(title for _, title in self.blocks)
         above_labels = (*level, self.labels_above) if self.labels_above else ()
         labels = [Column(label, above_labels, "text") for label in self.labels]
-        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=RATIO)] * bool(self.ratio))
+        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=result_rows.RATIO)] * bool(self.ratio))
 
 
 def _of_metric(key: MetricKey, metric: str, above: tuple[str, ...]) -> Column:
@@ -188,7 +158,7 @@ class PaperTable:
         """The published rows, those of one group together, and the notes on those in doubt; both may be empty."""
         if self.published is None:
             return [], []
-        rows, doubts = published_rows(published.load(self.name), self.published, self.printed_cells)
+        rows, doubts = result_rows.published_rows(published.load(self.name), self.published, self.printed_cells)
         groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
         return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
 
@@ -205,8 +175,8 @@ class PaperTable:
         columns, numbers = self.columns.columns(bases is not None), self.columns.numbers()
         compared = measured.rows if bases is None else [self._compared(row, bases) for row in measured.rows]
         bold_above, bold_below = self.emphasis(printed, numbers), self.emphasis(measured.rows, numbers, lone=False)
-        above = list(_groups(printed, columns, bold_above))
-        below = list(_groups(compared, columns, bold_below, "Measured here" if printed else ""))
+        above = list(result_rows.groups(printed, columns, bold_above))
+        below = list(result_rows.groups(compared, columns, bold_below, "Measured here" if printed else ""))
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
         said = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
                 for note in doubts]
@@ -236,29 +206,6 @@ class PaperTable:
                 shown = rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
                 differences[test_set, DELTA] = Cell(signed(shown))
         return replace(row, numbers=row.numbers | differences)
-
-
-def _groups(rows: Sequence[ResultRow], columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour],
-            lead: str = "") -> Iterator[RowGroup]:
-    """Rows in sections and groups."""
-    before = None
-    for (section, _), members in groupby(enumerate(rows), lambda row: (row[1].header.section, row[1].header.group)):
-        found = tuple(TableRow(tuple(_cells(row, index, columns, bold)), row.sources) for index, row in members)
-        yield RowGroup(found, ": ".join(filter(None, (lead, section))) if section != before else "")
-        before = section
-
-
-def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour]
-           ) -> Iterator[Cell]:
-    """The label that names what was measured carries the row's marks."""
-    labels = [column.heading for column in columns[:len(row.header.labels)]]
-    marked = next((labels.index(name) for name in ("Features", "Feature Type", "Method") if name in labels),
-                  len(labels) - 1)
-    for index, label in enumerate(row.header.labels):
-        yield Cell(label, marks=row.header.marks if index == marked else ())
-    for column in columns[len(labels):]:
-        cell = row.numbers.get(column.key, Cell("" if column.key[1] == DELTA else MISSING))
-        yield replace(cell, bold=bold.get((place, column.key)))
 
 
 def evaluated(results: Results) -> Sequence[MeasuredSystem]:
@@ -317,5 +264,6 @@ class RetrievalTable(PaperTable):
     def _measured(self, systems: Sequence[MeasuredSystem], results: Results, printed: Sequence[ResultRow],
                   test_set: str | None = None) -> Measured:
         timed = timing(results.throughput, self.base)
-        return Measured(in_order(measured_rows(systems, self.header, timed.ratios, test_set), printed),
-                        remarks(systems, self.columns.ratio, timed), made_from(systems, timed))
+        rows = result_rows.measured_rows(systems, self.header, timed.ratios, test_set)
+        return Measured(result_rows.in_order(rows, printed),
+                        result_rows.remarks(systems, self.columns.ratio, timed), result_rows.made_from(systems, timed))
