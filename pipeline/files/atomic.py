@@ -100,12 +100,7 @@ def creating(folder: Path) -> Iterator[Path]:
 
 
 def take_place(successor: Path, folder: Path) -> None:
-    """Put a folder that is whole in the place of another, which is deleted.
-
-    Args:
-        successor: The folder.
-        folder: The place; it need not exist.
-    """
+    """Put a folder that is whole in the place of another, which is deleted where it exists."""
     put_back(folder)
     if folder.exists():
         folder.rename(_set_aside(folder)[0])
@@ -116,8 +111,7 @@ def take_place(successor: Path, folder: Path) -> None:
 def put_back(folder: Path) -> None:
     """End what `take_place` was doing, also in a process that was killed.
 
-    Args:
-        folder: The place: the former folder is back where there is no successor, and deleted where there is one.
+    The former folder is put back where there is no successor, and deleted where there is one.
     """
     former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
@@ -132,40 +126,18 @@ def _set_aside(folder: Path) -> tuple[Path, Path]:
 
 
 def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
-    """Write a file, as `replacing` does.
-
-    Args:
-        path: The file; missing folders are created.
-        content: Its bytes.
-        durable: As for `replacing`.
-
-    Raises:
-        OSError: As for `replacing`.
-    """
+    """Write a file, as `replacing` does."""
     with replacing(path, durable) as partial:
         partial.write_bytes(content)
 
 
 def write_text(path: Path, text: str, durable: bool = True) -> None:
-    """Write a text file in UTF-8 with its line ends unchanged, as `replacing` does.
-
-    Args:
-        path: The file; missing folders are created.
-        text: Its content.
-        durable: As for `replacing`.
-
-    Raises:
-        OSError: As for `replacing`.
-    """
+    """Write a text file in UTF-8 with its line ends unchanged, as `replacing` does."""
     write_bytes(path, text.encode(), durable)
 
 
 def sync(path: Path) -> None:
-    """Force a file's bytes, or a folder's names, to disk.
-
-    Args:
-        path: A file or folder that exists.
-    """
+    """Force a file's bytes, or a folder's names, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -7,55 +7,24 @@ from pipeline.files.gallery_file import GalleryFile
 
 
 def of_file(path: Path) -> str:
-    """Compute the checksum of a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        BLAKE2b-128 of its bytes.
-    """
+    """The checksum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def of_bytes(content: bytes) -> str:
-    """Compute the checksum of bytes in memory.
-
-    Args:
-        content: A file's bytes.
-
-    Returns:
-        BLAKE2b-128.
-    """
+    """The checksum of bytes in memory."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def of_item(file: GalleryFile) -> str:
-    """Compute the checksum of a photograph or clip.
-
-    Args:
-        file: Its file.
-
-    Returns:
-        BLAKE2b-128 of the file's bytes; for a part of a file, of that digest and the part.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """The checksum of a photograph or clip: of its bytes; for a part of a file, of that digest and the part."""
     whole = of_file(file.path) if file.path.is_file() else of_bytes(file.content())
     return of_bytes(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 
 
 def if_there(file: GalleryFile) -> str | None:
-    """Compute the checksum of a photograph or clip.
-
-    Args:
-        file: Its file.
-
-    Returns:
-        As `of_item`; None if it cannot be read.
-    """
+    """As `of_item`; None if the file cannot be read."""
     try:
         return of_item(file)
     except OSError:

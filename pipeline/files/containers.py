@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pipeline.files import remote
 
@@ -25,38 +25,8 @@ LARGEST = 1 << 28  # bytes of a member that are read; a damaged header may tell 
 FRESH = 60.0  # seconds for which a file of an object store is taken for unchanged
 
 
-class Container(Protocol):
-    """An open file of many images."""
-
-    def read(self, name: str) -> bytes:
-        """Read an image.
-
-        Args:
-            name: Its name in the file.
-
-        Returns:
-            Its bytes.
-
-        Raises:
-            OSError: If it is not there or cannot be read.
-        """
-        ...
-
-    def sizes(self) -> dict[str, int]:
-        """List the images.
-
-        Returns:
-            Name -> size in bytes, in the file's order.
-        """
-        ...
-
-
 class Tar:
-    """An uncompressed tar.
-
-    Args:
-        file: A file of this machine.
-    """
+    """An uncompressed tar of this machine."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.open("rb")
@@ -70,7 +40,7 @@ class Tar:
                     self._members[name] = member.offset_data, member.size
 
     def read(self, name: str) -> bytes:
-        """Read an image, see `Container.read`."""
+        """Read an image by its name in the file."""
         if name not in self._members:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         offset, size = self._members[name]
@@ -79,19 +49,12 @@ class Tar:
         return os.pread(self._file.fileno(), size, offset)
 
     def sizes(self) -> dict[str, int]:
-        """List the members, see `Container.sizes`."""
+        """List name -> size in bytes, in the file's order."""
         return {name: size for name, (_, size) in self._members.items()}
 
 
 class Parquet:
-    """A Parquet file with a column of images' bytes.
-
-    Args:
-        file: A file of this machine.
-
-    Raises:
-        OSError: If there is no such column.
-    """
+    """A Parquet file of this machine with a column of images' bytes."""
 
     def __init__(self, file: Path) -> None:
         from pyarrow import parquet
@@ -114,7 +77,7 @@ class Parquet:
         return bool(types.is_binary(kind) or types.is_large_binary(kind))
 
     def read(self, name: str) -> bytes:
-        """Read the image of a row, see `Container.read`."""
+        """Read the image of a row, as `Tar.read`."""
         row = int(name) if name.isdecimal() else -1
         if not 0 <= row < max(self._ends, default=0):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -122,58 +85,45 @@ class Parquet:
         with self._lock:
             if self._group[0] != group:
                 self._group = group, self._read(group)
-            found = self._group[1][row - (self._ends[group - 1] if group else 0)].as_py()
-        content = found.get("bytes") if isinstance(found, dict) else found
+            content = self._group[1][row - (self._ends[group - 1] if group else 0)].as_py()
         if content is None:
             raise OSError(errno.ENODATA, "the row has no image", name)
         return bytes(content)
 
     def _read(self, group: int) -> Any:
+        from pyarrow import compute, types
+
         if self.column is None:
             raise OSError(f"no column of images' bytes; expected one of {', '.join(IMAGE_COLUMNS)}, "
                           f"got {', '.join(self.columns)}")
-        return self._file.read_row_group(group, columns=[self.column]).column(0)
+        values = self._file.read_row_group(group, columns=[self.column]).column(0)
+        return compute.struct_field(values, "bytes") if types.is_struct(values.type) else values
 
     def sizes(self) -> dict[str, int]:
-        """List the rows that have an image, see `Container.sizes`."""
-        found, first = self._sizes, 0
-        for group in range(0 if found else self._file.num_row_groups):
-            values = self._read(group)
-            for place, value in enumerate(values):
-                content = value.as_py()
-                content = content.get("bytes") if isinstance(content, dict) else content
-                if content is not None:
-                    found[str(first + place)] = len(content)
-            first += len(values)
-        return found
+        """List the rows that have an image, as `Tar.sizes`."""
+        from pyarrow import compute
+
+        if not self._sizes:
+            groups = (compute.binary_length(self._read(group)) for group in range(self._file.num_row_groups))
+            lengths = enumerate(length.as_py() for group in groups for length in group)
+            self._sizes = {str(row): length for row, length in lengths if length is not None}
+        return self._sizes
 
     def texts(self, names: list[str]) -> dict[str, list[Any]]:
-        """Read columns whole.
-
-        Args:
-            names: The columns.
-
-        Returns:
-            Column -> its values.
-        """
-        found: dict[str, list[Any]] = self._file.read(columns=names).to_pydict()
-        return found
+        """Read columns whole: column -> its values."""
+        columns: dict[str, list[Any]] = self._file.read(columns=names).to_pydict()
+        return columns
 
 
+Container = Tar | Parquet
+"""An open file of many images."""
 _opening = threading.Lock()
 _opened: OrderedDict[tuple[str, int], Container] = OrderedDict()
 _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> when, and its copy
 
 
 def inside(path: Path) -> tuple[Path, str] | None:
-    """Split the path of an image that lies in a container.
-
-    Args:
-        path: A path.
-
-    Returns:
-        The container, and the image's name in it; None for a path that has no container in it.
-    """
+    """Split the path of an image in a container into the container and the name in it; None for another path."""
     if not any(suffix in str(path).lower() for suffix in SUFFIXES):
         return None  # soon said of a million photographs
     for place, part in enumerate(path.parts[:-1]):
@@ -208,17 +158,7 @@ def sizes(folder: Path, files: list[str]) -> dict[str, int]:
 
 
 def opened(path: Path) -> Container:
-    """Open a container, once in a process while it is in use and unchanged.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The container.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """Open a container, once in a process while it is in use and unchanged; OSError if it cannot be read."""
     with _opening:
         file = _here(path)
         key = str(file), file.stat().st_mtime_ns if file is path else 0

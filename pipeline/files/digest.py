@@ -10,53 +10,24 @@ from typing import Any
 
 
 def digest(value: Any) -> str:
-    """Digest a JSON value, with sorted keys.
-
-    Args:
-        value: Any JSON value.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
-    """
+    """SHA-256 of a JSON value with sorted keys, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """Digest a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        SHA-256 of its bytes, in hexadecimal digits.
-    """
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def of_files(paths: Iterable[Path]) -> Iterator[str]:
-    """Digest several files, one per core at a time (hashing releases Python's lock).
-
-    Args:
-        paths: The files.
-
-    Yields:
-        SHA-256 of each file's bytes, in order.
-    """
+    """SHA-256 of several files in order, one per core at a time (hashing releases Python's lock)."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         yield from threads.map(sha256, paths)
 
 
 def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:
-    """Digest the names and bytes of all files below a folder.
-
-    Args:
-        folder: The folder.
-        digests: From files to the SHA-256 of each.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
-    """
+    """SHA-256 of the names and bytes of all files below a folder; `digests` gives that of each file."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return digest([[path.relative_to(folder).as_posix(), found]
                    for path, found in zip(files, digests(files), strict=True)])

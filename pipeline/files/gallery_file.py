@@ -29,14 +29,7 @@ class GalleryFile:
 
     @classmethod
     def named(cls, path: Path) -> GalleryFile:
-        """Take a whole file for what its name says.
-
-        Args:
-            path: The file.
-
-        Returns:
-            A clip for a suffix in `VIDEO_SUFFIXES`, else a photograph.
-        """
+        """Take a whole file for what its name says: a clip for a suffix in `VIDEO_SUFFIXES`, else a photograph."""
         return cls(path, "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
 
     @property
@@ -52,41 +45,23 @@ class GalleryFile:
         return f"{self.path.name}, {self.part}" if self.part else self.path.name
 
     def content(self) -> bytes:
-        """Read the file's bytes, also from a tar, from Parquet or from an object store.
-
-        Returns:
-            The bytes.
-
-        Raises:
-            OSError: If that is not possible.
-        """
+        """Read the file's bytes, also from a tar, Parquet or an object store; OSError if that is not possible."""
         within = containers.inside(self.path)
         if within is not None:
             return containers.opened(within[0]).read(within[1])
         return remote.read_bytes(self.path) if remote.address(self.path) else self.path.read_bytes()
 
     def changed_at(self) -> int | None:
-        """Look up when the file system says that the file changed; of an image in a tar or Parquet, when that did.
+        """When the file changed by its file system, in nanoseconds; of an image in a tar or Parquet, when that did.
 
-        Returns:
-            Nanoseconds; None for an object store, whose files are compared where the manifest changed.
-
-        Raises:
-            OSError: If there is no such file.
+        None for an object store, whose files are compared where the manifest changed. OSError if there is no such file.
         """
         within = containers.inside(self.path)
         place = self.path if within is None else within[0]
         return None if remote.address(place) else place.stat().st_ctime_ns
 
     def decoded(self) -> Image.Image:
-        """Decode a photograph.
-
-        Returns:
-            RGB.
-
-        Raises:
-            ImageError: If it cannot be decoded.
-        """
+        """Decode a photograph to RGB; ImageError if that is not possible."""
         from pipeline.files import images
 
         if self.path.is_file():
@@ -97,31 +72,16 @@ class GalleryFile:
             raise images.ImageError(images.MISSING) from None
 
     def picture(self) -> Image.Image:
-        """Decode what people are shown of it.
+        """Decode what people are shown: the photograph, or a strip of a few frames of the clip to be read like a page.
 
-        Returns:
-            The photograph; or a strip of a few frames of the clip, to be read like a page, whose `info["columns"]` says
-            how many stand side by side.
-
-        Raises:
-            ImageError: If it cannot be decoded.
+        The strip's `info["columns"]` says how many frames stand side by side. ImageError if it cannot be decoded.
         """
         if self.kind == "image":
             return self.decoded()
         return _strip(self.frames(STRIP))
 
     def frames(self, most: int) -> list[Image.Image]:
-        """Decode frames, see `videos.frames`; of a photograph, the photograph.
-
-        Args:
-            most: The most frames that are wanted.
-
-        Returns:
-            At least one, RGB, in order of time.
-
-        Raises:
-            ImageError: If it cannot be decoded.
-        """
+        """Frames, at least one, see `videos.frames`; of a photograph, the photograph. ImageError as `decoded`."""
         if self.kind == "image":
             return [self.decoded()]
         try:

@@ -62,14 +62,7 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
-    """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on white.
-
-    Args:
-        image: Of any mode.
-
-    Returns:
-        The image.
-    """
+    """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on white."""
     with contextlib.suppress(Exception):  # broken EXIF says nothing about orientation
         image = ImageOps.exif_transpose(image)
     return _rgb(image)
@@ -94,16 +87,7 @@ def _from_high_range(image: Image.Image) -> Image.Image:
 
 
 def resize(image: Image.Image, width: int, height: int) -> np.ndarray:
-    """Resize an image with bicubic interpolation.
-
-    Args:
-        image: RGB.
-        width: Pixels.
-        height: Pixels.
-
-    Returns:
-        Uint8 [height, width, 3].
-    """
+    """Resize an RGB image with bicubic interpolation, to uint8 [height, width, 3]."""
     if image.size != (width, height):
         image = image.resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(image)

@@ -113,26 +113,16 @@ def _values(section: yaml.MappingNode) -> list[yaml.Node]:
 
 
 def to_yaml(tree: Any) -> str:
-    """Write what `from_yaml` reads.
-
-    Args:
-        tree: Text, numbers, booleans, None, and lists and dicts of them.
-
-    Returns:
-        YAML.
-    """
+    """Write YAML that `from_yaml` reads."""
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118)
 
 
 def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Read JSON.
+    """Read JSON of any length; bytes are UTF-8, UTF-16 or UTF-32.
 
     Args:
-        text: JSON, of any length; bytes are UTF-8, UTF-16 or UTF-32.
+        text: JSON.
         of_pairs: What makes a value of an object's names and values; None for a dict.
-
-    Returns:
-        The value.
 
     Raises:
         ValueError: If it is not JSON, is nested too deeply, or holds half of a surrogate pair.
@@ -152,15 +142,7 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
 def whole(value: Any) -> int:
     """An id of an annotation file: 12, 12.0 or "12".
 
-    Args:
-        value: What JSON has there.
-
-    Returns:
-        The number.
-
-    Raises:
-        ValueError: For another value; true and 1.5 would be ids that others have.
-        TypeError: For a value of another kind.
+    Raises ValueError or TypeError for another value: true and 1.5 would be ids that others have.
     """
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")

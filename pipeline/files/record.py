@@ -164,7 +164,7 @@ def read(folder: Path) -> Record:
         InputError: If it was edited.
     """
     try:
-        there = Record.model_validate(from_json((folder / FILE).read_text(encoding="utf-8")))
+        there = _parsed(folder)
     except FileNotFoundError:
         return _earlier(folder)
     except (OSError, ValueError):  # damaged: it says nothing, and what it stands beside is compared in full
@@ -178,12 +178,16 @@ def read(folder: Path) -> Record:
 def seals(folder: Path) -> tuple[str | None, str] | None:
     """The recorded and the found digest of a folder's record; None where there is none."""
     try:
-        there = Record.model_validate(from_json((folder / FILE).read_text(encoding="utf-8")))
+        there = _parsed(folder)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         return None, "not readable"
     return there.seal, there.found_seal
+
+
+def _parsed(folder: Path) -> Record:
+    return Record.model_validate(from_json((folder / FILE).read_text(encoding="utf-8")))
 
 
 def _earlier(folder: Path) -> Record:

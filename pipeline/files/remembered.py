@@ -46,28 +46,20 @@ class Remembered:
         key, state = str(file.resolve()), state_of(file)
 
         def digest(name: str, compute: Callable[[], str]) -> str:
-            entry = self._read().get(key)
-            if isinstance(entry, dict) and state is not None and entry.get("state") == state and name in entry:
-                return str(entry[name])
+            known = self._known(key, state)
+            if name in known:
+                return str(known[name])
             found = compute()
             if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
-                whole = self._read()
-                kept = whole.get(key)
-                before = kept if isinstance(kept, dict) and kept.get("state") == state else {"state": state}
-                self._write(whole | {key: {**before, name: found}})
+                entry = {"state": state, **self._known(key, state), name: found}
+                with suppress(OSError):  # a root that is read-only, or full: digests are computed again
+                    write_text(self.path, json.dumps(self._read() | {key: entry}, indent=1), durable=False)
             return found
 
         return digest
 
     def of_files(self, files: Iterable[Path]) -> Iterator[str]:
-        """Digest several files.
-
-        Args:
-            files: The files.
-
-        Returns:
-            SHA-256 of each, in order.
-        """
+        """SHA-256 of several files, in order."""
         return (self.of(file)("sha256", partial(sha256, file)) for file in files)
 
     def _read(self) -> dict[str, object]:
@@ -77,9 +69,9 @@ class Remembered:
         except (OSError, ValueError):
             return {}
 
-    def _write(self, tree: dict[str, object]) -> None:
-        with suppress(OSError):  # a root that is read-only, or full: digests are computed again
-            write_text(self.path, json.dumps(tree, indent=1), durable=False)
+    def _known(self, key: str, state: list[int] | None) -> dict[str, object]:
+        entry = self._read().get(key)
+        return entry if isinstance(entry, dict) and state is not None and entry.get("state") == state else {}
 
 
 def states_of(places: Iterable[Path]) -> str | None:
@@ -96,7 +88,7 @@ def states_of(places: Iterable[Path]) -> str | None:
     try:
         for place in places:
             for file, found in _below(os.fspath(place), set()):
-                state = (found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+                state = tuple(_state(found))
                 whole.update(f"{file}\0{state}\0".encode(errors="surrogateescape"))
                 newest = max(newest, *state[2:])
     except OSError:
@@ -120,17 +112,15 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
 
 
 def state_of(file: Path) -> list[int] | None:
-    """Look up what changes when a file does.
+    """What changes when a file does; None if it is not there.
 
-    Args:
-        file: The file.
-
-    Returns:
-        Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata. None if it
-        is not there.
+    Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata.
     """
     try:
-        found = file.stat()
+        return _state(file.stat())
     except OSError:
         return None
+
+
+def _state(found: os.stat_result) -> list[int]:
     return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]

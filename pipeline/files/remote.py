@@ -21,39 +21,19 @@ COPIES = 4  # of whole files that this machine keeps for a while
 
 
 def address(path: Path | str) -> str | None:
-    """Recognise a path in an object store.
-
-    Args:
-        path: Any path.
-
-    Returns:
-        Its address, such as s3://bucket/key; None for a path of this machine.
-    """
+    """The address of a path in an object store, such as s3://bucket/key; None for a path of this machine."""
     text = path if isinstance(path, str) else path.as_posix()
     found = ADDRESS.match(text)
     return f"{found[1]}://{text[found.end():]}" if found else None
 
 
 def absolute(path: Path) -> Path:
-    """Make a path absolute, unless it is in an object store.
-
-    Args:
-        path: Any path.
-
-    Returns:
-        The path.
-    """
+    """Make a path absolute, unless it is in an object store."""
     return path if address(path) else path.absolute()
 
 
 def system(path: Path | str) -> tuple[Any, str]:
-    """Connect to the object store of a path.
-
-    Args:
-        path: A path in an object store.
-
-    Returns:
-        fsspec's file system, and the path in it.
+    """Connect to the object store of a path: fsspec's file system, and the path in it.
 
     Raises:
         InputError: If its package is not installed.
@@ -71,17 +51,7 @@ def system(path: Path | str) -> tuple[Any, str]:
 
 @contextmanager
 def one_line(path: Path | str) -> Iterator[None]:
-    """Turn the errors of an object store into an `OSError` of one line.
-
-    Args:
-        path: What is read or written.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        OSError: In the place of other errors.
-    """
+    """Turn the errors of an object store into an `OSError` of one line that names the path."""
     try:
         yield
     except (OSError, InputError):
@@ -91,17 +61,7 @@ def one_line(path: Path | str) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file.
-
-    Args:
-        path: A path in an object store.
-
-    Returns:
-        Its bytes.
-
-    Raises:
-        OSError: If that is not possible.
-    """
+    """Read a file of an object store; OSError if that is not possible."""
     with one_line(path):
         files, name = system(path)
         content: bytes = files.cat_file(name)
@@ -109,31 +69,17 @@ def read_bytes(path: Path) -> bytes:
 
 
 def write(path: Path, file: Path) -> None:
-    """Copy a file of this machine into an object store, whole or not at all.
-
-    Args:
-        path: A path in an object store.
-        file: The file.
-
-    Raises:
-        OSError: If that is not possible.
-    """
+    """Copy a file of this machine into an object store, whole or not at all; OSError if that is not possible."""
     with one_line(path):
         files, name = system(path)
         files.put_file(str(file), name)
 
 
 def listed(folder: Path) -> dict[str, int]:
-    """List all files below a folder.
-
-    Args:
-        folder: A path in an object store.
+    """List all files below a folder of an object store; OSError if that is not possible.
 
     Returns:
         Name relative to the folder -> size in bytes, sorted; {} where nothing is.
-
-    Raises:
-        OSError: If that is not possible.
     """
     with one_line(folder):
         files, name = system(folder)
@@ -157,14 +103,7 @@ def size(path: Path) -> int:
 def copy(path: Path) -> Path:
     """Bring a file to this machine, where the last few are kept for all processes of the user.
 
-    Args:
-        path: A path in an object store.
-
-    Returns:
-        The copy. It may be deleted when others are fetched, so open it at once.
-
-    Raises:
-        OSError: If that is not possible.
+    The copy may be deleted when others are fetched, so open it at once. OSError if it cannot be fetched.
     """
     with one_line(path):
         files, name = system(path)

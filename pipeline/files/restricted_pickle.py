@@ -5,6 +5,8 @@ for an array, and these are bound to the few functions below, which copy bytes. 
 called. Weights of old detectors (`*.pkl`) are such files.
 """
 
+from __future__ import annotations
+
 import pickle
 from collections import OrderedDict
 from pathlib import Path
@@ -16,43 +18,29 @@ from pipeline.parts.errors import InputError
 
 
 def load(path: Path) -> Any:
-    """Read a pickle of arrays.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its dicts, lists, tuples, strings and numbers, with arrays as numpy arrays.
+    """Read a pickle of arrays: dicts, lists, tuples, strings, numbers and numpy arrays.
 
     Raises:
         InputError: If the file is missing or incomplete, or names anything but arrays.
     """
-    try:
-        with path.open("rb") as file:
-            return _plain(_Unpickler(file, encoding="latin1").load())
-    except pickle.UnpicklingError as error:
-        raise InputError(f"{path}: not read: {error}") from None
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not readable as a pickle of arrays ({type(error).__name__})") from None
+    return _load(path, _Unpickler)
 
 
 def load_npy(path: Path) -> Any:
     """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a pickle behind a header.
 
-    Args:
-        path: The file.
-
-    Returns:
-        As `load`; an array of objects as a list of them.
-
-    Raises:
-        InputError: As `load`.
+    As `load`; an array of objects is a list of them.
     """
+    return _load(path, _ObjectUnpickler)
+
+
+def _load(path: Path, unpickler: type[_Unpickler]) -> Any:
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
-            return _plain(_ObjectUnpickler(file, encoding="latin1").load())
+            if unpickler is _ObjectUnpickler:
+                first = np.lib.format.read_magic(file) == (1, 0)
+                (np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0)(file)
+            return _plain(unpickler(file, encoding="latin1").load())
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: not read: {error}") from None
     except Exception as error:  # bytes made to break the reader may raise anything
@@ -94,10 +82,6 @@ class _Array:
         self.array = data.reshape(shape, order="F" if fortran else "C")
 
 
-def _reconstruct(*_: Any) -> _Array:
-    return _Array()
-
-
 def _scalar(dtype: _DType, raw: bytes | str) -> Any:
     return np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]
 
@@ -112,10 +96,6 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _no_bytes() -> bytes:
-    return b""  # how Python 3 writes the bytes of an empty array for Python 2
-
-
 def _refuse_call(*_: Any) -> None:
     raise pickle.UnpicklingError("it calls numpy.ndarray, which no saved array does")
 
@@ -123,11 +103,11 @@ def _refuse_call(*_: Any) -> None:
 NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
     ("_codecs", "encode"): _encode,
-    ("__builtin__", "bytes"): _no_bytes,
+    ("__builtin__", "bytes"): lambda: b"",  # how Python 3 writes the bytes of an empty array for Python 2
     ("numpy", "dtype"): _DType,
     ("numpy", "ndarray"): _refuse_call,  # named as an argument, never called
     **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")
-       for name, made in (("_reconstruct", _reconstruct), ("scalar", _scalar))},
+       for name, made in (("_reconstruct", lambda *_: _Array()), ("scalar", _scalar))},
 }
 
 

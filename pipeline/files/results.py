@@ -12,18 +12,7 @@ from pipeline.parts.errors import InputError
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
-    """Read a file of results.
-
-    Args:
-        path: A JSON file with an object.
-        command: The command that makes it, for the message.
-
-    Returns:
-        The object.
-
-    Raises:
-        InputError: If it is missing or not such a file.
-    """
+    """Read a JSON file with an object; an InputError where it is none names the command that makes it."""
     try:
         tree = from_json(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
@@ -54,16 +43,7 @@ def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:
-    """Read those of several text files that exist.
-
-    Args:
-        folder: Where they lie.
-        names: Their names without suffix.
-        ending: The suffix without dot.
-
-    Returns:
-        Their contents, in the order of the names.
-    """
+    """Read those of several text files NAME.ENDING of a folder that exist, in the order of the names."""
     files = (folder / f"{name}.{ending}" for name in names)
     return [file.read_text(encoding="utf-8") for file in files if file.exists()]
 

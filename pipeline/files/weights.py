@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import pickle
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -48,11 +47,7 @@ class Checkpoint(BaseModel):
 
 
 def checkpoints() -> dict[str, Checkpoint]:
-    """Read manifests/weights.yaml.
-
-    Returns:
-        Name -> checkpoint.
-    """
+    """Read manifests/weights.yaml: name -> checkpoint."""
     text = (resources.files("manifests") / "weights.yaml").read_text(encoding="utf-8")
     return {name: Checkpoint.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
@@ -94,12 +89,10 @@ def require(name: str) -> None:
         InputError: If it is not. The message says how to get it.
     """
     known = checkpoints().get(name)
-    if known is not None and not known.timm and not _file(known).is_file():
+    if known is not None and not (_on_hub(f"timm/{known.timm}") if known.timm else _file(known).is_file()):
         raise missing(name, known, short=True)
     if known is None or not known.timm:
         locate(name)
-    elif not _on_hub(f"timm/{known.timm}"):
-        raise missing(name, known, short=True)
 
 
 def _on_hub(repository: str) -> bool:
@@ -117,46 +110,26 @@ def _on_hub(repository: str) -> bool:
 
 
 def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
-    """Make the error for a checkpoint that is not on this machine.
+    """The error for a checkpoint that is not on this machine, with how to get it.
 
-    Args:
-        name: Its name.
-        known: Its entry.
-        short: Without licence and training data, for a message that names several.
-
-    Returns:
-        An error with licence, training data and how to get it.
+    `short` leaves out licence and training data, for a message that names several.
     """
-    if short:
-        return InputError(f"weights {name!r} ({known.title}) are not here. To get them: {known.get}")
-    return InputError(f"weights {name!r} ({known.title}; licence {known.licence}; trained on {known.trained_on}; "
-                      f"overlap with test data: {known.overlaps}) are not here. To get them: {known.get}")
+    about = "" if short else (f"; licence {known.licence}; trained on {known.trained_on}; overlap with test data: "
+                              f"{known.overlaps}")
+    return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")
 
 
 def _file(known: Checkpoint) -> Path:
-    return _package_file(known) if known.package else Path(known.file or "")
-
-
-def _package_file(known: Checkpoint) -> Path:
-    assert known.package
-    found = importlib.util.find_spec(known.package)
-    if found is None or not found.submodule_search_locations:
+    if known.package is None:
+        return Path(known.file or "")
+    package = importlib.util.find_spec(known.package)
+    if package is None or not package.submodule_search_locations:
         return Path()
-    return Path(next(iter(found.submodule_search_locations))) / (known.file or "")
+    return Path(package.submodule_search_locations[0], known.file or "")
 
 
 def read_tree(path: Path) -> Any:
-    """Read a .safetensors file, or a torch file of tensors in plain containers.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        InputError: If it is neither.
-    """
+    """Read a .safetensors file, or a torch file of tensors in plain containers; InputError if it is neither."""
     import torch
     from safetensors.torch import load_file
 
@@ -164,7 +137,7 @@ def read_tree(path: Path) -> Any:
         if path.suffix == ".safetensors":
             return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, Exception) as error:
+    except Exception as error:  # bytes made to break the reader may raise anything
         raise InputError(f"{path}: not readable as weights ({type(error).__name__}); expected safetensors or a "
                          "torch state dict") from None
 
@@ -192,23 +165,13 @@ def read(path: Path) -> dict[str, torch.Tensor]:
         raise InputError(f"{path}: expected a state dict of tensors")
     for name, value in state.items():  # torch drops imaginary parts, and fails where it copies the others
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
-            raise InputError(f"{path}: {name!a}: expected a dense tensor of real numbers, got {_kind(value)}")
+            kind = "one without values" if value.is_meta else f"{value.dtype}, {value.layout}".replace("torch.", "")
+            raise InputError(f"{path}: {name!a}: expected a dense tensor of real numbers, got {kind}")
     return dict(state)
 
 
-def _kind(value: torch.Tensor) -> str:
-    return "one without values" if value.is_meta else f"{value.dtype}, {value.layout}".replace("torch.", "")
-
-
 def digest(module: torch.nn.Module) -> str:
-    """Digest a network's tensors with their names and shapes.
-
-    Args:
-        module: The network.
-
-    Returns:
-        SHA-256 in hexadecimal digits, the same wherever the weights came from.
-    """
+    """SHA-256 of a network's tensors with their names and shapes, the same wherever the weights came from."""
     import torch
 
     total = hashlib.sha256()

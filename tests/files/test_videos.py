@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.files import film as films
 from pipeline.files import videos
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.images import ImageError
@@ -98,14 +97,14 @@ def test_a_film_that_was_trimmed_by_its_edit_list_begins_where_that_says(tmp_pat
     assert numbers(made, 20, 0.2, 0.28) == [8, 9]
 
 
-@pytest.mark.parametrize(("where", "aspect", "pixels"), [(films, None, 64 * 48), (videos, Fraction(4, 3), 85 * 48)])
-def test_frames_of_too_many_pixels_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any,
+@pytest.mark.parametrize(("aspect", "pixels"), [(None, 64 * 48), (Fraction(4, 3), 85 * 48)])
+def test_frames_of_too_many_pixels_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                aspect: Fraction | None, pixels: int) -> None:
     """Of the stored picture before it is decoded, of the one with square pixels before that is made."""
     made = encode(tmp_path / "a.mp4", pictures(3), aspect=aspect)
-    monkeypatch.setattr(where, "MAX_PIXELS", pixels)
+    monkeypatch.setattr(videos, "MAX_PIXELS", pixels)
     assert numbers(made, 3) == [0, 1, 2]
-    monkeypatch.setattr(where, "MAX_PIXELS", pixels - 1)
+    monkeypatch.setattr(videos, "MAX_PIXELS", pixels - 1)
     with pytest.raises(ImageError, match=f"x 48 pixels, more than {pixels - 1:,}"):
         videos.frames(made, 3)
 
