@@ -124,6 +124,9 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
         text: JSON.
         of_pairs: What makes a value of an object's names and values; None for a dict.
 
+    Returns:
+        The value.
+
     Raises:
         ValueError: If it is not JSON, is nested too deeply, or holds half of a surrogate pair.
     """

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.parts.errors import InputError, unknown
-from pipeline.settings import inheritance
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
 from pipeline.settings.section import first_fault
@@ -21,6 +20,9 @@ from pipeline.settings.section import first_fault
 SHIPPED = Path(__file__).parent / "defaults.yaml"
 RECIPES = "manifests/recipes"
 """The folder of a project's own recipes, beside its settings file."""
+LONGEST = 50
+"""How many sections may build on each other."""
+SIDES = ("image_pooling", "text_pooling")
 
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
@@ -70,7 +72,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
 @cache
 def _shipped() -> dict[str, Any]:
     settings: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
-    return settings | {"recipes": inheritance.both_sides(_recipes(resources.files("manifests") / "recipes"))}
+    return settings | {"recipes": both_sides(_recipes(resources.files("manifests") / "recipes"))}
 
 
 def _recipes(folder: Traversable) -> dict[str, Any]:
@@ -95,12 +97,12 @@ def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(under, Mapping) or not isinstance(section, Mapping):
             found[name] = section
         elif name == "recipes":
-            found[name] = inheritance.over(under, inheritance.both_sides(section), _needed(Recipe))
+            found[name] = over(under, both_sides(section), _needed(Recipe))
         elif name == "training":
-            found[name] = inheritance.over(under, section, _needed(Training))
+            found[name] = over(under, section, _needed(Training))
         elif name == "features":
             found[name] = {**under, **{
-                preset: inheritance.over(under.get(preset, {}), features, ("engine",))
+                preset: over(under.get(preset, {}), features, ("engine",))
                 if isinstance(features, Mapping) else features for preset, features in section.items()}}
         else:
             found[name] = {**under, **section}
@@ -115,10 +117,10 @@ def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     """Complete recipes, and the sections of training; those of data sets build on their presets'."""
     found = dict(tree)
     if isinstance(tree["recipes"], Mapping):
-        found["recipes"] = inheritance.resolve(tree["recipes"], "recipes", "recipe")
+        found["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
     if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
         based = {name: _based(section, presets.get(name, DEFAULT_PRESET), name) for name, section in training.items()}
-        found["training"] = inheritance.resolve(based, "training", "section of training")
+        found["training"] = resolve(based, "training", "section of training")
     return found
 
 
@@ -128,6 +130,57 @@ def _based(section: Any, preset: str, name: str) -> Any:
     return {"base": preset, **section} if lacks and preset != name else section
 
 
+def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
+    """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
+    return {**below, **{name: _changed(below.get(name), section, whole) for name, section in own.items()}}
+
+
+def _changed(below: Any, own: Any, whole: Collection[str]) -> Any:
+    both = isinstance(below, Mapping) and isinstance(own, Mapping)
+    return {**below, **own} if both and "base" not in own and not own.keys() >= set(whole) else own
+
+
+def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:
+    """Complete every section: it takes over all keys of its base that it does not give itself."""
+    found: dict[str, Any] = {}
+
+    def complete(name: str, above: tuple[str, ...]) -> Any:
+        where = f"{path}.{above[-1]}.base" if above else f"{path}.{name}"
+        if name not in sections:
+            raise InputError(f"{where}: {unknown(kind, name, sections)}")
+        if len(above) > LONGEST:
+            raise InputError(f"{where}: builds on more than {LONGEST} {kind}s, one on the other")
+        if name in above:
+            raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; leave out one `base`")
+        if name not in found:
+            own = sections[name]
+            if isinstance(own, Mapping) and "base" in own:
+                base = complete(str(own["base"]), (*above, name))
+                own = {**(base if isinstance(base, Mapping) else {}),
+                       **{key: value for key, value in own.items() if key != "base"}}
+            found[name] = own
+        return found[name]
+
+    for name in sections:
+        complete(name, ())
+    return found
+
+
+def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both."""
+    return {name: _of_both_sides(name, recipe) if isinstance(recipe, Mapping) else recipe
+            for name, recipe in recipes.items()}
+
+
+def _of_both_sides(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    own = dict(recipe)
+    if "pooling" in own:
+        if twice := [side for side in SIDES if side in own]:
+            raise InputError(f"recipes.{name}: pooling stands for {' and '.join(SIDES)}; leave out {twice[0]}")
+        own |= dict.fromkeys(SIDES, own.pop("pooling"))
+    return own
+
+
 def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:
     """The file in which what is wrong stands: the settings, or that of the recipe if they do not give the key."""
     place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
@@ -135,7 +188,7 @@ def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[s
         return path
     recipes = own.get("recipes")
     given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
-    keys = {place[2], "pooling" if place[2] in inheritance.SIDES else place[2]}
+    keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
     return path if isinstance(given, Mapping) and keys & given.keys() else path.parent / RECIPES / f"{place[1]}.yaml"
 
 
@@ -145,7 +198,7 @@ def _change(tree: Any, change: str) -> None:
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
     if keys[0] == "recipes" and keys[2:3] == ["pooling"]:  # of both sides, as in the file
-        for side in inheritance.SIDES:
+        for side in SIDES:
             _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
         return
     if keys[0] == "training" and len(keys) > 2:

@@ -14,7 +14,7 @@ from pipeline.heads import pooling
 from pipeline.parts.errors import InputError
 from pipeline.report import published
 from pipeline.report.tables import vse2ad as analyses
-from pipeline.settings import inheritance
+from pipeline.settings import loading
 from pipeline.settings.variation import Variation, named
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
@@ -23,7 +23,7 @@ SHIPPED = settings.load(PARAMS).recipes
 
 def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
     whole = {"pooling": {"name": "gpo", "width": 8}, "rate": 1, "clip": 2}
-    found = inheritance.resolve(inheritance.both_sides({
+    found = loading.resolve(loading.both_sides({
         "c": {"base": "b", "text_pooling": {"name": "cls"}}, "b": {"base": "a", "pooling": {"name": "max"}, "rate": 3},
         "a": whole}))
     assert found["a"] == {"image_pooling": whole["pooling"], "text_pooling": whole["pooling"], "rate": 1, "clip": 2}
@@ -39,7 +39,7 @@ def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
 ])
 def test_recipes_without_sense_are_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        inheritance.resolve(inheritance.both_sides(section))
+        loading.resolve(loading.both_sides(section))
 
 
 def test_a_change_to_a_recipe_is_to_that_alone() -> None:
@@ -147,7 +147,7 @@ def test_a_change_to_pooling_is_to_both_sides() -> None:
 
 
 def test_a_recipe_may_be_called_by_a_number_and_bases_come_to_an_end() -> None:
-    assert inheritance.resolve(from_yaml("{7: {a: 1}, 8: {base: 7}}")) == {"7": {"a": 1}, "8": {"a": 1}}
+    assert loading.resolve(from_yaml("{7: {a: 1}, 8: {base: 7}}")) == {"7": {"a": 1}, "8": {"a": 1}}
     chain = {"r0": {"a": 1}} | {f"r{number}": {"base": f"r{number - 1}"} for number in range(1, 2000)}
     with pytest.raises(InputError, match="builds on more than 50 recipes"):
-        inheritance.resolve(dict(reversed(chain.items())))
+        loading.resolve(dict(reversed(chain.items())))
