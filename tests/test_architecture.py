@@ -95,8 +95,7 @@ def test_no_two_test_files_are_called_alike() -> None:
 def test_yaml_and_json_are_parsed_within_limits() -> None:
     parsing = {module(file) for file in FILES
                if re.search(r"\b(json\.loads?|yaml\.\w*load\w*)\(", file.read_text(encoding="utf-8"))}
-    not_the_users = {"pipeline.files.weights", "pipeline.sample.scenes"}  # they read files of ours
-    assert parsing == {"pipeline.files.parsing", *not_the_users}
+    assert parsing == {"pipeline.files.parsing"}
 
 
 def test_every_command_is_listed_and_every_stage_is_a_command() -> None:

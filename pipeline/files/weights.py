@@ -12,10 +12,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.files.digest import sha256
+from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Checkpoint(BaseModel):
 def checkpoints() -> dict[str, Checkpoint]:
     """Read manifests/weights.yaml: name -> checkpoint."""
     text = (resources.files("manifests") / "weights.yaml").read_text(encoding="utf-8")
-    return {name: Checkpoint.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+    return {name: Checkpoint.model_validate(entry) for name, entry in from_yaml(text).items()}
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:

@@ -12,14 +12,13 @@ from importlib import resources
 from typing import Any, TypeVar
 
 import numpy as np
-import yaml
+
+from pipeline.files.parsing import from_yaml
 
 T = TypeVar("T")
 Rng = np.random.Generator
 Arrangement = tuple[list["Slot"], list["Relation"]]
-# libyaml's reader is six times faster, and not in every build of PyYAML.
-WORLD: dict[str, Any] = yaml.load((resources.files("pipeline.sample") / "scenes.yaml").read_text(encoding="utf-8"),
-                                  getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+WORLD: dict[str, Any] = from_yaml((resources.files("pipeline.sample") / "scenes.yaml").read_text(encoding="utf-8"))
 COLOURS, TEXTURES, FITS, DETAILS = (WORLD[name] for name in ("colours", "textures", "fits", "details"))
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}
