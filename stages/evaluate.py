@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import record, recorded, results
     from pipeline.settings import Evaluate, Run, Settings
     from pipeline.studies import audit
-    from pipeline.systems.scores import by_language, judged, measured, per_query, runs
+    from pipeline.systems.scores import by_language, judged, measured, runs
     from pipeline.systems.scores.judged import Columns, Truth, of_vectors
     from pipeline.systems.scores.system import System
     from stages import by_hand
@@ -122,7 +122,7 @@ def _write_files(pool: System, files: measuring.Files, table: Any | None, settin
         click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
                    err=True)
     if files.per_query and table is not None:
-        per_query.write(files.per_query, [table])
+        measured.write_query_tables(files.per_query, [table])
 
 
 def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
@@ -194,9 +194,9 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
             by_protocol[numbers["protocol"]] = numbers | beyond
             queries += [] if table is None else [table]
         found[name] = results.entry(store.made_from, how, by_protocol)
-        tables += [per_query.joined(queries)] if queries else []
+        tables += [measured.joined(queries)] if queries else []
     if files.per_query:
-        per_query.write(files.per_query, tables)
+        measured.write_query_tables(files.per_query, tables)
     return found
 
 
@@ -235,10 +235,10 @@ def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate
         numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
     if not files.per_query:
         return numbers, None
-    tables = [per_query.table(pool, found, rules, name, "" if every else None),
-              *(per_query.table(part.system, ranked[language], part.rules, name, language)
+    tables = [measured.query_table(pool, found, rules, name, "" if every else None),
+              *(measured.query_table(part.system, ranked[language], part.rules, name, language)
                 for language, part in every.items())]
-    return numbers, per_query.joined(tables)
+    return numbers, measured.joined(tables)
 
 
 def _extend(pool: System, name: str | None, settings: Evaluate) -> dict[str, Any]:

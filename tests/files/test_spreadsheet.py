@@ -13,7 +13,7 @@ from pipeline.features.store import ledger
 from pipeline.features.store.writer import failures_csv
 from pipeline.files.results import cell
 from pipeline.report.figures import drawing
-from pipeline.systems.scores import per_query
+from pipeline.systems.scores import measured
 
 FORMULA = "=HYPERLINK(1)"
 
@@ -25,7 +25,7 @@ def test_text_that_begins_like_a_formula_gets_an_apostrophe(value: Any, written:
 
 
 def test_files_that_people_open_hold_no_formula(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    per_query.write(tmp_path / "q.csv", [pd.DataFrame({"protocol": ["all"], f"{FORMULA} rank": [-1.0]})])
+    measured.write_query_tables(tmp_path / "q.csv", [pd.DataFrame({"protocol": ["all"], f"{FORMULA} rank": [-1.0]})])
     assert (tmp_path / "q.csv").read_text() == f"protocol,'{FORMULA} rank\nall,-1.0\n"
     monkeypatch.setattr(ledger, "entries", lambda store, layout: [SimpleNamespace(failed={0: FORMULA})])
     layout: Any = SimpleNamespace(images=1)

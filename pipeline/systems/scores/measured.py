@@ -1,8 +1,13 @@
-"""The numbers of one pool by one protocol, as results hold them. The same scores always give the same numbers."""
+"""The numbers of one pool by one protocol, as results hold them, and a table of its queries.
+
+The same scores always give the same numbers.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
@@ -13,8 +18,12 @@ from pipeline.evaluation.metrics.measure import as_dict, of_pool
 from pipeline.evaluation.metrics.measure import measure as measure_folds
 from pipeline.evaluation.retrieval import Metrics, Protocol, Relevance, Ties
 from pipeline.evaluation.retrieval.collection import Collection
+from pipeline.evaluation.retrieval.metrics import RECALLS
 from pipeline.evaluation.retrieval.placements import place
+from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.statistics import interval
+from pipeline.files.atomic import replacing
+from pipeline.files.results import cell
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
@@ -23,8 +32,13 @@ from pipeline.systems.scores.judged import Columns, Truth
 from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 EXTENDED = {"eccv_caption": eccv_caption}
 """Judgements that are measured besides the captions' own, by name."""
+KEYS = ["protocol", "language", "direction", "fold", "query"]
+"""The columns by which systems' tables of queries are put side by side."""
 
 
 def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
@@ -136,3 +150,41 @@ def _vectors(system: System) -> tuple[Any, Any] | None:
     if isinstance(system.scores, retrieval.Embeddings):
         return system.scores.images, system.scores.captions
     return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
+
+
+def query_table(system: System, found: Metrics, rules: str | Protocol, name: str = "", language: str | None = None
+                ) -> pd.DataFrame:
+    """A row for each query of one system: its rank, ties and hits."""
+    import pandas as pd
+
+    parts, start = [], f"{name} " if name else ""
+    owner = system.caption_image if system.relevance is None else system.relevance.owner
+    said = {} if language is None else {"language": language}
+    cut = protocol(rules).parts(owner, system.shape[0])
+    for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
+        for way, queries, places, ids in (("i2t", ranks.i2t, images, system.image_ids),
+                                          ("t2i", ranks.t2i, captions, system.caption_ids)):
+            parts.append(pd.DataFrame({
+                "protocol": found.protocol, **said, "direction": way, "fold": fold, "query": ids[places[queries.query]],
+                f"{start}rank": queries.ranks(found.ties), f"{start}tied": queries.equal,
+                **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Put several protocols' tables of one system below each other."""
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
+
+
+def write_query_tables(path: Path, tables: list[pd.DataFrame]) -> None:
+    """Write the systems' tables side by side, by query."""
+    whole = tables[0]
+    for other in tables[1:]:
+        whole = whole.merge(other, how="outer", on=[key for key in KEYS if key in whole], sort=False)
+    with replacing(path) as partial:
+        if path.suffix == ".parquet":
+            whole.to_parquet(partial, index=False)
+        else:
+            whole.rename(columns=cell).to_csv(partial, index=False)
