@@ -18,7 +18,7 @@ from pipeline.parts.errors import InputError, InputWarning, unknown
 from stages import progress
 from stages.options import renamed
 
-# Section -> command -> its purpose; the command of that name is in stages/NAME.py (- as _), imported when it is used.
+# Section -> command -> its purpose. A command is imported when it is used.
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
@@ -65,6 +65,9 @@ SECTIONS = {
         "throughput": "Time poolings and retrieval on this machine.",
     },
 }
+FILES = {"project": ("init", "settings", "sample", "machine"), "stores": ("verify", "compact", "rewrite", "copy"),
+         "exchange": ("import", "export")}
+"""File of `stages` -> its commands, where it has several; each other command has a file of its own name."""
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -78,7 +81,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"stages.{cmd_name.replace('-', '_')}").command
+        file = next((file for file, names in FILES.items() if cmd_name in names), cmd_name.replace("-", "_"))
+        module = import_module(f"stages.{file}")
+        command: click.Command = getattr(module, f"{cmd_name}_command" if file in FILES else "command")
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
             command.help = _examples_whole(command.help or "")

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @options.dataset
 @measuring.columns
 @measuring.truth
-@measuring.protocol
+@measuring.rules
+@measuring.ties
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +14,8 @@ import click
 from pipeline import manifest as manifests
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
-from stages import options, workplace
-from stages.progress import Progress
+from stages import options
+from stages.progress import Progress, unless_done
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage
     from pipeline.features.store import FeatureStore
     from pipeline.files.atomic import exclusive
-    from pipeline.files.record import finish, is_done
     from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
     from pipeline.settings import Settings
@@ -52,17 +53,15 @@ if TYPE_CHECKING:
               help="Images or captions that the encoder sees at once.")
 @click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
-@click.option("--out", type=options.FilePath(), show_default="embeddings/NAME/…",
-              help="The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
-@click.option("--images", "files", type=options.FilePath(), show_default="as in its manifest",
-              help="Where the image files of NAME lie, for an encoder or a fine-tuned head.")
+@options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
+@options.image_files(", for an encoder or a fine-tuned head", "files")
 @options.device
-@workplace.on_workers
+@options.on_workers
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, source: options.Source | None, trained_on: str | None,
             called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
-            splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None, workers: int,
-            scheduler: str | None) -> None:
+            splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None,
+            open_workers: Callable[[], AbstractContextManager[Executor | None]]) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
     A head: its features must be there, made by the same engine with the same settings as those that the head was
@@ -77,7 +76,6 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
 
     Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
     """
-    workplace.check(scheduler)
     if name is None:
         options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="goes with the NAME of a data set")
@@ -87,7 +85,7 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
         if not run.encoders and not heads:
             click.echo("no encoder and no bank of train in the run: nothing to do")
             return
-        with workplace.executor(workers, scheduler) as place:
+        with open_workers() as place:
             for each in run.encoders:
                 _by_encoder(paths, settings, run.dataset, each, (), None, files, batch_size, device, place)
             for each_head in heads:
@@ -99,13 +97,13 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
         encoder = Encoder.model_validate({
             "name": called or _name_of(source.named), "model": source.named, "prompt": prompt,
             "preprocessing": preprocessing, "precision": precision, "trained_on": trained_on})
-        with workplace.executor(workers, scheduler) as place:
+        with open_workers() as place:
             _by_encoder(paths, settings, name, encoder, splits, out, files, batch_size, device, place)
         return
     options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
                    why="goes with an encoder, KIND:PLACE")
     dataset = trained_on or settings.run.dataset
-    with workplace.executor(workers, scheduler) as place:
+    with open_workers() as place:
         _by_head(paths, settings, name, source.named, dataset, splits, out, files, device, place)
 
 
@@ -114,26 +112,26 @@ def _by_head(paths: Paths, settings: Settings, name: str, head: str, dataset: st
     folder, path = paths.head(dataset, head), out or paths.embeddings(name, dataset, head)
     store = paths.features(name, training.read_description(folder)["feature"])
     request = training.scores(folder, paths.manifest(name), store, "+".join(splits), settings.score.batch_size)
-    if request is not None and is_done(path, request):
-        click.echo(f"{path}: nothing to do")
-        return
-    use = HeadUse(paths, folder, dataset, name, files, device or settings.training_of(dataset).device,
-                  settings.compute.products)
-    # With workers, the network computes there.
-    opened = OpenHead.open(use if place is None else replace(use, device="cpu"))
-    training.require_embeddings(opened.head, head)
-    if files is not None and isinstance(opened.source, FeatureStore):
-        options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
-    manifest = opened.manifest
-    parts = [opened.split(part.name) for part in _splits(manifest, splits)]
-    rows = np.concatenate([part.store_rows for part in parts])
-    opened.source.check(rows)
-    made_from = record.made_from(folder, opened.head, manifest, "+".join(part.name for part in parts), opened.source,
-                                 rows) | {"trained_on": dataset}
-    _embed(path, opened, parts, settings.score.batch_size, made_from, use.device, place)
-    if request is not None:
-        finish(path, request)
-    click.echo(_told(path, parts, name))
+
+    def embed() -> str:
+        use = HeadUse(paths, folder, dataset, name, files, device or settings.training_of(dataset).device,
+                      settings.compute.products)
+        # With workers, the network computes there.
+        opened = OpenHead.open(use if place is None else replace(use, device="cpu"))
+        training.require_embeddings(opened.head, head)
+        if files is not None and isinstance(opened.source, FeatureStore):
+            options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
+        manifest = opened.manifest
+        parts = [opened.split(part.name) for part in _splits(manifest, splits)]
+        rows = np.concatenate([part.store_rows for part in parts])
+        opened.source.check(rows)
+        split = "+".join(part.name for part in parts)
+        made_from = record.made_from(folder, opened.head, manifest, split, opened.source, rows) | {
+            "trained_on": dataset}
+        _embed(path, opened, parts, settings.score.batch_size, made_from, use.device, place)
+        return _told(parts, name)
+
+    unless_done(path, request, embed)
 
 
 def _splits(manifest: Manifest, names: tuple[str, ...]) -> list[Split]:
@@ -141,10 +139,10 @@ def _splits(manifest: Manifest, names: tuple[str, ...]) -> list[Split]:
             for name in names or [each for each in manifests.SPLITS if (manifest.images["split"] == each).any()]]
 
 
-def _told(path: Path, parts: list[Split], name: str) -> str:
+def _told(parts: list[Split], name: str) -> str:
     images, captions = (sum(len(ids) for ids in every) for every in zip(
         *((part.image_ids, part.caption_ids) for part in parts), strict=True))
-    return f"{path}: {counted(images, 'image')} and {counted(captions, 'caption')} of {name}"
+    return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {name}"
 
 
 def _embed(path: Path, opened: OpenHead, parts: list[Split], batch_size: int, made_from: Mapping[str, Any],
@@ -179,31 +177,29 @@ def _by_encoder(paths: Paths, settings: Settings, name: str, encoder: Encoder, s
     same = records.identity(encoder.model, opened)
     request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
                "splits": [part.name for part in parts]}
-    if is_done(path, request):
-        click.echo(f"{path}: nothing to do")
-        return
     job = embedding.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
-                                settings.compute.products)
-    with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-        embedding.embed(path, opened, job, lambda found: records.made_from(
-            encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
-    finish(path, request)
-    click.echo(_told(path, parts, name))
-    _tell_of_cut(path, opened)
+                        settings.compute.products)
+
+    def embed() -> str:
+        with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
+            embedding.embed(path, opened, job, lambda found: records.made_from(
+                encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
+        return "\n".join([_told(parts, name), *_cut(path, opened)])
+
+    unless_done(path, request, embed)
 
 
-def _tell_of_cut(path: Path, opened: DualEncoder) -> None:
+def _cut(path: Path, opened: DualEncoder) -> Iterator[str]:
+    """Of which splits the encoder did not read all captions whole."""
     member, = System.open_vectors(path).made_from["members"]
     for split, found in member["splits"].items():
         if found["cut_captions"]:
-            click.echo(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} are longer than "
-                       f"{opened.token_limit} tokens; the encoder read their beginning")
+            yield (f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} are longer than "
+                   f"{opened.token_limit} tokens; the encoder read their beginning")
 
 
 def _name_of(model: str) -> str:
     """A system's name from a model's: its folder, or the last part of its name on the hub."""
-    import re
-
     last = re.sub(r"[^A-Za-z0-9]+", "-", Path(model.partition(":")[2]).name).strip("-")
     if not last:
         raise InputError(f"model {model!r}: has no name; give one with --name")

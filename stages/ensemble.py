@@ -16,7 +16,7 @@ from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system
 from pipeline.systems.fusion.methods import FUSIONS
 from stages import measuring, options
-from stages.progress import Progress
+from stages.progress import Progress, unless_done
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,17 +118,17 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
                    "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common,
                "versions": record.versions(f"fusions/{fusion}", "scores")}
-    if record.is_done(path, request):
-        click.echo(f"{path}: nothing to do")
-        return
-    for store in stores[1:]:
-        store.require_owners_of(stores[0])
-    parts, left_out = _common(stores) if keep_common else (stores, {})
-    with Progress(path.stem, "image", parts[0].shape[0]) as bar:
-        fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
-    record.finish(path, request)
-    said = f", {len(left_out['left_out'])} images left out" if left_out else ""
-    click.echo(f"{path}: {fusion} of {', '.join(part.name for part in parts)}{said}")
+
+    def write() -> str:
+        for store in stores[1:]:
+            store.require_owners_of(stores[0])
+        parts, left_out = _common(stores) if keep_common else (stores, {})
+        with Progress(path.stem, "image", parts[0].shape[0]) as bar:
+            fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
+        return f"{fusion} of {', '.join(part.name for part in parts)}" + (
+            f", {len(left_out['left_out'])} images left out" if left_out else "")
+
+    unless_done(path, request, write)
 
 
 def _check_own(name: str, members: tuple[str, ...]) -> None:

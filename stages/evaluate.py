@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval import Protocol, Ties, summary
     from pipeline.evaluation.retrieval.relevance import as_relevance
     from pipeline.files.atomic import write_text
-    from pipeline.provenance import record, recorded, results
+    from pipeline.provenance import recorded, results
     from pipeline.settings import Evaluate, Run, Settings
     from pipeline.studies import audit
     from pipeline.systems.scores import by_language, judged, measured, runs
     from pipeline.systems.scores.judged import Columns, Truth, of_vectors
     from pipeline.systems.scores.system import System
-    from stages import by_hand
+    from stages import scored_systems
 
 
 @click.command
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
               "zero-shot retrieval.")
 @measuring.columns
 @measuring.truth
-@measuring.protocol
+@measuring.rules
+@measuring.ties
 @click.option("--extended", type=click.Choice(["eccv_caption", "cxc"]),
               help="Also by right pairs that COCO itself does not name: ECCV Caption (mAP@R, R-Precision) with CxC; or "
               "CxC alone, also within images and within captions, from its own files in evaluate.cxc.")
@@ -166,15 +167,10 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
                  ) -> dict[str, Any]:
     """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
     run = settings.run
-    split = settings.score.split
-    stores = {name: System.open(paths.similarity(run.dataset, name, split))
-              for name in _systems(paths, run, split)}
-    record.refuse_stale(stores, lambda head: paths.head(run.dataset, head))
-    others = by_hand.found(paths, settings, stores)
     found: dict[str, Any] = {}
     tables: list[Any] = []
     how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-    for name, store in (stores | others).items():
+    for name, store in scored_systems.stores(paths, settings, _systems(paths, run, settings.score.split)).items():
         store.check()
         benchmark = store.made_from["split"] == "test"
         of_card = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]

@@ -15,7 +15,7 @@ import click
 
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
-from stages import options, workplace
+from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
               help="Processes on this machine.")
-@workplace.scheduler
+@options.scheduler
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
 @click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
@@ -69,7 +69,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
 
     Example: pipeline extract --feature region --workers 2
     """
-    workplace.check(scheduler)
+    open_workers = partial(options.executor, scheduler=scheduler)
+    open_workers(1)  # refuses an address that is none
     dataset = dataset or settings.run.dataset
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
@@ -102,7 +103,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
-    where: Any = workplace.executor(workers, scheduler)
+    where: Any = open_workers(workers)()
     if len(several) > 1:
         workers = len(several)
         where = cluster.local(workers, on_start=partial(extraction.worker.take_device_of, several))

@@ -98,8 +98,8 @@ def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, .
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> Gallery | str:
     """The widest system of the run's first recipe, text encoder and seed with any, or why there is none to show."""
-    metrics = read_json(paths.metrics, "evaluate") if paths.metrics.exists() else {}
-    there = scored_systems.first(settings, scored_systems.stores(paths, settings, metrics))
+    there = scored_systems.first(settings, scored_systems.scored(paths, settings))
+    metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
     if not there:
         return (f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
                 "`pipeline ensemble`")

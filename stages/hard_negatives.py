@@ -12,7 +12,7 @@ import click
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.terminal import printable
+from stages.progress import printable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,51 +1,19 @@
 """Options that commands which measure share: what a matrix is of, by which rules, how results are printed."""
 
-import functools
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from pipeline.evaluation import retrieval
 from pipeline.parts.errors import InputError
-from stages.options import Command, FilePath
+from stages.options import FilePath, joined
 
-
-def columns(command: Command) -> Command:
-    """Options that say whose captions a matrix's columns are; the command takes `columns`."""
-
-    @click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
-                  help="The manifest of the images (the rows) and captions (the columns) of a matrix.")
-    @click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of.")
-    @click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
-                  help="Without a manifest: how many consecutive captions each image has.")
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, manifest_path: Path | None, split: str | None, captions_per_image: int | None,
-                **others: Any) -> None:
-        from pipeline.systems.scores.judged import Columns
-
-        command(*arguments, columns=Columns(manifest_path, split, captions_per_image), **others)
-
-    return wrapped  # type: ignore[return-value]
-
-
-def truth(command: Command) -> Command:
-    """Options that say what is right; the command takes `truth`."""
-
-    @click.option("--qrels", type=FilePath(), metavar="FILE",
-                  help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
-                  "header image,caption,grade.")
-    @click.option("--same-text", type=click.Choice(["positive"]),
-                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do).")
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, qrels: Path | None, same_text: str | None, **others: Any) -> None:
-        from pipeline.systems.scores.judged import Truth
-
-        if qrels and same_text:
-            raise InputError("--qrels and --same-text are two sources of what is right; give one")
-        command(*arguments, truth=Truth(qrels, same_text is not None), **others)
-
-    return wrapped  # type: ignore[return-value]
+if TYPE_CHECKING:
+    from pipeline.evaluation.retrieval import Protocol
+    from pipeline.systems.scores.judged import Columns, Truth
 
 
 class Files(NamedTuple):
@@ -57,58 +25,81 @@ class Files(NamedTuple):
     per_query: Path | None
 
 
-def files(command: Command) -> Command:
-    """Options that name files to write; the command takes `files`."""
+def _columns(manifest_path: Path | None, split: str | None, captions_per_image: int | None) -> Columns:
+    from pipeline.systems.scores.judged import Columns
 
-    @click.option("--run", type=FilePath(dir_okay=False), metavar="FILE",
-                  help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
-                  "does (.json) or as TREC.")
-    @click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes.")
-    @click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
-                  help="Also write what is right as TREC qrels, for other tools that read the run.")
-    @click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
-                  help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).")
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None,
-                **others: Any) -> None:
-        if top and not run:
-            raise InputError("--top says how many candidates --run writes; give --run")
-        if per_query and per_query.suffix not in (".parquet", ".csv"):
-            raise InputError(f"--per-query {per_query}: expected a name that ends in .parquet or .csv")
-        command(*arguments, files=Files(run, top, save_qrels, per_query), **others)
-
-    return wrapped  # type: ignore[return-value]
+    return Columns(manifest_path, split, captions_per_image)
 
 
-def protocol(command: Command) -> Command:
-    """Options that say how to measure; the command takes `rules`, None where none were given, and `ties`."""
+def _truth(qrels: Path | None, same_text: str | None) -> Truth:
+    from pipeline.systems.scores.judged import Truth
 
-    @click.option("--folds", type=click.IntRange(min=1),
-                  help="Report the mean over this many consecutive folds of images.")
-    @click.option("--protocol", "name", type=click.Choice(list(retrieval.PROTOCOLS)),
-                  help="Measure by a benchmark's rules; data that do not fit them are refused.")
-    @click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
-                  show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, folds: int | None, name: str | None, **others: Any) -> None:
-        if name and folds:
-            raise InputError("--protocol has its own folds; give --protocol or --folds")
-        rules = retrieval.Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds) if folds else None
-        command(*arguments, rules=retrieval.PROTOCOLS[name] if name else rules, **others)
-
-    return wrapped  # type: ignore[return-value]
+    if qrels and same_text:
+        raise InputError("--qrels and --same-text are two sources of what is right; give one")
+    return Truth(qrels, same_text is not None)
 
 
-def output(command: Command) -> Command:
-    """How results are printed; the command takes `output`: text, json or markdown."""
+def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None) -> Files:
+    if top and not run:
+        raise InputError("--top says how many candidates --run writes; give --run")
+    if per_query and per_query.suffix not in (".parquet", ".csv"):
+        raise InputError(f"--per-query {per_query}: expected a name that ends in .parquet or .csv")
+    return Files(run, top, save_qrels, per_query)
 
-    @click.option("--format", "output", type=click.Choice(["text", "json", "markdown"]), show_default="text",
-                  help="How to print.")
-    @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, output: str | None, as_json: bool, **others: Any) -> None:
-        if as_json and output not in (None, "json"):
-            raise InputError(f"--json and --format {output} are two ways to print; give one")
-        command(*arguments, output="json" if as_json else output or "text", **others)
 
-    return wrapped  # type: ignore[return-value]
+def _rules(name: str | None, folds: int | None) -> Protocol | None:
+    if name and folds:
+        raise InputError("--protocol has its own folds; give --protocol or --folds")
+    if folds:
+        return retrieval.Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
+    return retrieval.PROTOCOLS[name] if name else None
+
+
+def _output(output: str | None, as_json: bool) -> str:
+    if as_json and output not in (None, "json"):
+        raise InputError(f"--json and --format {output} are two ways to print; give one")
+    return "json" if as_json else output or "text"
+
+
+columns = joined(
+    "columns", _columns,
+    click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
+                 help="The manifest of the images (the rows) and captions (the columns) of a matrix."),
+    click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
+    click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
+                 help="Without a manifest: how many consecutive captions each image has."))
+"""Options that say whose captions a matrix's columns are; the command takes `columns`."""
+truth = joined(
+    "truth", _truth,
+    click.option("--qrels", type=FilePath(), metavar="FILE",
+                 help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
+                 "header image,caption,grade."),
+    click.option("--same-text", type=click.Choice(["positive"]),
+                 help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
+"""Options that say what is right; the command takes `truth`."""
+files = joined(
+    "files", _files,
+    click.option("--run", type=FilePath(dir_okay=False), metavar="FILE",
+                 help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
+                 "does (.json) or as TREC."),
+    click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes."),
+    click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
+                 help="Also write what is right as TREC qrels, for other tools that read the run."),
+    click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
+                 help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."))
+"""Options that name files to write; the command takes `files`."""
+rules = joined(
+    "rules", _rules,
+    click.option("--folds", type=click.IntRange(min=1),
+                 help="Report the mean over this many consecutive folds of images."),
+    click.option("--protocol", "name", type=click.Choice(list(retrieval.PROTOCOLS)),
+                 help="Measure by a benchmark's rules; data that do not fit them are refused."))
+"""Options that say how to measure; the command takes `rules`, None where none were given."""
+ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
+                    show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
+output = joined(
+    "output", _output,
+    click.option("--format", "output", type=click.Choice(["text", "json", "markdown"]), show_default="text",
+                 help="How to print."),
+    click.option("--json", "as_json", is_flag=True, help="The same as --format json."))
+"""How results are printed; the command takes `output`: text, json or markdown."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,62 +22,30 @@ from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
 
 if TYPE_CHECKING:
+    from pipeline.compute.tasks import Executor
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class FilePath(click.Path):
-    """The type of options and arguments that name a file or folder. An unset shell variable gives an empty name, which
-    would be the current folder: it is refused.
-    """
+    """The type of options and arguments that name a file or folder."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(path_type=Path, **more)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Turn what was typed into a path.
-
-        Args:
-            value: What was typed.
-            param: The option or argument.
-            ctx: click's context.
-
-        Returns:
-            The path.
-        """
+        """Refuses an empty name, which an unset shell variable gives and which would be the current folder."""
         if value == "":
             self.fail("the name is empty", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+def with_settings(command: Callable[..., None], required: bool = True) -> Callable[..., None]:
     """Add --root, --params and -S to a command, which receives the paths and the checked settings as first arguments.
 
     Imports below `if TYPE_CHECKING:` of the command's module are made when it runs, and not for --help.
-
-    Args:
-        command: The function behind the command.
-
-    Returns:
-        The function with these options.
     """
-    return _with_settings(command, required=True)
-
-
-def with_settings_or_shipped(command: Callable[..., None]) -> Callable[..., None]:
-    """Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one.
-
-    Args:
-        command: The function behind the command.
-
-    Returns:
-        The function with these options.
-    """
-    return _with_settings(command, required=False)
-
-
-def _with_settings(command: Callable[..., None], required: bool) -> Callable[..., None]:
     @click.option("--root", type=FilePath(file_okay=False), default=Path(), show_default="current directory",
                   help="Everything is read and written below this directory.")
     @click.option("--params", type=FilePath(dir_okay=False), show_default="params.yaml of the root, or here",
@@ -85,7 +55,7 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         if params is None:
-            params = _found(root)
+            params = _settings_file(root)
             if required:
                 refuse_shipped()
         lazy.load(command.__globals__)
@@ -97,7 +67,11 @@ def _with_settings(command: Callable[..., None], required: bool) -> Callable[...
     return wrapped
 
 
-def _found(root: Path) -> Path:
+with_settings_or_shipped = functools.partial(with_settings, required=False)
+"""Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one."""
+
+
+def _settings_file(root: Path) -> Path:
     """The settings file of the root, or of the current directory, or else the shipped one."""
     from pipeline.features.project import new
 
@@ -109,21 +83,28 @@ def _found(root: Path) -> Path:
 
 
 def refuse_shipped() -> None:
-    """Check that the project has settings of its own.
-
-    Raises:
-        InputError: If only the shipped ones exist.
-    """
+    """Check that the project has settings of its own."""
     if click.get_current_context().meta.get("shipped"):
         raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
 
 
-def choose_products(settings: Settings) -> None:
-    """Choose how this process multiplies float32 matrices from now on.
+def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], Any]
+           ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options that a command receives together, as one argument that `build` makes of their values."""
+    names = list(inspect.signature(build).parameters)
 
-    Args:
-        settings: The choice.
-    """
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            command(**{argument: build(**{name: given.pop(name) for name in names})}, **given)
+
+        return functools.reduce(lambda inner, option: option(inner), reversed(options), wrapped)
+
+    return decorate
+
+
+def choose_products(settings: Settings) -> None:
+    """Choose how this process multiplies float32 matrices from now on."""
     from pipeline.compute import products  # and with it torch
 
     products.apply(settings.compute.products)
@@ -150,7 +131,6 @@ class Source:
         looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
         return place if looks_so or place.exists() else None
 
-
     def scores(self, paths: Paths, settings: Settings) -> Path:
         """The file of scores: that which is named, or the store of the run's system of that name."""
         return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
@@ -169,19 +149,12 @@ class SourceType(click.ParamType):
 
 
 def system(takes: str, **more: Any) -> Callable[[Command], Command]:
-    """The option --system: what scores.
-
-    Args:
-        takes: What of it the command takes, as its help says.
-        **more: click's.
-    """
+    """The option --system: what scores. takes: what of it the command takes, as its help says."""
     return click.option("--system", "source", type=SourceType(), help=takes, **more)
 
 
 HEAD_OR_ENCODER = ("A head's name: vse2ad-region-bigru-s0. Or a pretrained dual encoder, KIND:PLACE: clip, siglip, "
                    "siglip2 or open_clip, and its folder or its name on the Hugging Face hub.")
-trained_on = click.option("--trained-on", metavar="NAME", show_default="of a head run.dataset, of an encoder its card",
-                          help="What it was trained on: of a head the data set, of an encoder words for the tables.")
 FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--system", "--in": "--system"},
           "score": {"--head": "--system", "--embeddings": "--system"},
           "embed": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"},
@@ -203,29 +176,10 @@ def renamed(command: str, arguments: Sequence[str], say: Callable[[str], None]) 
     return found
 
 
-dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
-feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True,
-                       help="Which visual feature.")
-text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
-                    help="Which text encoder.")
-recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True,
-                      help="Which recipe: a name in manifests/recipes, or one of your own.")
-
-
-def _folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
+def _existing_folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
     if folder is not None and not folder.is_dir():
         raise InputError(f"{option.opts[-1]} {folder}: no such folder")
     return folder
-
-
-images = click.option("--images", type=FilePath(), show_default="as in the manifest", callback=_folder,
-                      help="Where the image files lie.")
-seed = click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
-recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
-                       help="Which recipe: a name in manifests/recipes, or one of your own; give several for one "
-                       "after another.")
-seeds = click.option("--seed", "seeds", type=click.IntRange(0, 2**32 - 1), multiple=True, default=(0,),
-                     show_default=True, help="Give several for one after another.")
 
 
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -236,59 +190,8 @@ def known_device(context: click.Context, option: click.Parameter, name: str | No
         raise InputError(f"{option.opts[-1]} {error}") from None
 
 
-device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device", callback=known_device,
-                      help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
-if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
-                          help="What to do with an existing result that was made with other settings.")
-
-
-def refuse(*names: str, why: str) -> None:
-    """Check that the user did not give options that have no effect here.
-
-    Args:
-        *names: The options.
-        why: The end of the message, after the option.
-
-    Raises:
-        InputError: If one was given.
-    """
-    context = click.get_current_context()
-    flags = {option.name: option.opts[-1] for option in context.command.params}
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise InputError(f"{flags[name]} {why}")
-
-
-def refuse_repeats(places: Iterable[Path]) -> None:
-    """Check that no scores are named twice: they would count twice.
-
-    Args:
-        places: Stores or matrices.
-
-    Raises:
-        InputError: If one is.
-    """
-    found = set()
-    for place in places:
-        if place.resolve() in found:
-            raise InputError(f"{place}: is named twice; name each once")
-        found.add(place.resolve())
-
-
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """Check an option that names a recipe, which becomes part of a folder's name. It is the option's callback.
-
-    Args:
-        context: click's context.
-        option: The option.
-        name: Its value.
-
-    Returns:
-        The value.
-
-    Raises:
-        InputError: If it is not such a name.
-    """
+    """Check an option that names a recipe, which becomes part of a folder's name."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -297,15 +200,90 @@ def called(context: click.Context, option: click.Parameter, name: str | None) ->
         raise InputError(f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -") from None
 
 
+def out(default: str, help: str = "The store.", **type_: Any) -> Callable[[Command], Command]:
+    """The option --out: where the result is written."""
+    return click.option("--out", type=FilePath(**type_), show_default=default, help=help)
+
+
+def image_files(use: str = "", *names: str) -> Callable[[Command], Command]:
+    """The option --images: a folder. use: what the images are for, as its help says."""
+    return click.option("--images", *names, type=FilePath(), show_default="as in the manifest",
+                        help=f"Where the image files lie{use}.")
+
+
+_recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
+dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
+manifest = click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False),
+                        show_default="data/DATASET.parquet", help="The manifest that the store was made for.")
+images = click.option("--images", type=FilePath(), show_default="as in the manifest", callback=_existing_folder,
+                      help="Where the image files lie.")
+feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True, help="Which visual feature.")
+text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
+                    help="Which text encoder.")
+recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.")
+recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
+                       help=f"{_recipe}; give several for one after another.")
+seed = click.option("--seed", type=_seed, default=0, show_default=True)
+seeds = click.option("--seed", "seeds", type=_seed, multiple=True, default=(0,), show_default=True,
+                     help="Give several for one after another.")
+trained_on = click.option("--trained-on", metavar="NAME", show_default="of a head run.dataset, of an encoder its card",
+                          help="What it was trained on: of a head the data set, of an encoder words for the tables.")
+device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device", callback=known_device,
+                      help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
+if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
+                          help="What to do with an existing result that was made with other settings.")
+scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+
+
+def executor(workers: int, scheduler: str | None) -> Callable[[], AbstractContextManager[Executor | None]]:
+    """Check where tasks are to run; what is returned opens it. It is None for this process."""
+    if scheduler is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", scheduler):
+        raise InputError(f"--scheduler {scheduler}: expected an address such as tcp://host:8786")
+    if scheduler is not None and was_given("workers"):
+        raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+    return functools.partial(_opened, workers, scheduler)
+
+
+@contextmanager
+def _opened(workers: int, scheduler: str | None) -> Iterator[Executor | None]:
+    if scheduler is None and workers == 1:
+        yield None
+        return
+    from pipeline.compute import cluster
+
+    with cluster.local(workers) if scheduler is None else cluster.running(scheduler) as place:
+        yield place
+
+
+on_workers = joined("open_workers", executor, scheduler, click.option(
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine."))
+"""--workers and --scheduler; the command takes `open_workers`, see `executor`."""
+
+
+def was_given(name: str) -> bool:
+    """Whether the user gave an option."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse(*names: str, why: str) -> None:
+    """Check that the user did not give options that have no effect here. why: the message after the option."""
+    flags = {option.name: option.opts[-1] for option in click.get_current_context().command.params}
+    for name in names:
+        if was_given(name):
+            raise InputError(f"{flags[name]} {why}")
+
+
+def refuse_repeats(places: Iterable[Path]) -> None:
+    """Check that no scores are named twice: they would count twice."""
+    found = set()
+    for place in places:
+        if place.resolve() in found:
+            raise InputError(f"{place}: is named twice; name each once")
+        found.add(place.resolve())
+
+
 def changed(section: str) -> bool:
-    """Look for changes by -S.
-
-    Args:
-        section: A section of the settings: "recipes.vse2ad".
-
-    Returns:
-        Whether -S changes something in it.
-    """
+    """Whether -S changes something in a section of the settings, such as "recipes.vse2ad"."""
     keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
     keys += [re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key) for key in keys
              for side in ("image", "text")]  # `pooling` is of both sides

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import unicodedata
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, cast
@@ -12,10 +14,19 @@ from typing import Any, ClassVar, TextIO, cast
 import click
 
 from pipeline.parts.errors import InputError
-from stages.terminal import printable
 
 SECONDS = 30.0
 """Between two lines of progress where there is no terminal."""
+HIDDEN = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of characters that a terminal does not show: controls, halves of characters, separators of lines."""
+TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+"""Marks that turn text round, behind which a file name can hide its ending."""
+
+
+def printable(text: str) -> str:
+    r"""Text for a terminal: what would move its cursor, change its colours or turn text round, as escapes: \x1b."""
+    return "".join(each.encode("unicode_escape").decode("ascii")
+                   if unicodedata.category(each) in HIDDEN or ord(each) in TURNING else each for each in text)
 
 
 class Progress:
@@ -32,15 +43,7 @@ class Progress:
 
     def __init__(self, what: str, unit: str, total: float | None = None, keep: bool = False, shown: bool = True
                  ) -> None:
-        """Begin.
-
-        Args:
-            what: What is being done: "extract region".
-            unit: What is counted, in the singular: "image".
-            total: How many there are.
-            keep: Whether a terminal keeps the full bar.
-            shown: False for none, as of the second and later processes of a training.
-        """
+        """Begin. unit: what is counted, in the singular. shown: False for later processes of a training."""
         self.what, self.total, self.done, self._note = what, total, 0.0, ""
         self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
         self._shown = shown
@@ -121,15 +124,23 @@ class Progress:
 
 
 def say(text: str, err: bool = True) -> None:
-    """Print a line, above the bars where there are some.
-
-    Args:
-        text: The line.
-        err: To standard error, not to standard output.
-    """
+    """Print a line, above the bars where there are some; err: to standard error, not to standard output."""
     bars = sys.modules.get("tqdm")
     with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():
         click.echo(printable(text), err=err)
+
+
+def unless_done(path: Path, request: Mapping[str, Any] | None, make: Callable[[], str]) -> None:
+    """Make what is asked for, unless it is there, and say what was made. request: None where that cannot be told."""
+    from pipeline.files import record
+
+    if request is not None and record.is_done(path, request):
+        click.echo(f"{path}: nothing to do")
+        return
+    made = make()
+    if request is not None:
+        record.finish(path, request)
+    click.echo(f"{path}: {made}")
 
 
 def options() -> list[click.Option]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation.retrieval import Protocol
     from pipeline.files.atomic import write_text
-    from pipeline.files.results import read_json
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
@@ -85,12 +84,12 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     """Everything on the page, as far as it is there."""
     dataset = settings.run.dataset
     card = manifest.dataset(dataset, paths.root)
-    metrics = read_json(paths.metrics, "evaluate") if paths.metrics.exists() else {}
+    found = scored_systems.scored(paths, settings)
+    metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
     ours = heads(settings.run)
     trained = read_heads(paths.head(dataset, ""), ours, unreadable)
     features = {feature: path for feature in settings.run.features
                 if (path := paths.features(dataset, feature)).exists()}
-    found = scored_systems.stores(paths, settings, metrics)
     shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,

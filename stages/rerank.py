@@ -11,7 +11,7 @@ import click
 from pipeline.evaluation import retrieval
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths, reranked
-from stages import options, workplace
+from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _K(click.ParamType):
               "pipeline embed). May be given several times.")
 @click.option("--trained-on", metavar="DATASET", show_default="--dataset",
               help="What the scorer's head was trained on; the retriever's must be too. For zero-shot retrieval.")
-@workplace.on_workers
+@options.on_workers
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="score.batch_size",
               help="Pairs at once, for scorers with a network.")
 @options.dataset
@@ -78,7 +78,6 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
-    workplace.check(given["scheduler"])
     dataset = dataset or settings.run.dataset
     if retriever is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
@@ -155,7 +154,7 @@ def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) 
 
 def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -> None:
     options.choose_products(settings)
-    with workplace.executor(given["workers"], given["scheduler"]) as place, \
+    with given["open_workers"]() as place, \
             Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
         outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))

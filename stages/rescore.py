@@ -9,7 +9,7 @@ import click
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths, rescored
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, unless_done
 
 if TYPE_CHECKING:
     from pipeline.files import record
@@ -61,11 +61,11 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     source = System.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
     request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
-    if record.is_done(path, request):
-        click.echo(f"{path}: nothing to do")
-        return
-    made_anew = stored.compute(source.check(), made, paths)
-    with Progress(name, "image", len(source.image_ids)) as bar:
-        made_anew.save(path, made, progress=bar.reach)
-    record.finish(path, request)
-    click.echo(f"{path}: {step.name} of {system}")
+
+    def rescore() -> str:
+        made_anew = stored.compute(source.check(), made, paths)
+        with Progress(name, "image", len(source.image_ids)) as bar:
+            made_anew.save(path, made, progress=bar.reach)
+        return f"{step.name} of {system}"
+
+    unless_done(path, request, rescore)

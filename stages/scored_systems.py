@@ -1,59 +1,95 @@
-"""The run's scored systems, checked to belong together, and the photographs that are shown with them."""
+"""The run's scored systems, those made by name beside them, and what is shown with them; checked to fit together."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.files.results import read_json
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record, results
-from pipeline.report.examples import Gallery
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system, systems
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.system import System
-from stages import by_hand
+
+if TYPE_CHECKING:
+    from pipeline.report.examples import Gallery
 
 
-def stores(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> dict[str, System]:
-    """Open the similarities of the run's scored systems, and of those beside them.
-
-    Args:
-        paths: Where files lie.
-        settings: The run.
-        metrics: The content of results/metrics.json.
-
-    Returns:
-        Name -> store.
-
-    Raises:
-        InputError: If scores, heads and metrics do not belong together.
-    """
-    dataset, split = settings.run.dataset, settings.score.split
-    found = {name: System.open(path) for name in systems(settings.run)
-             if (path := paths.similarity(dataset, name, split)).exists()}
-    if found:
-        record.refuse_stale(found, lambda head: paths.head(dataset, head))
-        found |= by_hand.found(paths, settings, found)
-    older = results.refuse_edited(paths.metrics, metrics, paths.similarity)
-    if unknown := results.not_recorded(paths.metrics, older):
-        click.echo(unknown, err=True)
+def metrics(paths: Paths) -> dict[str, Any]:
+    """The content of results/metrics.json, checked against what made it."""
+    found: dict[str, Any] = read_json(paths.metrics, "evaluate")
+    if unknown := results.refuse_edited(paths.metrics, found, paths.similarity):
+        click.echo(f"{paths.metrics}: not recorded for {', '.join(unknown)}: whether their numbers are as they were "
+                   "measured", err=True)
     return found
 
 
-def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
-    """Choose the run's first recipe, text encoder and seed with scored systems.
+def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
+    """Open the similarities of the run's systems of these names, and of those beside them."""
+    run, split = settings.run.dataset, settings.score.split
+    found = {name: System.open(paths.similarity(run, name, split)) for name in names}
+    if found:
+        record.refuse_stale(found, lambda head: paths.head(run, head))
+        found |= _made_by_name(paths, settings, found)
+    return found
 
-    Args:
-        settings: The run.
-        found: Name -> store.
 
-    Returns:
-        Ensemble or feature -> store, ensembles first; {} if nothing is scored.
+def scored(paths: Paths, settings: Settings) -> dict[str, System]:
+    """The same of the systems that are scored."""
+    return stores(paths, settings, [name for name in systems(settings.run) if paths.similarity(
+        settings.run.dataset, name, settings.score.split).exists()])
+
+
+def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
+    """Open what `rerank`, `ensemble`, `rescore` and `score --system` made by name, and say which are left out.
+
+    Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are no part of it, nor is
+    what is called after them. run: its own systems.
     """
+    known, others = systems(settings.run), {}
+    for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
+        if path.stem in known:
+            continue
+        try:
+            store = System.open(path)
+            if not _is_of_another_run(path.stem, store.made_from, known):
+                _refuse_unfit(paths, store, run)
+                others[path.stem] = store
+        except InputError as error:
+            click.echo(f"warning: left out: {error}", err=True)
+    return others
+
+
+def _is_of_another_run(name: str, made_from: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    visual = made_from["ensemble"] or next(iter(made_from["features"]), "")
+    base = system(made_from["recipe"], visual, made_from["text"], made_from["seed"])
+    return base not in known and f"{name}+".startswith(f"{base}+")
+
+
+def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
+    """Refuse what cannot be measured beside the run's systems, or is older than its members."""
+    made, path = store.made_from, store.path
+    if made.get("trained_on", made["dataset"]) != made["dataset"]:
+        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
+                         f"{path} --record` keeps its numbers for the tables")
+    if made.reranked.get("distractors"):
+        raise InputError(f"{path}: was reranked among distractors; measure it with --system and --distractors")
+    if not made["members"]:
+        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --system")
+    first = next(iter(run.values()))
+    stores = record.with_parts({first.path.stem: first, path.stem: store})
+    record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))
+
+
+def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
+    """Choose the run's first recipe, text encoder and seed with scored systems."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
         every = {visual: system(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
@@ -63,40 +99,20 @@ def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
 
 
 def run_summary(settings: Settings) -> str:
-    """Describe the run, for a message that its scores are missing.
-
-    Args:
-        settings: The run.
-
-    Returns:
-        Recipes, text encoders and seeds in words.
-    """
+    """Describe the run, for a message that its scores are missing."""
     run = settings.run
     return (f"recipe {', '.join(run.recipes)}; text encoder {', '.join(run.texts)}; "
             f"seed {', '.join(map(str, run.seeds))}")
 
 
 def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
-    """Choose the folder of the run's photographs.
-
-    Args:
-        paths: Where files lie.
-        settings: The run.
-        given: The user's choice; None for the manifest's folder.
-
-    Returns:
-        The folder; it may not exist.
-    """
+    """Choose the folder of the run's photographs."""
     return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 
-def truth(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> Truth:
-    """The right answers by which results/metrics.json was measured; without it, those by which it would be.
-
-    Raises:
-        InputError: If the file of judgements is another one now.
-    """
-    measured = next(iter(metrics.values()), None)
+def truth(paths: Paths, settings: Settings, entries: Mapping[str, Any]) -> Truth:
+    """The right answers by which the entries of results/metrics.json were measured; without any, would be measured."""
+    measured = next(iter(entries.values()), None)
     if measured is None:
         of_test = settings.score.split == "test"
         return Truth.of(settings.evaluate).or_of(
@@ -112,18 +128,9 @@ def truth(paths: Paths, settings: Settings, metrics: Mapping[str, Any]) -> Truth
 
 def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None,
               right: Truth) -> dict[str, Gallery]:
-    """Join systems with their captions and photographs.
+    """Join systems with their captions and photographs."""
+    from pipeline.report.examples import Gallery
 
-    Args:
-        paths: Where files lie.
-        settings: The run.
-        shown: Ensemble or feature -> store.
-        given: The folder of photographs; None for the manifest's.
-        right: The right answers.
-
-    Returns:
-        Ensemble or feature -> gallery.
-    """
     if not shown:
         return {}
     manifest, folder = Manifest.load(paths.manifest(settings.run.dataset)), photographs(paths, settings, given)

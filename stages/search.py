@@ -12,7 +12,7 @@ import click
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings.paths import Paths, system
 from stages import options
-from stages.terminal import printable
+from stages.progress import printable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +12,13 @@ from stages.options import with_settings_or_shipped
 if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.summary import wrapped
     from pipeline.files.results import read_json, texts, updating
-    from pipeline.provenance import recorded, results
+    from pipeline.provenance import recorded
     from pipeline.report import latex, markdown, tables
     from pipeline.report.fitting import Paper
     from pipeline.report.table import Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
+    from stages import scored_systems
 
 
 @click.command
@@ -43,8 +44,9 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     Example: pipeline tables --only measured --columns r1,rsum
     """
     how = settings.typesetting
-    request = TableRequest(delta, only or how.table_rows, _names(columns) if columns else tuple(how.table_metrics))
-    measured = _measured(paths) if request.measured else {}
+    request = TableRequest(delta, only or how.table_rows, tuple(filter(
+        None, map(str.strip, columns.split(",")))) if columns else tuple(how.table_metrics))
+    measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
     beyond = recorded.read(paths.recorded) if request.measured and paths.recorded.exists() else {}
@@ -62,16 +64,3 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
                                               "no table has rows")))
     if empty := [name for name in built if name not in shown]:
         click.echo(wrapped(f"left out, without rows: {', '.join(empty)}"))
-
-
-def _names(columns: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in columns.split(",") if name.strip())
-
-
-def _measured(paths: Paths) -> dict[str, Any]:
-    """results/metrics.json, checked against what made it."""
-    measured = read_json(paths.metrics, "evaluate")
-    older = results.refuse_edited(paths.metrics, measured, paths.similarity)
-    if unknown := results.not_recorded(paths.metrics, older):
-        click.echo(unknown, err=True)
-    return measured

@@ -72,8 +72,8 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     part = Collection(ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns])
     with layout.writing_vectors(path, [part], vectors.images.shape[1], made) as (images, captions):
         images[:], captions[:] = vectors.images, vectors.captions[:len(columns)]
-    code, _, err = pipeline("evaluate", "--similarity", path)
+    code, _, err = pipeline("evaluate", "--system", path)
     assert code == 0, err
     assert f"was trained on {count} of these {count} photographs" in err
     shutil.rmtree("data")
-    assert "was trained on" not in pipeline("evaluate", "--similarity", path)[2]
+    assert "was trained on" not in pipeline("evaluate", "--system", path)[2]

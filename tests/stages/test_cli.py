@@ -90,8 +90,8 @@ def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run:
     Path("folder.json").mkdir()
     there = {path: path.is_dir() for path in Path().rglob("*")}
     for words in (("sample", "-S", "sample.images=12"), ("manifest", "mine", "--annotations", "data", "--images", ".",
-                  "--format", "multi30k"), ("evaluate", "--similarity", perfect, "--params", "folder.json"),
-                  ("evaluate", "--similarity", perfect, "--run", "folder.json"), ("tables", "--root", "data"),
+                  "--format", "multi30k"), ("evaluate", "--system", perfect, "--params", "folder.json"),
+                  ("evaluate", "--system", perfect, "--run", "folder.json"), ("tables", "--root", "data"),
                   ("manifest", "sample", "--out", "folder.json"), ("search", "red", "--out", "folder.json"),
                   ("export", "butd-tsv", "store.zarr", "--out", "data"), ("evaluate", "--params", "data")):
         assert re.search(r"data|folder\.json", bad(run, *words, *([] if "--params" in words else ["--params", PARAMS])))
@@ -120,7 +120,7 @@ def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(run: Any, word
 
 
 def test_numbers_of_a_plain_matrix_are_not_recorded(run: Any, perfect: Path, tmp_path: Path) -> None:
-    said = bad(run, "evaluate", "--similarity", perfect, "--record", "--params", PARAMS)
+    said = bad(run, "evaluate", "--system", perfect, "--record", "--params", PARAMS)
     assert "does not record what made it" in said
     assert not (tmp_path / "results").exists()
 
@@ -195,20 +195,20 @@ def perfect(tmp_path: Path) -> Path:
 
 
 def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
-    code, out, _ = run("evaluate", "--similarity", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS)
+    code, out, _ = run("evaluate", "--system", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS)
     metrics = json.loads(out)
     assert code == 0
     assert metrics["i2t"]["r1"] == metrics["t2i"]["r10"] == 100
     assert metrics["rsum"] == 600
-    code, out, _ = run("evaluate", "--similarity", perfect, "--folds", "3", "--json", "--params", PARAMS)
+    code, out, _ = run("evaluate", "--system", perfect, "--folds", "3", "--json", "--params", PARAMS)
     assert len(json.loads(out)["folds"]) == 3
-    code, out, _ = run("evaluate", "--similarity", perfect, "--params", PARAMS)
+    code, out, _ = run("evaluate", "--system", perfect, "--params", PARAMS)
     assert "RSUM 600.0" in out
 
 
 def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     zarr.save_array(tmp_path / "m.zarr", np.ones((4, 8), np.float32))
-    code, out, _ = run("evaluate", "--similarity", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS)
+    code, out, _ = run("evaluate", "--system", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS)
     metrics = json.loads(out)
     assert (code, metrics["t2i"]["r1"]) == (0, 25)  # all equal: exactly chance
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
@@ -245,10 +245,10 @@ def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) ->
     split = scenes.split("test")
     order = (split.caption_image[None] == np.arange(len(split.image_ids))[:, None]).astype(np.float64)
     np.save(tmp_path / "s.npy", order)
-    code, out, _ = run("evaluate", "--similarity", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
+    code, out, _ = run("evaluate", "--system", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
     assert (code, json.loads(out)["rsum"]) == (0, 600)
     np.save(tmp_path / "t.npy", order.T)
-    assert "it is transposed" in bad(run, "evaluate", "--similarity", "t.npy", "--manifest",
+    assert "it is transposed" in bad(run, "evaluate", "--system", "t.npy", "--manifest",
                                                       "m.parquet", "--params", PARAMS)
 
 
@@ -263,7 +263,7 @@ def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) ->
 def test_evaluate_refuses(run: Any, tmp_path: Path, content: np.ndarray, arguments: tuple[str, ...],
                           said: str) -> None:
     np.save(tmp_path / "m.npy", content, allow_pickle=True)
-    assert said in bad(run, "evaluate", "--similarity", "m.npy", *arguments, "--params", PARAMS)
+    assert said in bad(run, "evaluate", "--system", "m.npy", *arguments, "--params", PARAMS)
 
 
 def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

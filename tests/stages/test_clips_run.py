@@ -92,7 +92,7 @@ def test_trace_follows_a_number_to_the_clips_and_names_one_that_changed(run: Pat
 
 @pytest.mark.parametrize(("command", "reason"), [
     (("train", "--feature", "grid", "--finetune"), "fine-tuning reads photographs, and the data set sample_video"),
-    (("embed", "sample_video", "--model", "clip:nowhere"), "a dual encoder reads photographs"),
+    (("embed", "sample_video", "--system", "clip:nowhere"), "a dual encoder reads photographs"),
     (("manifest", "--annotations", "data/sample_video/captions.csv", "--role-graphs", "data/sample_video/captions.csv"),
      "captions.csv: is not JSON"),
     (("extract", "--feature", "grid"), "the engine grid reads photographs, and the manifest holds clips"),

@@ -20,7 +20,7 @@ from pipeline.systems.scores.system import System
 
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
-EMBED = ("embed", "sample", "--model", "clip:models/clip", "--name", "tiny", "--trained-on", "noise")
+EMBED = ("embed", "sample", "--system", "clip:models/clip", "--name", "tiny", "--trained-on", "noise")
 RUN = ("-S", "run.features=[patch]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]", "-S", "run.encoders=["
        "{name: tiny, model: 'clip:models/clip', trained_on: noise}, {name: other, model: 'siglip2:models/siglip2'}]")
 
@@ -33,11 +33,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         FOLDERS[name][1](folder / "models" / name)
     from click.testing import CliRunner
 
-    from stages import manifest, sample
+    from stages import manifest, project
 
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        for command in (sample.command, manifest.command):
+        for command in (project.sample_command, manifest.command):
             given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (command is manifest.command)
             ran = CliRunner().invoke(command, given)
             assert ran.exit_code == 0, ran.output
@@ -132,22 +132,22 @@ def test_pieces_of_another_request_are_not_taken(pipeline: Any, monkeypatch: pyt
 @pytest.mark.usefixtures("project")
 def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any) -> None:
     assert pipeline(*EMBED)[0] == 0
-    assert pipeline("embed", "sample", "--model", "siglip2:models/siglip2", "--name", "other")[0] == 0
+    assert pipeline("embed", "sample", "--system", "siglip2:models/siglip2", "--name", "other")[0] == 0
     for name in ("tiny", "other"):
-        code, out, err = pipeline("score", "--embeddings", STORE.with_stem(name))
+        code, out, err = pipeline("score", "--system", STORE.with_stem(name))
         assert code == 0, err
         assert "4 images x 20 captions of test" in out
-    assert "nothing to do" in pipeline("score", "--embeddings", STORE)[1]
+    assert "nothing to do" in pipeline("score", "--system", STORE)[1]
     store, (images, captions) = System.open(SCORED), read(SCORED)
     np.testing.assert_allclose(store.similarity[:], images @ captions.T, atol=1e-6)
     test = Manifest.load(Path("data/sample.parquet")).split("test")
     assert store.caption_ids.tolist() == test.caption_ids.tolist()
-    assert pipeline("evaluate", "--similarity", STORE)[0] == 0
-    code, out, err = pipeline("search", test.captions[3], "--head", "tiny", "--top", "1")
+    assert pipeline("evaluate", "--system", STORE)[0] == 0
+    code, out, err = pipeline("search", test.captions[3], "--system", "tiny", "--top", "1")
     assert code == 0, err
     assert out.split()[2] == str(store.image_ids[np.argmax(store.similarity[:, 3])])
     file = next(Path("data/sample/images").iterdir())
-    out = pipeline("search", "--image", file, "--in", STORE, "--find", "images", "--top", "1")[1]
+    out = pipeline("search", "--image", file, "--system", STORE, "--find", "images", "--top", "1")[1]
     assert out.split()[3] == file.name
     for given in (("ensemble", "both", "--member", "tiny", "--member", "other"),
                   ("rescore", "tiny", "--by", "csls"), ("rescore", "tiny", "--by", "nnn", "--bank", "train"),
@@ -167,7 +167,7 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
 ])
 @pytest.mark.usefixtures("project")
 def test_a_change_below_its_scores_is_found(pipeline: Any, refused: Callable[..., str], change: Any, said: str) -> None:
-    assert pipeline(*EMBED)[0] == pipeline("score", "--embeddings", STORE)[0] == 0
+    assert pipeline(*EMBED)[0] == pipeline("score", "--system", STORE)[0] == 0
     change()
     assert said in refused("trace", SCORED, "--embed", "0")
 
@@ -204,11 +204,11 @@ def test_rows_of_the_run_are_zero_shot_in_tables_and_report(pipeline: Any) -> No
 @pytest.mark.usefixtures("project")
 def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
     assert "give --system" in refused("embed", "sample")
-    assert "goes with an encoder" in refused("embed", "sample", "--head", "x", "--prompt", "{}")
-    assert "goes with the NAME of a data set" in refused("embed", "--model", "clip:models/clip")
-    assert "cannot be downloaded" in refused("embed", "sample", "--model", "clip:no folder")
+    assert "goes with an encoder" in refused("embed", "sample", "--system", "x", "--prompt", "{}")
+    assert "goes with the NAME of a data set" in refused("embed", "--system", "clip:models/clip")
+    assert "cannot be downloaded" in refused("embed", "sample", "--system", "clip:no folder")
     assert pipeline(*EMBED, "--split", "val")[0] == 0
-    assert "and not the split test" in refused("score", "--embeddings", STORE)
+    assert "and not the split test" in refused("score", "--system", STORE)
     file = images()[1]
     file.write_bytes(b"no image")
     assert f"{file}: " in refused(*EMBED)

@@ -80,7 +80,7 @@ def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> No
 
 def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
     np.save("perfect.npy", np.eye(1000).repeat(5, 1))
-    out = pipeline("evaluate", "--similarity", "perfect.npy")[1]
+    out = pipeline("evaluate", "--system", "perfect.npy")[1]
     assert "100.0 [99.6, 100.0]" in out
     assert "[100.0, 100.0]" not in out
     assert "RSUM 600.0 [597.7, 600.0]" in out
@@ -124,7 +124,7 @@ def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refus
 def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: Any) -> None:
     stores = {"test": Path("similarities/sample/vse2ad-R-bigru-s0.zarr"),
               "val": Path("similarities/sample/val/vse2ad-R-bigru-s0.zarr")}
-    before = json.loads(scored_run("evaluate", "--similarity", stores["test"], "--json")[1])
+    before = json.loads(scored_run("evaluate", "--system", stores["test"], "--json")[1])
     for feature in ("region", "grid"):
         score(feature, noise=4.0, split="val")
     on_val = (*RUN, "-S", "score.split=val", "-S", "run.rescorers=[{name: csls}]")
@@ -135,10 +135,10 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
     assert {path.name for path in Path("results/headline").iterdir()} == {
         f"vse2ad-{name}-bigru-s0{step}-val.json" for name in ("region", "grid", "R", "RG") for step in ("", "+csls")}
     for split, store in stores.items():
-        found = json.loads(scored_run("evaluate", "--similarity", store, "--json")[1])
+        found = json.loads(scored_run("evaluate", "--system", store, "--json")[1])
         assert found["split"] == split
         assert (found == before) == (split == "test")
-        assert f"{split} split, 12 images" in scored_run("evaluate", "--similarity", store, "--format", "markdown")[1]
+        assert f"{split} split, 12 images" in scored_run("evaluate", "--system", store, "--format", "markdown")[1]
     pair = ("vse2ad-R-bigru", "vse2ad-RG-bigru")
     compared = json.loads(scored_run("compare", *pair, "--json", "-S", "score.split=val")[1])["contrasts"]["all"]
     assert compared["split"] == "val"
@@ -155,7 +155,7 @@ def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Call
     for name, values in (("i", images), ("c", captions), ("s", images @ captions.T)):
         np.save(f"{name}.npy", values)
     few = ("--captions-per-image", "2", "--json")
-    product = pipeline("evaluate", "--similarity", "s.npy", *few)[1]
+    product = pipeline("evaluate", "--system", "s.npy", *few)[1]
     assert json.loads(pipeline("evaluate", "--embeddings", "i.npy", "c.npy", *few)[1]) == json.loads(product)
     captions[7, 3] = np.inf
     np.save("c.npy", captions)
@@ -167,7 +167,7 @@ def test_one_nan_is_refused_with_its_place(refused: Callable[..., str], rng: np.
     scores = rng.random((20, 100)).astype(np.float16)
     scores[13, 44] = np.nan
     np.save("s.npy", scores)
-    assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--similarity", "s.npy")
+    assert "row 13 (image), column 44 (caption) is nan" in refused("evaluate", "--system", "s.npy")
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
@@ -179,12 +179,12 @@ def test_one_nan_is_refused_with_its_place(refused: Callable[..., str], rng: np.
 ])
 def test_options_that_would_do_nothing_are_refused(refused: Callable[..., str], arguments: tuple[str, ...],
                                                    said: str) -> None:
-    assert said in refused("evaluate", "--similarity", score("region"), *arguments)
+    assert said in refused("evaluate", "--system", score("region"), *arguments)
 
 
 def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
-    assert "--split goes with --manifest" in refused("evaluate", "--similarity", "s.npy", "--split", "val")
+    assert "--split goes with --manifest" in refused("evaluate", "--system", "s.npy", "--split", "val")
     assert "--ties" not in refused("evaluate", "--ties", "pessimistic", *RUN)  # of use for a run as well
 
 
@@ -192,11 +192,11 @@ def test_extended_measures_need_cocos_ids_and_their_package(refused: Callable[..
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
     extended = ("--extended", "eccv_caption")
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
-    assert "name its --manifest" in refused("evaluate", "--similarity", "s.npy", *extended)
+    assert "name its --manifest" in refused("evaluate", "--system", "s.npy", *extended)
     path = score("region")
-    assert "5000 of the 5000 images of ECCV Caption" in refused("evaluate", "--similarity", path, *extended)
+    assert "5000 of the 5000 images of ECCV Caption" in refused("evaluate", "--system", path, *extended)
     monkeypatch.setitem(sys.modules, "eccv_caption", None)
-    assert "pip install 'vse-pipeline[eccv]'" in refused("evaluate", "--similarity", path, *extended)
+    assert "pip install 'vse-pipeline[eccv]'" in refused("evaluate", "--system", path, *extended)
 
 
 def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,11 +205,11 @@ def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: 
     relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
     monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: (
         np.arange(len(store.image_ids)), np.arange(len(store.caption_ids)), {"eccv": relevance}))
-    out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--json")[1]
+    out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--json")[1]
     found = json.loads(out)["extended"]["eccv"]
     assert found["R@5"]["t2i"] == pytest.approx(json.loads(out)["t2i"]["r5"])
     for output in ("text", "markdown"):
-        out = pipeline("evaluate", "--similarity", path, "--extended", "eccv_caption", "--format", output)[1]
+        out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--format", output)[1]
         assert "eccv mAP@R: image → caption {:.1f} [".format(found["mAP@R"]["i2t"]) in out
 
 
@@ -218,14 +218,14 @@ def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: C
     scores[0, 1] = scores[1, 2] = 1
     np.save("s.npy", scores)
     Path("j.txt").write_text("1 0 0 1\n2 0 1 1\n0 0 0 1\n0 0 1 1\n")
-    code, out, _ = pipeline("evaluate", "--similarity", "s.npy", "--qrels", "j.txt")
+    code, out, _ = pipeline("evaluate", "--system", "s.npy", "--qrels", "j.txt")
     assert code == 0
     assert "2 images x 3 captions" in out
     assert "relevance: j.txt, 4 pairs" in out
     assert "100.0" in out.splitlines()[3]
     Path("j.txt").write_text("1 0 0 high\n")
-    assert "j.txt: row 1: the grade 'high'" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt")
-    assert "give one" in refused("evaluate", "--similarity", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
+    assert "j.txt: row 1: the grade 'high'" in refused("evaluate", "--system", "s.npy", "--qrels", "j.txt")
+    assert "give one" in refused("evaluate", "--system", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
 
 
 def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: Callable[..., str], scenes: Manifest
@@ -233,7 +233,7 @@ def test_equal_captions_are_one_query_of_several_images(pipeline: Any, refused: 
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32))
-    given = ("evaluate", "--similarity", "s.npy", "--same-text", "positive")
+    given = ("evaluate", "--system", "s.npy", "--same-text", "positive")
     numbers = json.loads(pipeline(*given, "--manifest", "m.parquet", "--json")[1])
     assert numbers["captions"] == len({caption.strip() for caption in split.captions})
     assert numbers["relevance"]["source"] == "equal captions"
@@ -246,7 +246,7 @@ def test_a_transposed_matrix_is_recognised(refused: Callable[..., str], scenes: 
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.caption_ids), len(split.image_ids)), np.float32))
-    assert "it is transposed; save its transpose" in refused("evaluate", "--similarity", "s.npy", *arguments)
+    assert "it is transposed; save its transpose" in refused("evaluate", "--system", "s.npy", *arguments)
 
 
 def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
@@ -254,10 +254,10 @@ def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[
     scores = rng.random((6, 30)).astype(np.float32)
     np.save("plain.npy", scores)
     np.save("theirs.npy", {"npts": 6, "sims": scores})
-    plain, theirs = (json.loads(pipeline("evaluate", "--similarity", f"{name}.npy", "--json")[1])
+    plain, theirs = (json.loads(pipeline("evaluate", "--system", f"{name}.npy", "--json")[1])
                      for name in ("plain", "theirs"))
     assert plain == theirs
     for number, held in enumerate(({"scores": scores}, {"npts": 6, "sims": "none"}, [scores, 3], {"npts": Path("x")})):
         np.save(f"other{number}.npy", np.array(held, object))
-        said = refused("evaluate", "--similarity", f"other{number}.npy")
+        said = refused("evaluate", "--system", f"other{number}.npy")
         assert "holds Python objects" in said or "do not trust it" in said

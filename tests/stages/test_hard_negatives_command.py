@@ -23,11 +23,11 @@ HEAD = "vse2ad-region-bigru-s0"
 
 @pytest.mark.usefixtures("project")
 def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
-    code, out, err = pipeline("hard-negatives", "--head", HEAD, "--save", "swaps.csv")
+    code, out, err = pipeline("hard-negatives", "--system", HEAD, "--save", "swaps.csv")
     assert code == 0, err
     assert "ties count by the mean" in out
     assert "warning" not in err
-    code, again, _ = pipeline("hard-negatives", "swaps.csv", "--head", HEAD)
+    code, again, _ = pipeline("hard-negatives", "swaps.csv", "--system", HEAD)
     assert again.splitlines()[:-1] == out.splitlines()[1:-1]
     first, second = (json.loads(Path(f"results/hard-negatives/sample/{name}-{HEAD}.json").read_text())
                      for name in ("sample-swaps", "swaps"))
@@ -43,7 +43,7 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
     long = "red " * 300
     Path("q.csv").write_text("image,positive,negative\n" + f"{trained[0]},{long}cube,{long}ball\n"
                              f"{trained[1]},xyzzy,plugh\nnowhere.jpg,a,b\n")
-    code, out, err = pipeline("hard-negatives", "q.csv", "--head", HEAD, "--out", "r.json")
+    code, out, err = pipeline("hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
     assert code == 0, err
     assert "2 of 4 captions have more than 254" in out
     assert "2 right captions look like a wrong one to it" in out
@@ -55,7 +55,7 @@ def test_what_is_cut_what_is_unknown_and_what_was_trained_on_is_said(pipeline: A
 
 def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Path) -> None:
     FOLDERS["clip"][1](project / "tiny")
-    code, out, err = pipeline("hard-negatives", "--model", "clip:tiny", "--out", "r.json")
+    code, out, err = pipeline("hard-negatives", "--system", "clip:tiny", "--out", "r.json")
     assert code == 0, err
     said = json.loads(Path("r.json").read_text())
     assert said["accuracies"][-1]["questions"] > 10
@@ -67,7 +67,7 @@ def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Pat
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
         pipeline: Any, refused: Callable[..., str], project: Path, scenes: Manifest) -> None:
     Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")
-    code, out, err = pipeline("hard-negatives", "q.csv", "--head", HEAD, "--out", "r.json")
+    code, out, err = pipeline("hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
     assert code == 0, err
     assert out.splitlines()[1].split()[-3] == "–"
     assert json.loads(Path("r.json").read_text())["accuracies"][0]["other_image"] is None
@@ -124,6 +124,6 @@ def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes
 def test_wrong_options_are_refused(refused: Callable[..., str]) -> None:
     assert "give --system" in refused("hard-negatives")
     assert "goes with --system" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
-    assert "goes with QUESTIONS" in refused("hard-negatives", "--head", HEAD, "--format", "aro")
-    assert "did you mean sugarcrepe?" in refused("hard-negatives", "sugarcreep", "--head", HEAD)
-    assert "comes from the folder data" in refused("hard-negatives", "sugarcrepe", "--head", HEAD)
+    assert "goes with QUESTIONS" in refused("hard-negatives", "--system", HEAD, "--format", "aro")
+    assert "did you mean sugarcrepe?" in refused("hard-negatives", "sugarcreep", "--system", HEAD)
+    assert "comes from the folder data" in refused("hard-negatives", "sugarcrepe", "--system", HEAD)

@@ -44,7 +44,7 @@ def made(pipeline: Any) -> None:
 
 
 def measured(pipeline: Any, name: str, *more: str, split: str = "test") -> dict[str, Any]:
-    code, out, err = pipeline("evaluate", "--similarity", path(name, split), "--json", *more)
+    code, out, err = pipeline("evaluate", "--system", path(name, split), "--json", *more)
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
     return {way: found[way] for way in ("i2t", "t2i")} | {"rsum": found["rsum"]}
@@ -139,7 +139,7 @@ def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[
     assert three["rsum"] >= measured(pipeline, R, "--folds", "3")["rsum"]
     for other in ("2", "1"):
         assert "were reranked by the protocol 3fold, which is not the one asked for" in refused(
-            "evaluate", "--similarity", path(NEW), "--folds", other)
+            "evaluate", "--system", path(NEW), "--folds", other)
 
 
 @pytest.mark.usefixtures("made")
@@ -178,7 +178,7 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused
     assert pipeline(*RERANK, "--k", "5", "--if-changed", "redo")[0] == 0
     assert measured(pipeline, NEW)
     score("region", noise=2.0, content=b"older")
-    assert f"was reranked from an older {R} than is scored now" in refused("evaluate", "--similarity", path(NEW))
+    assert f"was reranked from an older {R} than is scored now" in refused("evaluate", "--system", path(NEW))
 
 
 @pytest.mark.usefixtures("made")
@@ -350,8 +350,8 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     assert pipeline("rerank", "--retriever", R, "--with", late, "--k", "3", "--name", "same")[0] == 0
     Manifest(scenes.table, "other", scenes.images_folder).save(Path("data/other.parquet"))
     shutil.copytree("features/sample/region.zarr", "features/other/region.zarr")
-    for command in (("embed", "other", "--head", R, "--split", "test"),
-                    ("score", "--embeddings", f"embeddings/other/{zero}.zarr")):
+    for command in (("embed", "other", "--system", R, "--split", "test"),
+                    ("score", "--system", f"embeddings/other/{zero}.zarr")):
         code, _, err = pipeline(*command)
         assert code == 0, err
     rerank = ("rerank", "--dataset", "other", "--retriever", zero, "--protocol", "all", "--k", "3", "--name", "zero")
@@ -361,7 +361,7 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     there = Path("similarities/other/zero.zarr")
     found = System.open(there)
     assert (found.made_from["trained_on"], found.made_from["dataset"]) == ("sample", "other")
-    found_there = json.loads(pipeline("evaluate", "--similarity", there, "--json", "--record")[1])
+    found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])
     assert found_there["rsum"] == pytest.approx(measured(pipeline, "same")["rsum"])
     steps, same = ({(step["what"].replace(zero, R), step["verdict"]) for step in json.loads(
         pipeline("trace", store, "--json")[1])} for store in (there, path("same")))

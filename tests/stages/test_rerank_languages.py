@@ -58,7 +58,7 @@ def german() -> None:
 
 
 def measured(pipeline: Any, place: Path, *more: str) -> dict[str, Any]:
-    code, out, err = pipeline("evaluate", "--similarity", place, "--json", *more)
+    code, out, err = pipeline("evaluate", "--system", place, "--json", *more)
     assert code == 0, err
     found = json.loads(out)
     return {language: {way: numbers[way] for way in ("i2t", "t2i")}

@@ -30,7 +30,7 @@ def store(name: str) -> System:
 
 @pytest.fixture
 def embedded(pipeline: Any, project: Path) -> None:
-    assert pipeline("embed", "sample", "--head", HEAD)[0] == 0
+    assert pipeline("embed", "sample", "--system", HEAD)[0] == 0
 
 
 @pytest.mark.usefixtures("project")

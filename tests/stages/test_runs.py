@@ -25,7 +25,7 @@ def matrix(scenes: Manifest, pipeline: Any, rng: np.random.Generator) -> tuple[s
     own[split.caption_image, np.arange(len(split.caption_ids))] = 1
     scores = rng.permutation(own.size).reshape(own.shape) / own.size + 0.3 * own
     np.save("s.npy", np.argsort(np.argsort(scores, axis=None)).reshape(own.shape).astype(np.float32))
-    return "--similarity", "s.npy", "--manifest", "m.parquet"
+    return "--system", "s.npy", "--manifest", "m.parquet"
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run.json"])

@@ -77,7 +77,7 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     train_late(pipeline)
     folder = Path("similarities", "sample")
     heads = ("--feature", "region", "--recipe", "vse2ad", "--recipe", "late")
-    embed = ("embed", "sample", "--head", HEAD, *SMALL, "--out")
+    embed = ("embed", "sample", "--system", HEAD, *SMALL, "--out")
     for command in (("score", *heads, *SMALL), (*embed, "one.zarr")):
         code, _, err = pipeline(*command)
         assert code == 0, err
@@ -92,7 +92,7 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     assert not list(Path().rglob("*.pieces"))
     both = ("--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     assert "give one" in refused("score", "--feature", "region", *both)
-    assert "give one" in refused("embed", "sample", "--head", HEAD, *both)
+    assert "give one" in refused("embed", "sample", "--system", HEAD, *both)
     assert "goes without embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
 
 
@@ -108,7 +108,7 @@ def test_a_head_that_scores_pairs_alone_embeds_nothing(
 
 @pytest.mark.usefixtures("many")
 def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ("embed", "sample", "--head", HEAD, *SMALL, "--out")
+    command = ("embed", "sample", "--system", HEAD, *SMALL, "--out")
     assert pipeline(*command, "whole.zarr")[0] == 0
     done: list[int] = []
     original = pieces.embed_images

@@ -128,7 +128,7 @@ def elsewhere(project: Path, scenes: Manifest) -> Path:
 
 
 def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Path, scenes: Manifest) -> None:
-    code, out, err = pipeline("embed", "other", "--head", HEAD)
+    code, out, err = pipeline("embed", "other", "--system", HEAD)
     assert (code, f"{elsewhere}: 24 images and 120 captions of other" in out) == (0, True), err
     store = System.open_vectors(elsewhere)
     assert (store.made_from["dataset"], store.made_from["split"]) == ("other", "train+val+test")
@@ -136,7 +136,7 @@ def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Pat
     own = System.open_vectors(OWN).embeddings()
     np.testing.assert_allclose(store.embeddings().images[test], own.images, atol=1e-6)
     np.testing.assert_allclose(store.embeddings().captions[test[store.caption_image]], own.captions, atol=1e-6)
-    out = pipeline("search", scenes.split("train").captions[0], "--in", elsewhere, "--top", "24")[1]
+    out = pipeline("search", scenes.split("train").captions[0], "--system", elsewhere, "--top", "24")[1]
     assert sorted(image for _, _, image, _ in found(out)) == sorted(store.image_ids.tolist())
     other_run = ("-S", "run.recipes=[vse_infty]", "-S", "run.dataset=other", "-S", "run.ablations=[]")
     searched = ("search", scenes.split("train").captions[0], "--system", elsewhere, "--top", "24")
@@ -153,11 +153,11 @@ def test_a_system_is_named_or_is_a_place(pipeline: Any, project: Path) -> None:
 
 def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced(
         pipeline: Any, refused: Callable[..., str], elsewhere: Path) -> None:
-    assert pipeline("embed", "other", "--head", HEAD, "--split", "test")[0] == 0
+    assert pipeline("embed", "other", "--system", HEAD, "--split", "test")[0] == 0
     code, out, err = pipeline("trace", elsewhere)
     assert code == 0, out + err
     assert {f"heads/sample/{HEAD}/best.safetensors", str(elsewhere)} <= set(out.splitlines())
-    for store, searched in ((OWN, ()), (elsewhere, ("--in", elsewhere))):
+    for store, searched in ((OWN, ()), (elsewhere, ("--system", elsewhere))):
         for change, array in ((tampering.flip, "image_embeddings"), (tampering.swap_rows, "image_ids")):
             file = next(path for path in (store / array / "c").rglob("*") if path.is_file())
             kept = file.read_bytes()
@@ -171,22 +171,22 @@ def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced
         record.write_bytes(kept)
     vectors = elsewhere / "caption_embeddings"
     tampering.rolled(vectors)
-    assert f"{vectors}: has changed" in refused("score", "--embeddings", elsewhere)
-    assert f"{vectors}: has changed" in refused("evaluate", "--similarity", elsewhere)
+    assert f"{vectors}: has changed" in refused("score", "--system", elsewhere)
+    assert f"{vectors}: has changed" in refused("evaluate", "--system", elsewhere)
     assert pipeline("trace", elsewhere, "--embed", "0")[0] == 2
 
 
 def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Callable[..., str], elsewhere: Path
                                                       ) -> None:
-    assert pipeline("embed", "other", "--head", HEAD, "--split", "train", "--split", "val")[0] == 0
-    alone = json.loads(pipeline("evaluate", "--similarity", OWN, "--json")[1])
-    enlarged = ("evaluate", "--similarity", OWN, "--distractors", elsewhere)
+    assert pipeline("embed", "other", "--system", HEAD, "--split", "train", "--split", "val")[0] == 0
+    alone = json.loads(pipeline("evaluate", "--system", OWN, "--json")[1])
+    enlarged = ("evaluate", "--system", OWN, "--distractors", elsewhere)
     numbers = json.loads(pipeline(*enlarged, "--json")[1])
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     assert numbers["queries"] == alone["queries"] == {"i2t": 4, "t2i": 20}
     assert numbers["t2i"]["mean_rank"] > alone["t2i"]["mean_rank"]
     assert numbers["rsum"] <= alone["rsum"]
-    assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--similarity", OWN, "--record")[0] == 0
+    assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
     kept = recorded.read(Path("results", "recorded.json"))
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
     entry = kept[f"{HEAD} on sample, among other train+val"]
@@ -218,25 +218,25 @@ class Double:
 def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..., str], elsewhere: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(reranking.SCORERS._places, "double", "test_search:Double")  # type: ignore[attr-defined]
-    assert pipeline("embed", "other", "--head", HEAD, "--split", "train", "--split", "val")[0] == 0
+    assert pipeline("embed", "other", "--system", HEAD, "--split", "train", "--split", "val")[0] == 0
     rerank = ("rerank", "--retriever", HEAD, "--with", "double:any")
     assert pipeline(*rerank, "--k", "10", "--distractors", elsewhere)[0] == 0
     store = Path("similarities", "sample", f"{HEAD}+rerank.zarr")
     enlarged = ("--distractors", elsewhere, "--json")
-    alone = json.loads(pipeline("evaluate", "--similarity", OWN, *enlarged)[1])
-    numbers = json.loads(pipeline("evaluate", "--similarity", store, *enlarged)[1])
+    alone = json.loads(pipeline("evaluate", "--system", OWN, *enlarged)[1])
+    numbers = json.loads(pipeline("evaluate", "--system", store, *enlarged)[1])
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     for way in ("i2t", "t2i"):
         assert numbers[way]["r10"] == pytest.approx(alone[way]["r10"])
         assert numbers[way]["mean_rank"] != alone[way]["mean_rank"]
-    assert "was reranked among distractors; name them with --distractors" in refused("evaluate", "--similarity", store)
+    assert "was reranked among distractors; name them with --distractors" in refused("evaluate", "--system", store)
     assert pipeline("trace", store, "--embed", "0")[0] == 0
     shutil.copytree(OWN, OWN.with_name("twin.zarr"))
     assert "distractors of other are wanted" in refused("rerank", "--retriever", HEAD, "--with", "system:twin",
                                                         "--name", "more", "--distractors", elsewhere)
     assert "with --if-changed redo" in refused(*rerank, "--k", "4")
     assert pipeline(*rerank, "--k", "4", "--if-changed", "redo")[0] == 0
-    assert "was reranked among no distractors" in refused("evaluate", "--similarity", store, *enlarged[:2])
+    assert "was reranked among no distractors" in refused("evaluate", "--system", store, *enlarged[:2])
 
 
 def forgive_edits(store: Path, head: Path) -> None:
@@ -264,8 +264,8 @@ def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], p
     assert "give exactly one of a text, --image and --queries" in refused("search", "a house", "--image", "photo.jpg")
     assert "give exactly one of a text, --image and --queries" in refused("search", " ")
     assert "photo.jpg: no such file" in refused("search", "--image", "photo.jpg")
-    assert "no head there" in refused("search", "a house", "--head", "nothing")
-    assert "no embeddings there" in refused("search", "a house", "--in", "nothing.zarr")
+    assert "no head there" in refused("search", "a house", "--system", "nothing")
+    assert "no embeddings there" in refused("search", "a house", "--system", "nothing.zarr")
     change(OWN, "manifest")
     assert "was made with another manifest" in refused("search", "a house")
     change(OWN, "checkpoint")
@@ -276,4 +276,4 @@ def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], p
     attributes = tree["attributes"]
     attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
     store.write_text(json.dumps(tree))
-    assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--head", HEAD)
+    assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--system", HEAD)

@@ -44,13 +44,13 @@ def test_help_imports_no_library() -> None:
 
 def test_a_small_matrix_is_measured_without_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
-    (libraries,) = imported(("evaluate", "--similarity", tmp_path / "sims.npy"))
+    (libraries,) = imported(("evaluate", "--system", tmp_path / "sims.npy"))
     assert libraries & HEAVY <= {"scipy", "safetensors"}
 
 
 def test_a_store_is_measured_without_torch(trained: Path) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    (libraries,) = imported(("evaluate", "--similarity", store))
+    (libraries,) = imported(("evaluate", "--system", store))
     assert libraries & HEAVY <= {"zarr", "scipy", "safetensors"}
 
 

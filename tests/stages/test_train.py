@@ -145,9 +145,9 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
                                                   refused: Any) -> None:
     Path("heads/sample").mkdir(parents=True)
     assert train("--recipe", "vse_infty", "--out", "mine/first") == []
-    assert pipeline("score", "--head", "mine/first")[0] == 0
+    assert pipeline("score", "--system", "mine/first")[0] == 0
     assert System.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
-    assert "--recipe goes without --system" in refused("score", "--head", "mine/first", "--recipe", "vse2ad")
+    assert "--recipe goes without --system" in refused("score", "--system", "mine/first", "--recipe", "vse2ad")
     assert "goes with --feature" in refused("score", "--recipe", "vse2ad")
     assert "no head there" in refused("score", "--feature", "region")
 

@@ -1,0 +1,135 @@
+"""Features of other code bases: brought into a store, and written as those code bases read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline import manifest as manifests
+from pipeline.features import importers
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.features import FEATURES
+from pipeline.settings.paths import Paths
+from stages import options
+from stages.progress import Progress
+
+if TYPE_CHECKING:
+    from pipeline.features.importers.export import CAPTIONS, Exported, export, export_folder, export_tsv
+    from pipeline.features.store import FeatureStore
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+
+EXPORTED = ("scan", "butd-tsv", "folder")
+NAMED = 20  # failed images that are named; all stand in the made_from.json
+
+
+@click.command
+@click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
+@options.dataset
+@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
+              help="The manifest's file, if it is not in its usual place.")
+@click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
+@options.out("features/DATASET/FEATURE.zarr")
+@click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
+              help="The name under which the features are reported. Tables accept a paper's name, such as "
+              "butd-36-proposals, and mark any other.")
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
+              help="How they are stored.")
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
+              help="Whether a missing or damaged image ends the run.")
+@click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
+              help="The most frames of a clip, taken evenly; of photographs all items are kept.")
+@options.if_changed
+@options.with_settings_or_shipped
+def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
+                   manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
+                   **changes: Any) -> None:
+    """Bring features that another code base made into a store. Running again does nothing, or resumes.
+
+    \b
+    scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
+    butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
+    folder    folders with one .npy, .npz or .pth an image or clip, named after it
+    hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
+
+    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
+    """
+    if (feature is None) == (out is None):
+        raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
+    if dataset and manifest_file:
+        raise InputError("--manifest says which data set it is of; leave out --dataset")
+    manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
+    store = out or paths.features(manifest.dataset, feature or "")
+    extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
+    job = importers.ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
+                              extract.dtype, extract.on_error, changes["if_changed"], changes["frames"])
+    with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
+        done = importers.import_features(job, looking.update, bar.reset, bar.update)
+    told = [f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
+            + f", reported as {done.reported_as}"]
+    if done.failed:
+        told.append(f"{len(done.failed):,} failed, see {store}/failures.csv")
+    click.echo("\n  ".join([*told, *done.notes]))
+
+
+@click.command
+@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE", type=options.FilePath())
+@click.option("--split", type=click.Choice(manifests.SPLITS), help="Which images; scan needs one, the others take all "
+              "without it.")
+@click.option("--out", type=options.FilePath(file_okay=False), required=True, help="The folder.")
+@options.manifest
+@options.with_settings_or_shipped
+def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], split: str | None, out: Path,
+                   manifest_file: Path | None) -> None:
+    """Write a split of a feature store as older code bases read it. Running again does nothing.
+
+    scan: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt. SCAN calls val `dev`, and COCO's 5K test split `testall`.
+    butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has objects and attributes.
+    folder: an .npz an image, named after its file. FORMAT may be left out for scan.
+
+    Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
+    """
+    form, store = ("scan", what[0]) if len(what) == 1 else (what[0].as_posix(), what[1])
+    if form not in EXPORTED or len(what) > 2:
+        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(EXPORTED)}, got "
+                         f"{' '.join(map(str, what))}")
+    features = FeatureStore(store)
+    manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
+    if form != "scan":
+        _images(form, features, manifest, split, out)
+        return
+    if split is None:
+        raise InputError("SCAN's layout holds one split; name it with --split")
+    with Progress("export", "image") as bar:
+        done = export(features, manifest, split, out, bar.reset, bar.update)
+    click.echo("\n  ".join([f"{out}/{done.name}_ims.npy: {done.images:,} images x {done.items} items x "
+                            f"{done.dimension}, {done.images * CAPTIONS:,} captions of {split}"
+                            + ("" if done.written else ", there already"), *_told(done)]))
+
+
+def _images(form: str, features: FeatureStore, manifest: Manifest, split: str | None, out: Path) -> None:
+    write = export_tsv if form == "butd-tsv" else export_folder
+    with Progress("export", "image") as bar:
+        done = write(features, manifest, split, out, bar.reset, bar.update)
+    click.echo(f"{done.place}: {done.images:,} images of {split or 'all splits'}"
+               + ("" if done.written else ", there already")
+               + (f"; {len(done.left_out):,} failed images are left out, see {split or 'all'}_made_from.json"
+                  if done.left_out else ""))
+
+
+def _told(done: Exported) -> Iterator[str]:
+    """What a reader of the files must know."""
+    if done.fewest < done.items:
+        yield (f"images have {done.fewest} to {done.items} items: shorter ones are padded with zeros, which older code "
+               f"takes for items; {done.name}_counts.npy holds how many are valid")
+    if done.captions_left_out:
+        yield f"{done.captions_left_out:,} captions after an image's fifth are left out"
+    if done.images_left_out:
+        more = len(done.images_left_out) - NAMED
+        yield (f"{len(done.images_left_out):,} failed images are left out with their captions: "
+               + ", ".join(done.images_left_out[:NAMED])
+               + (f" and {more:,} more, see {done.name}_made_from.json" if more > 0 else ""))

@@ -1,0 +1,203 @@
+"""Commands on a feature store: check it, write it anew, copy it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.paths import Paths
+from stages import options
+from stages.progress import Progress, say
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipeline.features import extraction
+    from pipeline.features.extractors import Runtime
+    from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
+    from pipeline.files import remote
+    from pipeline.files.atomic import exclusive
+    from pipeline.manifest import Manifest
+    from pipeline.settings import Settings
+
+MOST_WORKERS = 8
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and make the damaged shards "
+              "again, and no others.")
+@click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
+              "them again: for stores that were imported.")
+@click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
+              help="Shards that are read at the same time; each is held in memory.")
+@options.image_files(", for --repair")
+@options.with_settings_or_shipped
+def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool, workers: int | None,
+                   images: Path | None) -> None:
+    """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
+
+    Example: pipeline verify features/sample/region.zarr --repair
+    """
+    if repair and forget:
+        raise InputError("give --repair or --forget")
+    if repair:
+        _restore(paths, store, images)
+    shards = read_header(store)[0].shards
+    damaged = []
+    with Progress("verify", "shard", shards) as bar:
+        for shard, found in verify.verify(store, workers or min(MOST_WORKERS, os.cpu_count() or 1)):
+            bar.update()
+            for fault in found:
+                say(f"shard {shard}: {fault}", err=False)
+            damaged += [shard] if found else []
+    if not damaged:
+        click.echo(f"{store}: {counted(shards, 'shard')}, all as written")
+    elif repair:
+        _repair(paths, settings, store, damaged, images)
+    elif forget:
+        _forget(store, damaged)
+        click.echo(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
+                   "the store again")
+    else:
+        raise InputError(f"{store}: damaged or not there: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
+                         "them again")
+
+
+def _restore(paths: Paths, store: Path, images: Path | None) -> None:
+    """Restore what describes the store, if it can be written."""
+    if not store.is_dir() or not os.access(store, os.W_OK):
+        return
+    with exclusive(store):
+        for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
+            click.echo(f"{store}: {line}")
+
+
+def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
+    """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
+    try:
+        job = _job(paths, settings, store, images)
+        extraction.worker.describe_engine(job.engine)
+    except InputError as error:
+        raise InputError(f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again from here ({error}); "
+                         "--forget drops them, so that the command that made the store makes them again") from None
+    _forget(store, damaged)
+    with Progress("repair", "image") as bar:
+        outcome = extraction.extract(job, None, bar.reset, bar.update)
+    click.echo(f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}")
+
+
+def _forget(store: Path, damaged: list[int]) -> None:
+    with exclusive(store):
+        for shard in damaged:
+            ledger.erase(store, shard)
+
+
+def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
+    """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
+    sizes, made_from = read_header(store)
+    try:
+        name, dataset = made_from["engine"], made_from["dataset"]
+        options, precision = made_from["settings"], made_from["precision"]
+    except KeyError:
+        raise InputError("it was not extracted but imported") from None
+    manifest = Manifest.load(paths.manifest(dataset))
+    # OpenVINO computes on the CPU, wherever the settings would have torch compute.
+    runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
+        else Runtime(extraction.devices(settings.extract.device)[0], precision, products=settings.compute.products)
+    engine = extraction.EngineSpec(name, options, runtime)
+    return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
+                                    settings.extract.batch_size, sizes.shard_images, sizes.compressor, sizes.dtype,
+                                    "skip")
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@options.manifest
+@options.with_settings_or_shipped
+def compact_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None) -> None:
+    """Leave out of a feature store the rows of images that went or were replaced, and put the others in order.
+
+    The result is the store that one extraction of the manifest makes. The store stays as it is until then.
+
+    Example: pipeline compact features/coco/region.zarr
+    """
+    _anew(paths, store, manifest_file)
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="the store's own",
+              help="How features are stored.")
+@click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
+@click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
+@options.manifest
+@options.with_settings_or_shipped
+def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None, dtype: str | None,
+                    compressor: str | None, shard_images: int | None) -> None:
+    """Write a feature store anew with another dtype, compressor or shard size, without network and photographs.
+
+    Rows that are no image's any more are left out, as by `pipeline compact`. The store stays as it is until the new one
+    is whole; running again goes on, or does nothing.
+
+    Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
+    """
+    _anew(paths, store, manifest_file, dtype, compressor, shard_images)
+
+
+def _anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
+          compressor: str | None = None, shard_images: int | None = None) -> None:
+    """Rewrite a store and say what it has become."""
+    from pipeline.features.store import rewrite  # and with it torch
+
+    before = FeatureStore(store)
+    manifest = Manifest.load(manifest_file or paths.manifest(before.fingerprint["dataset"]))
+    stays = before.content(np.arange(len(before.rows))).startswith(verify.BY_IMAGES)
+    with Progress("rewrite", "image", len(manifest.images)) as bar:
+        layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
+    if layout == before.layout:
+        click.echo(f"{store}: nothing to do")
+        return
+    left_out = before.layout.used().size - layout.images
+    if layout.dtype != before.layout.dtype:
+        said = f"features are rounded to {layout.dtype}: train anew what was trained on them"
+    elif stays:
+        said = "heads and scores that were made from it stay valid"
+    else:
+        said = ("it was made before images had digests of their own, so `pipeline trace` and `pipeline train` will "
+                "take its features for others: train and score again")
+    click.echo(f"{store}: {counted(layout.images, 'image')} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+               f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
+               + f"; {said}")
+
+
+@click.command
+@click.argument("source", type=options.FilePath())
+@click.argument("target", type=options.FilePath())
+def copy_command(source: Path, target: Path) -> None:
+    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there.
+
+    Each shard is checked by its checksum. A copy that was interrupted goes on.
+
+    Example: pipeline copy s3://bucket/coco/region.zarr features/coco/region.zarr
+    """
+    lazy.load(globals())
+    if (remote.address(source) is None) == (remote.address(target) is None):
+        raise InputError("one of SOURCE and TARGET is in an object store, such as s3://bucket/region.zarr")
+    named = remote.address(target) or target
+    if source.suffix == ".parquet":
+        Manifest.load(source).save(target)
+        click.echo(f"{named}: manifest copied")
+        return
+    local = source if remote.address(target) else target
+    with exclusive(local), Progress("copy", "shard") as bar:
+        if remote.address(target):
+            done = remote_store.upload(source, target, bar.reset, bar.update)
+        else:
+            done = remote_store.download(source, target, bar.reset, bar.update)
+    click.echo(f"{named}: " + (f"{done} shards copied" if done else "nothing to do"))
