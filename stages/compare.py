@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,18 +58,20 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     stores = [_paths(place, dataset, name) for name in systems]
     for group in stores:
         options.refuse_repeats(group)
-    _refuse_stale(paths, dataset, place, [path for group in stores for path in group])
+    # What the run made must be of one state of things; of what comes from elsewhere nothing is known.
+    if made := {path.stem: System.open(path) for path in chain(*stores) if path.parent == place("").parent}:
+        record.refuse_stale(record.with_parts(made), partial(paths.head, dataset))
     for group in stores:
         record.refuse_other_systems([System.open(path) for path in group if is_store(path)])
     groups = _pools(stores, columns)
-    own = _own(groups) or _card(dataset, [pool for group in groups for pool in group])
+    own = _own_protocols(dataset, [*chain(*groups)])
     truth = truth.or_of([rules] if rules else own)
     every = [rules] if rules else truth.protocols(own)
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
     groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     found = _contrasts(groups, every, ties, settings)
-    contrast.correct([each for pairs_of_protocol in found for each in pairs_of_protocol])
+    contrast.correct([*chain(*found)])
     click.echo(_written([[pool.name for pool in group] for group in groups], found, output))
 
 
@@ -129,13 +132,6 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
     return seeds
 
 
-def _refuse_stale(paths: Paths, dataset: str, place: Callable[[str], Path], found: Sequence[Path]) -> None:
-    """What the run made must be of one state of things; of what comes from elsewhere nothing is known."""
-    stores = {path.stem: System.open(path) for path in found if path.parent == place("").parent}
-    if stores:
-        record.refuse_stale(record.with_parts(stores), lambda head: paths.head(dataset, head))
-
-
 def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[System]]:
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
     silent = [path for group in stores for path in group if not is_store(path)]
@@ -150,16 +146,13 @@ def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Syst
     return groups
 
 
-def _own(groups: Sequence[Sequence[System]]) -> list[str | Protocol]:
-    """The protocols of reranked systems, which can be measured by no other; [] where there are none."""
-    return list({pool.protocol.name: pool.protocol for group in groups for pool in group if pool.protocol}.values())
-
-
-def _card(dataset: str, pools: Sequence[System]) -> list[str]:
-    """The protocols of the data set's card where a system is of its test split; for anything else the plain one."""
+def _own_protocols(dataset: str, pools: Sequence[System]) -> list[str | Protocol]:
+    """Those of reranked systems, which can be measured by no other; else of the data set's card, for its test split."""
+    if reranked := {pool.protocol.name: pool.protocol for pool in pools if pool.protocol}:
+        return [*reranked.values()]
     benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
                     for pool in pools)
-    return manifest.dataset(dataset).protocols if benchmark else ["all"]
+    return [*manifest.dataset(dataset).protocols] if benchmark else ["all"]
 
 
 def _like(first: System, pool: System) -> System:

@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 @options.dataset
 @click.option("--vocabulary", type=options.FilePath(dir_okay=False),
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
-@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
-              help="Where the image files lie, for a grid checkpoint.")
+@options.image_files(", for a grid checkpoint")
 @click.option("--feature", type=click.Choice(list(FEATURES)), show_default="region",
               help="What a cross-encoder reads.")
 @click.option("--name", callback=options.called, show_default="vse_infty_released or oscar", metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
-@click.option("--out", type=options.FilePath(), show_default="heads/DATASET/NAME-FEATURE-TEXT-s0",
-              help="The head's folder.")
+@options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.")
 @options.if_changed
 @options.with_settings
 def command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | None, vocabulary: Path | None,

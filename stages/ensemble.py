@@ -155,12 +155,9 @@ def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
     if not len(kept):
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
-    return [_only(store, kept) for store in stores], {"left_out": np.setdiff1d(every, kept).tolist()}
-
-
-def _only(store: System, image_ids: np.ndarray) -> System:
-    keep = np.isin(store.image_ids, image_ids)
-    return store.only(np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image]))
+    shared = [(store, np.isin(store.image_ids, kept)) for store in stores]
+    return ([store.only(np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])) for store, keep in shared],
+            {"left_out": np.setdiff1d(every, kept).tolist()})
 
 
 def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
@@ -186,10 +183,8 @@ def _protocol(stores: list[System]) -> dict[str, Any]:
     found = {store.protocol.name: store.protocol for store in stores if store.protocol}
     if len(found) > 1:
         raise InputError(f"the members were reranked by the protocols {' and '.join(found)}; rerank them by one")
-    if not found:
-        return {}
-    only, = found.values()
-    return {"protocol": {"name": only.name, "folds": only.folds}}
+    only = next(iter(found.values()), None)
+    return {} if only is None else {"protocol": {"name": only.name, "folds": only.folds}}
 
 
 def _bank(every: list[Made]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval import Protocol, Ties, summary
     from pipeline.evaluation.retrieval.relevance import as_relevance
     from pipeline.files.atomic import write_text
-    from pipeline.provenance import recorded, results
+    from pipeline.provenance import results
     from pipeline.settings import Evaluate, Run, Settings
     from pipeline.studies import audit
     from pipeline.systems.scores import by_language, judged, measured, runs
@@ -85,16 +85,13 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        known = pool.manifest(columns.manifest, paths.manifest, needed=truth.same_text)
-        _warn_of_leak(paths, pool)
-        pool = judged.judge(by_language.named(pool, known), truth, known)
-        numbers, table = _measure(pool, rules or pool.protocol or "all", ties, settings.evaluate, files)
-        numbers |= _extend(pool, extended, settings.evaluate) | judged.told(pool, truth)
+        pool, (numbers,), table = _numbers(paths, pool, [rules or pool.protocol or "all"], truth, ties, extended,
+                                           settings.evaluate, files, columns.manifest)
         numbers |= {"split": pool.split} if pool.split else {}
         _write_files(pool, files, table, settings.evaluate)
         if keep:
-            how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
-            recorded.add(paths.recorded, pool, [System.open_vectors(path) for path in distractors], how, numbers)
+            results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors],
+                           _evaluated_with(settings, extended), numbers)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
@@ -166,34 +163,43 @@ def _written(results: summary.Results, output: str) -> str:
 def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
                  ) -> dict[str, Any]:
     """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
-    run = settings.run
-    found: dict[str, Any] = {}
-    tables: list[Any] = []
-    how = settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
+    run, found, tables = settings.run, {}, []
     for name, store in scored_systems.stores(paths, settings, _systems(paths, run, settings.score.split)).items():
         store.check()
         benchmark = store.made_from["split"] == "test"
-        of_card = manifest.dataset(run.dataset, paths.root).protocols if benchmark else ["all"]
-        protocols: list[str | Protocol] = [*of_card]
-        truth = Truth.of(settings.evaluate).or_of(protocols)
-        pool = store
-        _warn_of_leak(paths, pool)
-        known = pool.manifest(None, paths.manifest, needed=truth.same_text)
-        pool = by_language.named(pool, known)
-        protocols = [pool.protocol] if pool.protocol else protocols
-        beyond = _extend(pool, extended, settings.evaluate)
-        pool = judged.judge(pool, truth, known)
-        beyond |= judged.told(pool, truth)
-        by_protocol, queries = {}, []
-        for rules in truth.protocols(protocols):
-            numbers, table = _measure(pool, rules, ties, settings.evaluate, files, name)
-            by_protocol[numbers["protocol"]] = numbers | beyond
-            queries += [] if table is None else [table]
-        found[name] = results.entry(store.made_from, how, by_protocol)
-        tables += [measured.joined(queries)] if queries else []
+        of_card: list[str | Protocol] = [*manifest.dataset(run.dataset, paths.root).protocols] if benchmark else ["all"]
+        truth = Truth.of(settings.evaluate).or_of(of_card)
+        protocols = truth.protocols([store.protocol] if store.protocol else of_card)
+        _, every, table = _numbers(paths, store, protocols, truth, ties, extended, settings.evaluate, files, name=name)
+        found[name] = results.entry(store.made_from, _evaluated_with(settings, extended),
+                                    {numbers["protocol"]: numbers for numbers in every})
+        tables += [] if table is None else [table]
     if files.per_query:
         measured.write_query_tables(files.per_query, tables)
     return found
+
+
+def _evaluated_with(settings: Settings, extended: str | None) -> dict[str, Any]:
+    """What is recorded of how numbers were measured."""
+    return settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
+
+
+def _numbers(paths: Paths, pool: System, protocols: Sequence[str | Protocol], truth: Truth, ties: Ties,
+             extended: str | None, settings: Evaluate, files: measuring.Files, manifest_path: Path | None = None,
+             name: str = "") -> tuple[System, list[dict[str, Any]], Any | None]:
+    """A pool with its right answers, its numbers by each protocol, and a row a query where that is asked for."""
+    known = pool.manifest(manifest_path, paths.manifest, needed=truth.same_text)
+    _warn_of_leak(paths, pool)
+    pool = by_language.named(pool, known)
+    beyond = {}
+    if extended is not None:
+        with Progress(f"{extended} {pool.name}", "query") as bar:
+            beyond = measured.extend(pool, extended, settings, lambda done: bar.reach(max(bar.done, done)))
+    pool = judged.judge(pool, truth, known)
+    beyond |= judged.told(pool, truth)
+    every = [_measure(pool, rules, ties, settings, files, name) for rules in protocols]
+    tables = [table for _, table in every if table is not None]
+    return pool, [numbers | beyond for numbers, _ in every], measured.joined(tables) if tables else None
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:
@@ -235,11 +241,3 @@ def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate
               *(measured.query_table(part.system, ranked[language], part.rules, name, language)
                 for language, part in every.items())]
     return numbers, measured.joined(tables)
-
-
-def _extend(pool: System, name: str | None, settings: Evaluate) -> dict[str, Any]:
-    """The numbers beyond recalls, {"extended": ...}; nothing where none are asked for."""
-    if name is None:
-        return {}
-    with Progress(f"{name} {pool.name}", "query") as bar:
-        return measured.extend(pool, name, settings, lambda done: bar.reach(max(bar.done, done)))

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 @options.dataset
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
-@click.option("--out", type=options.FilePath(), show_default="features/DATASET/FEATURE.zarr",
-              help="The store; s3://bucket/NAME.zarr is written shard by shard.")
-@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
-              help="Where the image files lie.")
+@options.out("features/DATASET/FEATURE.zarr", "The store; s3://bucket/NAME.zarr is written shard by shard.")
+@options.image_files()
 @click.option("--device", metavar="DEVICE", show_default="extract.device", callback=options.known_device,
               help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
@@ -69,14 +67,15 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
 
     Example: pipeline extract --feature region --workers 2
     """
-    open_workers = partial(options.executor, scheduler=scheduler)
-    open_workers(1)  # refuses an address that is none
+    options.executor(1, scheduler)  # refuses what is no address
+    extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
+                                                  if key in type(settings.extract).model_fields and value is not None})
     dataset = dataset or settings.run.dataset
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
     store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
     named = remote.address(place_of_store) or store
-    request = _request(paths, settings, dataset, store, feature, changes)
+    request = _request(paths, settings, dataset, store, feature, extract, changes["engine"])
     if split is not None or only is not None:
         request = replace(request, only=extraction.chosen_images(Manifest.load(request.manifest), split, only))
     if uploaded_to is None and request.is_done():
@@ -88,7 +87,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         return
     donor = None if out or store.exists() else request.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, request, _extract(settings, changes), donor)
+        _say_needs(settings, dataset, feature, request, extract, donor)
     manifest = Manifest.load(request.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
@@ -98,16 +97,20 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if len(several) > 1 and changes["workers"]:
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
-    job, workers = _job(settings, manifest, images, request, changes)
-    job = replace(job, uploaded_to=uploaded_to, donor=donor)
+    decoders, writers = (None if count == "auto" else count for count in (extract.decoders, extract.writers))
+    job = extraction.ExtractionJob(
+        manifest, images or manifest.images_folder, request.store,
+        extraction.EngineSpec(request.engine, request.options, request.runtime), extract.batch_size,
+        extract.shard_images, extract.compressor, extract.dtype, extract.on_error, changes["if_changed"],
+        changes["retry_failed"], changes["same_features"], request.only, uploaded_to=uploaded_to, donor=donor,
+        threads=extraction.Threads(decoders, writers, extract.ahead))
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
-    where: Any = open_workers(workers)()
-    if len(several) > 1:
-        workers = len(several)
-        where = cluster.local(workers, on_start=partial(extraction.worker.take_device_of, several))
-    with where as place:
+    workers = extract.workers if len(several) == 1 else len(several)
+    where = options.executor(workers, scheduler) if len(several) == 1 else partial(
+        cluster.local, workers, on_start=partial(extraction.worker.take_device_of, several))
+    with where() as place:
         if dry_run:
             click.echo(_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers))
             return
@@ -124,15 +127,14 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
 
 
 def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
-             changes: dict[str, Any]) -> extraction.ExtractionRequest:
-    """The settings with the command line's changes."""
+             extract: Extract, engine: str | None) -> extraction.ExtractionRequest:
+    """What is asked for: the settings' engine, or another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
-    name = changes["engine"] or chosen.engine
-    own_options = chosen.options if name == chosen.engine else {}
-    extract = _extract(settings, changes)
-    return extraction.ExtractionRequest(paths.manifest(dataset), store, name, own_options,
-                              Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
-                              extract.model_dump(include=extraction.CONTENT))
+    name = engine or chosen.engine
+    return extraction.ExtractionRequest(
+        paths.manifest(dataset), store, name, chosen.options if name == chosen.engine else {},
+        Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
+        extract.model_dump(include=extraction.CONTENT))
 
 
 def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,
@@ -150,29 +152,6 @@ def _say_needs(settings: Settings, dataset: str, feature: str, request: extracti
         needs.refuse(lacking + needs.missing(settings, dataset, others), dataset, notes)
     for note in notes:
         click.echo(f"note: {feature} of {dataset} takes {note}", err=True)
-
-
-def _extract(settings: Settings, changes: dict[str, Any]) -> Extract:
-    return settings.extract.model_copy(update={key: value for key, value in changes.items()
-                                               if key in type(settings.extract).model_fields and value is not None})
-
-
-def _job(settings: Settings, manifest: Manifest, images: Path | None, request: extraction.ExtractionRequest,
-         changes: dict[str, Any]) -> tuple[extraction.ExtractionJob, int]:
-    """What is to be done, and by how many workers."""
-    extract = _extract(settings, changes)
-    engine = extraction.EngineSpec(request.engine, request.options, request.runtime)
-    job = extraction.ExtractionJob(manifest, images or manifest.images_folder, request.store, engine,
-                                   extract.batch_size, extract.shard_images, extract.compressor, extract.dtype,
-                                   extract.on_error, changes["if_changed"], changes["retry_failed"],
-                                   changes["same_features"], request.only,
-                                   threads=extraction.Threads(_number(extract.decoders), _number(extract.writers),
-                                                              extract.ahead))
-    return job, extract.workers
-
-
-def _number(asked: int | Literal["auto"]) -> int | None:
-    return None if asked == "auto" else asked
 
 
 def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> str:

@@ -125,17 +125,17 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)
-    _tell(found, len(asked) - len(kept), alike, (cut, len(captions), room), (known, len(row)))
-    return {"accuracies": [each.as_json() for each in found], "ties": "expected",
+    result = {"accuracies": [each.as_json() for each in found], "ties": "expected",
             "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},
             "images": {"count": len(row), "trained_on": known},
             "made_from": system.made_from, "made_with": made_with.record()}
+    _tell(found, result)
+    return result
 
 
-def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, int, int], known: tuple[int | None, int]
-          ) -> None:
+def _tell(found: Sequence[Accuracy], result: dict[str, Any]) -> None:
     names = [printable(each.name) for each in found]
     width = max(map(len, names))
     click.echo(f"{'':{width}}  questions  images  accuracy [95 %]        other image  chance  ties")
@@ -145,10 +145,12 @@ def _tell(found: Sequence[Accuracy], left_out: int, alike: int, cut: tuple[int, 
                    f"{each.high:5.1f}]  {control:>15}  {each.chance:6.1f}  {each.ties:4}")
     click.echo("ties count by the mean over all their orders; intervals are over images; other image: the same "
                "captions with another image, which shows what they give away by themselves")
-    if alike:
+    asked, captions, images = (result[what] for what in ("questions", "captions", "images"))
+    if alike := asked["read_alike"]:
         click.echo(f"{alike} right captions look like a wrong one to it: they differ in words that it does not know")
-    click.echo(f"{cut[0]} of {cut[1]} captions have more than {cut[2]} words or tokens and are cut")
-    if left_out:
+    click.echo(f"{captions['cut']} of {captions['count']} captions have more than {captions['longest']} words or "
+               "tokens and are cut")
+    if left_out := asked["without_image"]:
         say(f"warning: {counted(left_out, 'question')} left out: no features of the image")
-    if known[0]:
-        say(f"warning: the head was trained on {known[0]} of these {known[1]} images")
+    if known := images["trained_on"]:
+        say(f"warning: the head was trained on {known} of these {images['count']} images")

@@ -41,8 +41,7 @@ class Progress:
     quiet: ClassVar[bool] = False
     log: ClassVar[TextIO | None] = None
 
-    def __init__(self, what: str, unit: str, total: float | None = None, keep: bool = False, shown: bool = True
-                 ) -> None:
+    def __init__(self, what: str, unit: str, total: float | None = None, shown: bool = True) -> None:
         """Begin. unit: what is counted, in the singular. shown: False for later processes of a training."""
         self.what, self.total, self.done, self._note = what, total, 0.0, ""
         self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
@@ -54,7 +53,7 @@ class Progress:
             from tqdm import tqdm
 
             terminal = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
-            self._bar = tqdm(total=total, unit=unit, desc=what, leave=keep, smoothing=0.1, file=terminal)
+            self._bar = tqdm(total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=terminal)
 
     def __enter__(self) -> Progress:
         return self
@@ -98,6 +97,11 @@ class Progress:
             self.resume(self.done + count, self.total or 0)
         else:
             self.update(count)
+
+    def step(self, what: str) -> None:
+        """Count one more, and say what it is."""
+        self.note(what)
+        self.update()
 
     def note(self, text: str) -> None:
         """Set the text that follows the numbers."""

@@ -46,11 +46,7 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     """
     unreadable: list[str] = []
     with Progress("report", "step") as bar:
-        def progress(what: str) -> None:
-            bar.note(what)
-            bar.update()
-
-        contents = _contents(paths, settings, images, unreadable.append, progress)
+        contents = _contents(paths, settings, images, unreadable.append, bar.step)
         text = page.render(contents)
     write_text(paths.report, text)
     _keep_curves(paths, settings)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
                 "`pipeline embed`.", show_default="the run's first head")
 @options.dataset
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
-@click.option("--out", type=options.FilePath(dir_okay=False), show_default="results/search.html", help="The page.")
+@options.out("results/search.html", "The page.", dir_okay=False)
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
             find: str | None, source: options.Source | None, dataset: str | None, top: int, out: Path | None) -> None:

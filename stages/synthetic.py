@@ -52,11 +52,7 @@ def command(paths: Paths, settings: Settings, generators: tuple[str, ...], patte
 def _run(settings: Settings, generator: str, pattern: str) -> dict[str, Any]:
     chosen, design = settings.synthetic, GENERATORS[generator]
     with Progress(f"{generator} {pattern}", "step", chosen.steps) as bar:
-        def on_step(loss: float) -> None:
-            bar.update()
-            bar.note(f"loss {loss:.2g}")
-
-        gpo = synthetic.train(design, pattern, chosen, on_step)
+        gpo = synthetic.train(design, pattern, chosen, lambda loss: bar.step(f"loss {loss:.2g}"))
     return synthetic.row(design, pattern, synthetic.errors(gpo, pattern, chosen))
 
 

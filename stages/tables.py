@@ -12,7 +12,7 @@ from stages.options import with_settings_or_shipped
 if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.summary import wrapped
     from pipeline.files.results import read_json, texts, updating
-    from pipeline.provenance import recorded
+    from pipeline.provenance import results
     from pipeline.report import latex, markdown, tables
     from pipeline.report.fitting import Paper
     from pipeline.report.table import Rows, TableRequest
@@ -49,7 +49,7 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
-    beyond = recorded.read(paths.recorded) if request.measured and paths.recorded.exists() else {}
+    beyond = results.read_recorded(paths.recorded) if request.measured and paths.recorded.exists() else {}
     built = {name: tables.build(name, measured, request, timed, learned, beyond) for name in settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}

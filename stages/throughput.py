@@ -40,17 +40,13 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
         raise InputError("give both --retriever and --with, or neither")
     choose_products(settings)
     with Progress("throughput", "step") as bar:
-        def on_step(what: str) -> None:
-            bar.note(what)
-            bar.update()
-
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
-                                      settings.throughput, on_step)
+                                      settings.throughput, bar.step)
         if retriever and scorer:
             dataset = settings.run.dataset
             source = PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
                                 settings.throughput.reranked, settings.compute.products, settings.score.split)
-            measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, on_step)
+            measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
     write_text(paths.throughput, json.dumps(measured, indent=1))
     click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))

@@ -38,15 +38,13 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--language", "languages", metavar="TAG", multiple=True, show_default="as the recipe",
               help="Vary the recipe: train on captions in this language alone. May be given several times.")
 @click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
-@click.option("--images", type=options.FilePath(), show_default="as in the manifest",
-              help="Where the image files lie, for fine-tuning.")
+@options.image_files(", for fine-tuning")
 @click.option("--noise", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE",
               help="Vary the recipe: this share of the training captions exchange their images.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
-@click.option("--out", type=options.FilePath(), show_default="heads/DATASET/RECIPE-FEATURE-TEXT-sSEED",
-              help="The head's folder.")
+@options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
               help="bf16 trains faster, on a GPU or a CPU with bfloat16 instructions.")
 @options.device
@@ -185,16 +183,12 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
     first, asked_for = job.processes.rank == 0, request.as_json()
     with Progress(job.folder.name, "step", shown=first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
-            bar.update()
-            bar.note(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
+            bar.step(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
 
         def on_epoch(row: Mapping[str, float]) -> None:
             say(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['rsum']:.1f}")
 
-        def on_start(done: int, steps: int) -> None:
-            bar.resume(done, steps)
-
-        training.train(job, on_step, on_epoch, on_start)
+        training.train(job, on_step, on_epoch, bar.resume)
     if first:
         request.finished(job.folder, asked_for)
         click.echo(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}")

@@ -40,49 +40,29 @@ def can_be(store: System) -> bool:
 
 
 def scores(store: System, paths: Paths) -> Step:
-    """Compute a head's scores from its embeddings, or an ensemble's from its members' scores, and compare every cell.
-
-    Args:
-        store: The scores.
-        paths: Where files lie.
-
-    Returns:
-        The comparison.
-    """
-    fusion, cells = store.made_from.get("fusion") or {}, f"{len(store.image_ids)} x {len(store.caption_ids)}"
-    if RESCORED in store.made_from:
-        return _rescored(store, paths, cells)
-    if store.made_from["ensemble"] is None:
-        what, members = "scores again, from its embeddings", []
+    """Compute scores from embeddings, from the members' scores or from those that were rescored; compare every cell."""
+    made, cells = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}"
+    fusion, source = made.get("fusion") or {}, made.get(RESCORED)
+    if source:
+        what, names = f"by {made['steps'][-1]['name']} of {source['system']}", [source["system"]]
+    elif made["ensemble"] is None:
+        what, names = "from its embeddings", []
     elif not fusion:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
-        what = f"scores again, by {fusion['method']} of its members"
-        said = store.made_from
-        members = [paths.similarity(said["dataset"], name, said["split"]) for name in fusion["members"]]
-        if not all(path.exists() for path in members):
-            return Step(store.path, what, cells, None)
-    try:
-        sources = _fused(store, fusion, members) if members else [_product(store)]
-        other = _other_cell(store, sources)
-    except InputError as error:
-        other = str(error)
-    return Step(store.path, what, cells, other or cells)
-
-
-def _rescored(store: System, paths: Paths, cells: str) -> Step:
-    made = store.made_from
-    name = made[RESCORED]["system"]
-    path = paths.similarity(made["dataset"], name, made["split"])
-    what = f"scores again, by {made['steps'][-1]['name']} of {name}"
-    if not path.exists():
-        return Step(store.path, what, cells, None)
-    try:
-        again, _ = layout.divided(stored.compute(System.open(path), made, paths).scores)
-        other = _other_cell(store, again)
-    except InputError as error:
-        other = str(error)
-    return Step(store.path, what, cells, other or cells)
+        what, names = f"by {fusion['method']} of its members", fusion["members"]
+    places, other = [paths.similarity(made["dataset"], name, made["split"]) for name in names], None
+    if all(path.exists() for path in places):
+        try:
+            parts = [System.open(path) for path in places]
+            if source:
+                again, _ = layout.divided(stored.compute(parts[0], made, paths).scores)
+            else:
+                again = _fused(store, fusion, parts) if parts else [_product(store)]
+            other = _other_cell(store, again) or cells
+        except InputError as error:
+            other = str(error)
+    return Step(store.path, f"scores again, {what}", cells, other)
 
 
 def _product(store: System) -> Similarity:
@@ -90,10 +70,9 @@ def _product(store: System) -> Similarity:
     return Embeddings(vectors.images, vectors.captions)  # twice as fast as in float64, and close enough
 
 
-def _fused(store: System, fusion: Mapping[str, Any], members: list[Path]) -> list[Similarity]:
+def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> list[Similarity]:
     """What an ensemble's matrices should be. Raises InputError where it is read by another fusion than it says."""
-    parts = [_aligned(System.open(path), store) for path in members]
-    fused = fuse(parts, fusion["method"], fusion["weights"])
+    fused = fuse([_aligned(member, store) for member in members], fusion["method"], fusion["weights"])
     matrices, by_query = layout.divided(fused.scores, fusion["method"])
     how, kind = by_query or {"method": None, "weights": []}, _stored(store)
     if (how["method"], tuple(how["weights"])) != (kind.method, kind.weights):

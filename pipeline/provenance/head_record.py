@@ -45,18 +45,7 @@ class HeadRecord:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
-        """Read an entry.
-
-        Args:
-            entry: The entry.
-
-        Returns:
-            The record.
-
-        Raises:
-            KeyError: If it was scored before all of this was recorded.
-            TypeError: If the entry is malformed.
-        """
+        """Read an entry."""
         networks, settings = entry["networks"], entry["settings"]
         parts = networks["image"], networks["text"], settings
         if not all(isinstance(part, Mapping) for part in parts):
@@ -69,14 +58,7 @@ class HeadRecord:
         return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")), encoder)
 
     def differs(self, other: HeadRecord) -> list[str]:
-        """List the differences that two seeds of one system cannot have.
-
-        Args:
-            other: Another head.
-
-        Returns:
-            For example `learning_rate 0.0005 and 0.001`; [] if they may be seeds of one system.
-        """
+        """List the differences that two seeds of one system cannot have."""
         said = [what for key, what in SHARED_DIGESTS.items() if getattr(self, key) != getattr(other, key)]
         keys = list(dict.fromkeys((*self.settings, *other.settings)))
         return said + [f"{key} {self.settings.get(key)} and {other.settings.get(key)}" for key in keys
@@ -84,15 +66,7 @@ class HeadRecord:
 
 
 def differences(mine: tuple[HeadRecord, ...], others: tuple[HeadRecord, ...]) -> str:
-    """Compare two systems member by member.
-
-    Args:
-        mine: The heads of one system.
-        others: The heads of another one.
-
-    Returns:
-        The differences in words; "" if they may be seeds of one system.
-    """
+    """Compare two systems member by member."""
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
     pairs = zip(mine, others, strict=True)

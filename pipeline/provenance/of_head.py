@@ -1,6 +1,6 @@
-"""The steps of one head behind a result: its files, its description, and some of its vectors computed again."""
+"""The steps of one head or dual encoder behind a result: its files, and some of its vectors computed again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +8,28 @@ import numpy as np
 
 from pipeline import text as texts
 from pipeline import training
+from pipeline.dual_encoders import embedding, record
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.collection import rows_of
-from pipeline.files.digest import digest, sha256
+from pipeline.files.digest import digest, of_files, sha256
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step, of_record
+from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.system import System, Vectors
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""
-AT_ONCE = 64
+Embed = Callable[[Split, System], Embeddings | np.ndarray]
+"""From a part of a split, and the system that it is compared with, to vectors or scores."""
 
 
 def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]) -> Iterator[Step]:
     """Compare a head's folder with the result's entry of the head."""
-    file = folder / "best.safetensors"
-    yield Step(file, "SHA-256", member["checkpoint"], _sha256(file))
     recorded: Mapping[str, str | None] = member.get("files") or {"head.json": None}
-    for name in sorted(recorded, key=lambda name: (name == "head.json", name)):
-        yield Step(folder / name, "SHA-256", recorded[name], _sha256(folder / name))
+    for name in ("best.safetensors", *sorted(recorded, key=lambda name: (name == "head.json", name))):
+        file, known = folder / name, member["checkpoint"] if name == "best.safetensors" else recorded[name]
+        yield Step(file, "SHA-256", known, sha256(file) if file.is_file() else None)
     yield from of_record(folder)
     try:
         said = training.read_description(folder)
@@ -56,10 +58,6 @@ def _named(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]
     return Step(folder / "head.json", "what it is called", digest(recorded) if known else None, digest(found))
 
 
-def _sha256(file: Path) -> str | None:
-    return sha256(file) if file.is_file() else None
-
-
 def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
     """The digest of the words computed again from their files; None where these cannot be read."""
     try:
@@ -68,41 +66,84 @@ def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
         return None
 
 
+def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest,
+                     drawn: int, image: int | None, batch_size: int) -> Iterator[Step]:
+    """Compare a dual encoder and what it read with the result's entry of it."""
+    said = member[ENCODER]
+    model = Path(said["model"])
+    try:
+        encoder = record.load_recorded(member)
+    except InputError:
+        yield Step(model, "the encoder's files", member["checkpoint"], None)
+        return
+    for name in dict.fromkeys((*member["files"], *encoder.files)):
+        yield Step(model / name, "SHA-256", member["files"].get(name, "no such file"), encoder.files.get(name))
+    yield Step(model, "the encoder and its usage", member["checkpoint"], record.identity(said["model"], encoder))
+    yield Step(model, "what it is called", digest(dict(said)),
+               digest(record.described(said["model"], encoder, said.get("trained_on"))))
+
+    def photographs(part: Split) -> list[Path]:
+        return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
+
+    def embed(part: Split, scores: System) -> Embeddings:
+        piece = embedding.embed_part(encoder, photographs(part), part.captions, batch_size)
+        return Embeddings(piece.images, piece.captions)
+
+    if drawn:
+        yield _computed_again(store, (), lambda split: (manifest.split(split), embed), drawn, image)
+    for split in made_from["split"].split("+"):  # all photographs, for the digest is over all
+        files = photographs(manifest.split(split))
+        found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
+        yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member["splits"][split]["content"],
+                   found)
+
+
 def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
                    batch_size: int, trained_on: tuple[Manifest, Path] | None = None) -> Step:
-    """Embed some images again, with all their captions, and compare the vectors with the stored ones."""
-    what = "embedded again"
+    """Embed some images again by a head, with all their captions, and compare the vectors with the stored ones."""
+    def opened(split: str) -> tuple[Split, Embed]:
+        described = training.read_description(folder)
+        source = training.source_of(described, manifest, features)
+        read = training.source_of(described, *trained_on) if trained_on else source
+        head = training.load_head(folder, trained_on[0] if trained_on else manifest, read)
+
+        def embed(part: Split, scores: System) -> Embeddings | np.ndarray:
+            source.check(part.store_rows)
+            if isinstance(scores.kind, Vectors) or training.embeds(head):
+                return Embeddings(*training.embed(head.model, source, part, head.text, batch_size))
+            return training.score_all(head, source, part, batch_size)
+
+        return training.usable(source, manifest.split(split)), embed
+
+    return _computed_again(store, (folder, features), opened, drawn, image)
+
+
+def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str], tuple[Split, Embed]], drawn: int,
+                    image: int | None) -> Step:
+    """Compute vectors or scores of some images again, and of one that is named, and compare them with the stored ones.
+
+    opened: from a split's name to what can be embedded of it, and what embeds a part of that.
+    """
+    what, told = "embedded again", f"{drawn} images"
     try:
         scores = System.open_either(store)
-        source = training.source_of(training.read_description(folder), manifest, features)
-        own = trained_on[0] if trained_on else manifest
-        read = training.source_of(training.read_description(folder), *trained_on) if trained_on else source
-        head = training.load_head(folder, own, read)
-        whole = training.usable(source, manifest.split(scores.made_from["split"]))
-        ids = np.intersect1d(whole.image_ids, scores.image_ids)
-        chosen = np.random.default_rng().permutation(ids)[:drawn]
-        part = whole.only(np.isin(whole.image_ids, [*chosen.tolist(), *([] if image is None else [image])]))
+        whole, embed = opened(scores.made_from["split"])
+        chosen = np.random.default_rng().permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn].tolist()
+        part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
+        again = embed(part, scores)
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
-        source.check(part.store_rows)
-        if not isinstance(scores.kind, Vectors) and not training.embeds(head):
-            cells = training.score_all(head, source, part, batch_size)
-            return Step(store, "scored again", told, _other_scores(scores, part, cells) or told)
-        vectors = training.embed(head.model, source, part, head.text, batch_size)
-        return Step(store, what, told, another(scores, part, Embeddings(*vectors)) or told)
+        if isinstance(again, Embeddings):
+            return Step(store, what, told, _other_vector(scores, part, again) or told)
+        return Step(store, "scored again", told, _other_score(scores, part, again) or told)
     except InputError as error:
-        gone = not store.exists() or not folder.exists() or not features.exists()
-        return Step(store, what, f"{drawn} images", None if gone else str(error))
+        return Step(store, what, told, str(error) if all(path.exists() for path in (store, *needed)) else None)
 
 
-def _other_scores(scores: System, part: Split, again: np.ndarray) -> str | None:
+def _other_score(scores: System, part: Split, again: np.ndarray) -> str | None:
     """The first score that is another than the store holds, in words; None where there is none."""
-    places = []
-    for what, there, wanted in (("image", scores.image_ids, part.image_ids),
-                                ("caption", scores.caption_ids, part.caption_ids)):
-        places.append(rows_of(there, wanted))
-        if len(missing := wanted[places[-1] < 0]):
-            return f"{what} {missing[0]} is not scored"
-    apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(*places)] - again)
+    rows, columns = (_rows("image", scores.image_ids, part.image_ids),
+                     _rows("caption", scores.caption_ids, part.caption_ids))
+    apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(rows, columns)] - again)
     image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
     if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
         return None
@@ -110,15 +151,13 @@ def _other_scores(scores: System, part: Split, again: np.ndarray) -> str | None:
             f"{apart[image, caption]:.3f} apart")
 
 
-def another(scores: System, part: Split, again: Embeddings) -> str | None:
-    """Find the first vector that is another than a store holds."""
+def _other_vector(scores: System, part: Split, again: Embeddings) -> str | None:
+    """The first vector that is another than the store holds, in words; None where there is none."""
     kept = scores.embeddings()
-    for what, there, wanted, stored, made in (
+    for what, ids, wanted, stored, made in (
             ("image", scores.image_ids, part.image_ids, kept.images, again.images),
             ("caption", scores.caption_ids, part.caption_ids, kept.captions, again.captions)):
-        rows = rows_of(there, wanted)
-        if len(missing := wanted[rows < 0]):
-            return f"{what} {missing[0]} is not scored"
+        rows = _rows(what, ids, wanted)
         if stored.shape[1] != made.shape[1]:
             return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
         distance = np.linalg.norm(stored[rows] - made, axis=1)
@@ -126,3 +165,7 @@ def another(scores: System, part: Split, again: Embeddings) -> str | None:
         if len(wrong):
             return f"{what} {wanted[wrong[0]]} is {distance[wrong[0]]:.3f} apart"
     return None
+
+
+def _rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")

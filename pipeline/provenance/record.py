@@ -25,18 +25,9 @@ if TYPE_CHECKING:
 
 def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: ImageSource, rows: np.ndarray
               ) -> Made:
-    """Compose the record that is written beside a head's scores or vectors.
+    """Compose the record that is written beside a head's scores or vectors; the store adds digests of what is written.
 
-    Args:
-        folder: The head's folder; its name is the head's.
-        head: The open head.
-        manifest: The images.
-        split: Its name, or several joined by +.
-        source: What the head reads.
-        rows: Int64 [I], the images' rows in the source.
-
-    Returns:
-        The record without the digests of what is written, which the store adds (`scores/layout.py`).
+    folder: the head's, with its name. split: its name, or several joined by +. rows: the images' rows in the source.
     """
     said = head.description
     feature, features = said["feature"], said["features"]
@@ -68,12 +59,6 @@ def refuse_other_systems(stores: Sequence[System]) -> None:
     """Check that stores which are to be averaged as seeds of one system are such seeds.
 
     Stores without recorded settings cannot be seeds of a system with recorded settings.
-
-    Args:
-        stores: The stores.
-
-    Raises:
-        InputError: If they belong to several systems.
     """
     members = [_known(store) for store in stores]
     for store, mine in zip(stores[1:], members[1:], strict=True):
@@ -94,14 +79,7 @@ def _known(store: System) -> tuple[HeadRecord, ...] | None:
 
 
 def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
-    """Add the systems of which others are made, and the heads behind them, as far as they are scored.
-
-    Args:
-        stores: System -> its store.
-
-    Returns:
-        The same with the stores that lie beside them.
-    """
+    """Add the systems of which others are made, and the heads behind them, as far as they are scored."""
     found = dict(stores)
     for store in stores.values():
         for name in (*store.made_from.heads, *(name for name, _ in store.made_from.parts)):
@@ -116,13 +94,6 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
 
     If an ensemble's members are scored, their scores must be those that the ensemble was made of. The files of a head
     must be those that were scored. For results from before this was recorded only the checkpoint is compared.
-
-    Args:
-        stores: System -> its store.
-        head_folder: From a head's name to its folder.
-
-    Raises:
-        InputError: If a system does not fit; the message says what to run again.
     """
     first = next(iter(stores.values()))
     scored: dict[str, Mapping[str, Any]] = {}
@@ -138,7 +109,8 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
             _refuse_another_head(head_folder(head), member)
     for store in stores.values():
         _refuse_another_scorer(store, head_folder)
-        older = [member["head"] for member in _members(store)
+        members = store.made_from["members"] if store.made_from.is_made_of_others else []
+        older = [member["head"] for member in members
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
         older += [name for name, seal in store.made_from.parts if name in stores and stores[name].seal != seal]
         if older:
@@ -190,7 +162,3 @@ def _of_ones_own(fusion: Mapping[str, Any]) -> str:
     said = [f" --member {name}" for name in members]
     said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
     return "".join(said) + (f" --fusion {fusion['method']}" if fusion.get("method", "mean") != "mean" else "")
-
-
-def _members(store: System) -> list[dict[str, Any]]:
-    return store.made_from["members"] if store.made_from.is_made_of_others else []

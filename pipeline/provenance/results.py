@@ -1,55 +1,42 @@
-"""An entry of results/metrics.json: a system's numbers, how they were measured, what made them, and a digest."""
+"""Results on disk: of each system its numbers, how they were measured, what made them, and a digest.
 
-from collections.abc import Callable, Mapping
+The run's own systems are in results/metrics.json, which each `pipeline evaluate` writes anew. In results/recorded.json
+entries stay: of single stores, of larger pools and of heads that were trained on other data.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
+from pipeline.files.results import read_json
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
 
+COMMAND = "evaluate --system STORE --record"
 BESIDE = ("made_from", "evaluated_with", "digest")
 """What stands in an entry beside the protocols and their numbers."""
 
 
 def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any]
           ) -> dict[str, Any]:
-    """Compose an entry.
-
-    Args:
-        made_from: The scores' record, see `record.made_from`.
-        evaluated_with: The settings that are needed to compute the numbers and their intervals again.
-        numbers: Protocol -> its numbers.
-
-    Returns:
-        The entry with a digest of all that it holds.
-    """
+    """Compose an entry. made_from: the scores' record; evaluated_with: the settings that give the numbers again."""
     said = {"made_from": dict(made_from), "evaluated_with": dict(evaluated_with), **numbers}
     return said | {"digest": digest(said)}
 
 
 def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the numbers of an entry.
-
-    Args:
-        found: The entry.
-
-    Returns:
-        Protocol -> its numbers.
-    """
+    """Select the numbers of an entry."""
     return {name: numbers for name, numbers in found.items() if name not in BESIDE}
 
 
 def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The numbers that a reader looks at first.
+    """The numbers that a reader looks at first: system -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent.
 
-    Args:
-        found: The content of results/metrics.json.
-
-    Returns:
-        System -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent; with captions in several languages, mR of each and
-        the mean of these. A split other than `test` and a protocol other than `all` end the system's name. DVC sorts
-        columns by name: with the space, R@5 comes before R@10.
+    With captions in several languages, mR of each and the mean of these. A split other than `test` and a protocol other
+    than `all` end the system's name.
     """
     return {_named(name, measured["made_from"]["split"], protocol): {"RSUM": numbers["rsum"]} | {
         f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
@@ -71,18 +58,9 @@ def digest_of(found: Mapping[str, Any]) -> str:
 
 
 def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str, str], Path]) -> list[str]:
-    """Compare a file of results with its own digests and with the records of the scores. No scores are read.
+    """Refuse entries that were edited, or whose scores were made again since; return the systems without a digest.
 
-    Args:
-        path: The file, for messages.
-        metrics: Its content.
-        similarity: From a data set, a system's name and a split to its similarity store, which need not exist.
-
-    Returns:
-        The systems that were measured before digests were recorded.
-
-    Raises:
-        InputError: If an entry was changed, or its scores were made again since.
+    No scores are read. similarity: from a data set, a system's name and a split to its store, which need not exist.
     """
     unknown = []
     for name, found in metrics.items():
@@ -99,15 +77,28 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
     return unknown
 
 
-def not_recorded(path: Path, unknown: list[str]) -> str:
-    """Tell the user which systems `refuse_edited` could not compare.
+def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
+           numbers: Mapping[str, Any]) -> str:
+    """Write the numbers of one pool into results/recorded.json, in place of an entry of that name; return the name."""
+    if not pool.made_from:
+        raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
+    among = [{"dataset": each.made_from["dataset"], "split": each.made_from["split"], "seal": digest(each.made_from),
+              "images": len(each.image_ids), "captions": len(each.caption_ids)} for each in distractors]
+    name = ", among ".join((f"{pool.name} on {pool.made_from['dataset']}",
+                            *(f"{each['dataset']} {each['split']}" for each in among)))
+    entries = read_recorded(path) if path.exists() else {}
+    kept = protocols(entries.get(name, {})) if entries.get(name, {}).get("made_from") == pool.made_from else {}
+    entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
+                          {**kept, numbers["protocol"]: numbers})
+    write_text(path, json.dumps(entries, indent=1, ensure_ascii=False))
+    return name
 
-    Args:
-        path: The file of results.
-        unknown: The systems.
 
-    Returns:
-        One line; "" if there is none.
-    """
-    return f"{path}: not recorded for {', '.join(unknown)}: whether their numbers are as they were measured" \
-        if unknown else ""
+def read_recorded(path: Path) -> dict[str, Any]:
+    """Read results/recorded.json, refusing entries that are not as they were measured."""
+    entries = read_json(path, COMMAND)
+    for name, found in entries.items():
+        if not isinstance(found, dict) or found.get("digest") != digest_of(found):
+            raise InputError(f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
+                             f"{COMMAND}` again")
+    return entries

@@ -22,7 +22,7 @@ from pipeline.evaluation.retrieval import Relevance
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance import of_encoder, of_features, of_head, of_scores
+from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
 from pipeline.systems.fusion.reranked import Folded
@@ -49,20 +49,7 @@ class Effort:
 
 
 def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None) -> Iterator[Step]:
-    """Follow a result back.
-
-    Args:
-        result: What is traced.
-        paths: Where files lie.
-        effort: How much is computed again.
-        image: The id of the image whose shard of features and photograph alone are read; None for all.
-
-    Yields:
-        The comparisons, in order.
-
-    Raises:
-        InputError: If the manifest is missing, or has no such image in the result's split.
-    """
+    """Follow a result back."""
     made_from = result.made_from
     manifest_path = paths.manifest(made_from["dataset"])
     manifest = Manifest.load(manifest_path, computed=True)
@@ -76,8 +63,8 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
 
     for member in made_from["members"]:
         if ENCODER in member:
-            yield from of_encoder.steps(member, made_from, vectors(member["head"]), manifest, effort.embed, image,
-                                        effort.batch_size)
+            yield from of_head.steps_of_encoder(member, made_from, vectors(member["head"]), manifest, effort.embed,
+                                                image, effort.batch_size)
             continue
         trained_on = made_from.get("trained_on", dataset)
         folder = paths.head(trained_on, member["head"])
@@ -122,18 +109,7 @@ def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
-    """Find a caption's image.
-
-    Args:
-        manifest: The manifest.
-        caption: The caption's id.
-
-    Returns:
-        The image's id.
-
-    Raises:
-        InputError: For an unknown caption.
-    """
+    """Find a caption's image."""
     found = manifest.table.loc[manifest.table["caption_id"] == caption, "image_id"]
     if not len(found):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
@@ -141,19 +117,7 @@ def image_of(manifest: Manifest, caption: int) -> int:
 
 
 def query(result: Result, image: int, caption: int | None) -> str:
-    """State in words the rank of a query's right item: of a caption its image, of an image the best of its captions.
-
-    Args:
-        result: What is traced.
-        image: The image's id.
-        caption: The caption's id; None if the image is the query.
-
-    Returns:
-        One sentence.
-
-    Raises:
-        InputError: If the store does not hold the query.
-    """
+    """State in words the rank of a query's right item: of a caption its image, of an image the best of its captions."""
     store = System.open(result.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     image_ids, caption_ids = store.image_ids, store.caption_ids

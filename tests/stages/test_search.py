@@ -19,7 +19,7 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.provenance import recorded
+from pipeline.provenance import results
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.system import System
@@ -187,7 +187,7 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert numbers["t2i"]["mean_rank"] > alone["t2i"]["mean_rank"]
     assert numbers["rsum"] <= alone["rsum"]
     assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
-    kept = recorded.read(Path("results", "recorded.json"))
+    kept = results.read_recorded(Path("results", "recorded.json"))
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
     entry = kept[f"{HEAD} on sample, among other train+val"]
     assert entry["enlarged"] == numbers

@@ -90,7 +90,7 @@ def test_an_error_does_not_stand_behind_a_bar(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "stderr", terminal)
 
     def fail() -> None:
-        with Progress("extract", "image", 10, keep=True) as bar:
+        with Progress("extract", "image", 10) as bar:
             bar.update(3)
             raise ValueError("broken")
 
