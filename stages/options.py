@@ -187,7 +187,7 @@ def known_device(context: click.Context, option: click.Parameter, name: str | No
     try:
         return name and section.device(name)
     except ValueError as error:
-        raise InputError(f"{option.opts[-1]} {error}") from None
+        raise InputError(f"{option.opts[-1]}: {error}") from None
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:

@@ -170,8 +170,8 @@ def read(folder: Path) -> Record:
     except (OSError, ValueError):  # damaged: it says nothing, and what it stands beside is compared in full
         return Record()
     if there.seal != there.found_seal:
-        raise InputError(f"{folder / FILE}: is not as it was written; put it back, or delete it: then what it stands "
-                         "beside is compared in full, and which versions made it is unknown")
+        raise InputError(f"{folder / FILE}: was edited; restore it, or delete it: then the files beside it are "
+                         "compared in full, and which versions made them is unknown")
     return there
 
 

@@ -1,5 +1,6 @@
 """What all sections of the settings have in common: strict checks, what is recorded of them, parts by name."""
 
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -15,10 +16,11 @@ DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla", "meta")
 
 
 def device(name: str) -> str:
-    """Check the kinds of devices, several with commas; whether one is there, the command sees that uses it."""
+    """Check how devices are written, several with commas; whether they are available is checked where they are used."""
     for each in name.split(","):
-        if (kind := each.strip().partition(":")[0]) and kind not in DEVICES:
-            raise ValueError(f"{name}: unknown device {kind!r}; there are: {', '.join(DEVICES)}")
+        if not re.fullmatch(rf"({'|'.join(DEVICES)})(:(\d+|\*))?", each.strip()):
+            raise ValueError(f"unknown device {each.strip()!r}; there are: {', '.join(DEVICES)}, with a number where "
+                             "there are several, such as cuda:1")
     return name
 
 

@@ -47,9 +47,10 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
         The head.
 
     Raises:
-        InputError: If it is not finished, or was trained on another manifest or source.
+        InputError: If it is not finished, its record was edited, or it was trained on another manifest or source.
     """
     description = checkpoint.read_description(folder)
+    record.read(folder)
     if ("finetuned" in description) != isinstance(source, Photographs):
         raise InputError(f"{folder}: was trained with a network of its own, from files, and not from stored features; "
                          "score it with `pipeline score`")
@@ -151,7 +152,6 @@ class OpenHead:
             InputError: If either is missing, the head is not finished or its record was edited, or the features are
                 not made alike.
         """
-        record.read(use.folder)
         products.apply(use.products)
         described = checkpoint.read_description(use.folder)
         own = Manifest.load(use.paths.manifest(use.trained_on))

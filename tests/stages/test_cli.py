@@ -115,7 +115,7 @@ def test_the_address_of_a_cluster_is_checked_also_where_nothing_is_to_do(run: An
 @pytest.mark.parametrize("words", [("extract", "--feature", "grid"), ("train", "--feature", "grid"), ("score",),
                                    ("embed",), ("rerank",), ("hard-negatives",)])
 def test_an_unknown_device_is_refused_also_where_nothing_is_to_do(run: Any, words: tuple[str, ...]) -> None:
-    assert "--device foo:1: unknown device 'foo'; there are: cpu, cuda" in bad(
+    assert "--device: unknown device 'foo:1'; there are: cpu, cuda" in bad(
         run, *words, "--device", "foo:1", "--params", PARAMS)
 
 

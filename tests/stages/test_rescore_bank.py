@@ -81,7 +81,7 @@ def test_a_bank_that_was_edited_is_neither_used_nor_traced(pipeline: Any, refuse
     record = BANK / "record.json"
     kept = record.read_bytes()
     record.write_bytes(kept.replace(b'"training": 1', b'"training": 2'))
-    assert f"{record}: is not as it was written" in refused("rescore", HEAD, "--by", "db-norm")
+    assert f"{record}: was edited" in refused("rescore", HEAD, "--by", "db-norm")
     assert pipeline("trace", f"similarities/sample/{HEAD}+nnn.zarr")[0] == 2
     record.write_bytes(kept)
     vectors = zarr.open_array(BANK / "caption_embeddings", mode="r+")

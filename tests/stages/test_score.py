@@ -136,4 +136,4 @@ def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(p
     assert pipeline("score", "--feature", "region", *SMALL)[0] == 0
     record = Path("heads", "sample", HEAD, "record.json")
     record.write_bytes(record.read_bytes().replace(b'"training": 1', b'"training": 2'))
-    assert f"{record}: is not as it was written" in refused("score", "--feature", "region", *SMALL)
+    assert f"{record}: was edited" in refused("score", "--feature", "region", *SMALL)

@@ -167,13 +167,19 @@ def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced
         record = store / "record.json"
         kept = record.read_bytes()
         record.write_bytes(kept.replace(b'"training": 1', b'"training": 2'))
-        assert f"{record}: is not as it was written" in refused("search", "a house", *searched)
+        assert f"{record}: was edited" in refused("search", "a house", *searched)
         record.write_bytes(kept)
     vectors = elsewhere / "caption_embeddings"
     tampering.rolled(vectors)
     assert f"{vectors}: has changed" in refused("score", "--system", elsewhere)
     assert f"{vectors}: has changed" in refused("evaluate", "--system", elsewhere)
     assert pipeline("trace", elsewhere, "--embed", "0")[0] == 2
+
+
+def test_a_head_whose_record_was_edited_does_not_search(refused: Callable[..., str], project: Path) -> None:
+    record = Path("heads/sample", HEAD, "record.json")
+    record.write_bytes(record.read_bytes().replace(b'"training": 1', b'"training": 2'))
+    assert f"{record}: was edited; restore it" in refused("search", "a house")
 
 
 def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Callable[..., str], elsewhere: Path

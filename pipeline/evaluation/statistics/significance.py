@@ -163,6 +163,7 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(found - swapped) / (1 - shares), (found + swapped) / (1 + shares)])
     ends = np.where(1 - np.abs(shares) < 1e-9, [[-most], [most]], ends)  # all images swapped, or none: it rejects none
+    ends = np.where(np.abs(ends) < 1e-9, 0.0, ends)  # the same tolerance as for p, so that both decide alike about 0
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
         return -most, most, p
