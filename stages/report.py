@@ -16,6 +16,7 @@ from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
+    import pandas as pd
 
     from pipeline import manifest
     from pipeline.evaluation.retrieval import Protocol
@@ -56,13 +57,17 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
 
 
 def _keep_curves(paths: Paths, settings: Settings) -> None:
-    """The run's curves as files, which `dvc plots show` draws: RSUM on val by epoch, negatives by step."""
+    """The curves of all heads as tables, which `dvc plots show` draws: RSUM on val by epoch, negatives by step.
+
+    Each table is alone in its folder, since that is what the dvc.yaml of an earlier version names.
+    """
     shutil.rmtree(paths.curves, ignore_errors=True)
-    for kind, file in (("rsum", "history.csv"), ("negatives", "steps.csv")):
-        (paths.curves / kind).mkdir(parents=True)
+    for value, time, file in (("rsum", "epochs", "history.csv"), ("negatives", "steps", "steps.csv")):
+        curves = [pd.DataFrame(columns=["head", time, value])]
         for name in heads(settings.run):
             if (written := paths.head(settings.run.dataset, name) / file).exists():
-                shutil.copyfile(written, paths.curves / kind / f"{name}.csv")
+                curves.append(pd.read_csv(written).reindex(columns=[time, value]).dropna().assign(head=name))
+        write_text(paths.curves / value / "heads.csv", pd.concat(curves).to_csv(index=False))
 
 
 def _not_shown(paths: Paths, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:

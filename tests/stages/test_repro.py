@@ -103,19 +103,23 @@ def test_a_second_run_runs_nothing(run: Run) -> None:
 
 def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> None:
     shown = run.told("plots", "show")
-    contents = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
+    charts = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
     assert not shown.get("errors")
-    assert len(contents) == len({str(content["title"]) for content in contents.values()}) == 2 * (3 + len(ABLATIONS))
-    assert all(file.startswith(("results/curves/rsum/", "results/curves/negatives/")) for file in contents)
+    assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("rsum", "negatives")}  # a chart each
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
-    for file, content in contents.items():
-        x, y = ("epochs", "rsum") if "/rsum/" in file else ("steps", "negatives")
-        values, written = pd.DataFrame(content["data"]["values"]), pd.read_csv(project / file)
-        assert values[x].astype(int).tolist() == list(range(1, len(written) + 1))
-        assert values[y].astype(float).tolist() == written[y].tolist()
-        (feature,) = {"region", "grid", "patch"} & set(Path(file).name.split("-"))
-        for epoch, rsum in enumerate(written["rsum"] if y == "rsum" else (), start=1):
-            assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
+    for x, y, file in (("epochs", "rsum", "history.csv"), ("steps", "negatives", "steps.csv")):
+        chart = charts[f"results/curves/{y}/heads.csv"]
+        assert [chart["encoding"][channel]["field"] for channel in ("x", "y", "color")] == [x, y, "head"]
+        assert "<DVC_METRIC" not in json.dumps(chart)
+        curves = dict(list(pd.DataFrame(chart["data"]["values"]).groupby("head")))
+        assert len(curves) == 3 + len(ABLATIONS)
+        for head, values in curves.items():
+            written = pd.read_csv(project / "heads" / "sample" / head / file)
+            assert values[x].astype(int).tolist() == list(range(1, len(written) + 1))
+            assert values[y].astype(float).tolist() == written[y].tolist()
+            (feature,) = {"region", "grid", "patch"} & set(head.split("-"))
+            for epoch, rsum in enumerate(written["rsum"] if y == "rsum" else (), start=1):
+                assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
 
 
 def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) -> None:

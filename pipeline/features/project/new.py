@@ -8,7 +8,8 @@ from pipeline.files.atomic import write_text
 from pipeline.parts.errors import InputError
 
 # The files that a project starts with. In a clone they are those at its root; a wheel carries copies of them.
-SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "gitignore", ".dvcignore": "dvcignore"}
+SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "gitignore", ".dvcignore": "dvcignore",
+           ".dvc/plots/curves_of_heads.json": "curves_of_heads.json"}
 """File -> its name beside this module in an installed copy, where `pyproject.toml` puts it."""
 
 
@@ -18,7 +19,7 @@ def path(name: str) -> Path:
     return installed if installed.is_file() else Path(__file__).parents[3] / name
 
 
-KEPT = (".gitignore", ".dvcignore")
+KEPT = (".gitignore", ".dvcignore", ".dvc/plots/curves_of_heads.json")
 """Files that a folder may have already, and keeps."""
 DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
        ".gitignore": "/config.local\n/tmp\n/cache\n"}
