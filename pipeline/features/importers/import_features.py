@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.compute.threads import shared_out
 from pipeline.features.importers.base import AtMost, FeatureSource, OnFound, SourceItems, UnusableItems, sampled
 from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import (
@@ -147,7 +148,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
             be skipped.
         StoreError: If the store belongs to other features.
     """
-    with exclusive(job.store):
+    with exclusive(job.store), shared_out():  # torch's threads would wait for one another after every image
         put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)

@@ -12,6 +12,7 @@ from typing import Any
 import foreign
 import numpy as np
 import pytest
+import torch
 from folders import tree
 
 from pipeline.features.importers import import_features
@@ -69,6 +70,13 @@ def tsv(tmp_path: Path) -> Any:
     table = foreign.manifest(11)
     there = foreign.pictures(table, counts(11, True, 0), DIMENSION)
     return foreign.job(table, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr")
+
+
+def test_images_are_converted_on_one_thread(tsv: Any) -> None:
+    torch.set_num_threads(2)
+    threads: list[int] = []
+    import_features(tsv, on_images=lambda count: threads.append(torch.get_num_threads()))
+    assert (set(threads), torch.get_num_threads()) == ({1}, 2)
 
 
 def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
