@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("one", metavar="A")
-@click.argument("other", metavar="[B]", required=False)
+@click.argument("one", metavar="A", shell_complete=options.names("dataset"))
+@click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
 @click.option("--alike", type=click.IntRange(0, 128), default=16, show_default=True, metavar="BITS",
               help="Images look alike if they differ in at most so many of 256 bits.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", show_default="results/audit-A-B.html",

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]")
+@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]",
+                shell_complete=options.names("scored"))
 @options.dataset
 @measuring.columns
 @measuring.truth

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=options.names("dataset"))
 @options.system(options.HEAD_OR_ENCODER)
 @options.trained_on
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",

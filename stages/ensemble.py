@@ -36,7 +36,7 @@ LETTERS = [feature.letter for feature in FEATURES.values()]
 
 @click.command
 @click.argument("name", required=False)
-@click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH",
+@click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH", shell_complete=options.names("scored"),
               help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
               "for an ensemble of your own.")
 @click.option("--fusion", type=click.Choice(list(FUSIONS)), default="mean", show_default=True,

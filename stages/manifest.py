@@ -12,7 +12,7 @@ import click
 
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from stages.options import FilePath, with_settings_or_shipped
+from stages.options import FilePath, names, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names("dataset"))
 @click.option("--images", type=FilePath(), show_default="the data set's card",
               help="Folder of images.")
 @click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")

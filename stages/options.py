@@ -7,11 +7,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from pipeline import settings
 from pipeline.parts import lazy
@@ -39,6 +41,22 @@ class FilePath(click.Path):
         if value == "":
             self.fail("the name is empty", param, ctx)
         return super().convert(value, param, ctx)
+
+
+_SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
+_FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml", "data/*.parquet"),
+          "head": ("heads/*/*",), "system": ("heads/*/*", *_SYSTEMS), "scored": _SYSTEMS}
+
+
+def names(kind: str) -> Callable[..., list[str]]:
+    """What a shell completes for an option that names a recipe, dataset, head, system or scored system."""
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+        folders = [Path(context.params.get("root") or "."), Path(str(files("manifests") / "weights.yaml")).parents[1]]
+        found = {file.name for folder in folders for pattern in _FILES[kind] for file in folder.glob(pattern)}
+        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
+        return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
+
+    return complete
 
 
 def with_settings(command: Callable[..., None], required: bool = True) -> Callable[..., None]:
@@ -141,6 +159,9 @@ class SourceType(click.ParamType):
 
     name = "SYSTEM"
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in names("system")(ctx, param, incomplete)]
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
         """Refuses an empty name, which an unset shell variable gives."""
         if value == "":
@@ -212,7 +233,8 @@ def image_files(use: str = "", *names: str) -> Callable[[Command], Command]:
 
 
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
-dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.")
+dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
+                       shell_complete=names("dataset"))
 manifest = click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False),
                         show_default="data/DATASET.parquet", help="The manifest that the store was made for.")
 images = click.option("--images", type=FilePath(), show_default="as in the manifest", callback=_existing_folder,
@@ -220,9 +242,10 @@ images = click.option("--images", type=FilePath(), show_default="as in the manif
 feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True, help="Which visual feature.")
 text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
                     help="Which text encoder.")
-recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.")
+recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
+                      shell_complete=names("recipe"))
 recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
-                       help=f"{_recipe}; give several for one after another.")
+                       shell_complete=names("recipe"), help=f"{_recipe}; give several for one after another.")
 seed = click.option("--seed", type=_seed, default=0, show_default=True)
 seeds = click.option("--seed", "seeds", type=_seed, multiple=True, default=(0,), show_default=True,
                      help="Give several for one after another.")

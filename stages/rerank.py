@@ -39,8 +39,9 @@ class _K(click.ParamType):
 
 
 @click.command
-@click.option("--retriever", metavar="SYSTEM", help="A head or an ensemble that is scored.")
-@click.option("--with", "scorer", metavar="SCORER",
+@click.option("--retriever", metavar="SYSTEM", shell_complete=options.names("scored"),
+              help="A head or an ensemble that is scored.")
+@click.option("--with", "scorer", metavar="SCORER", shell_complete=options.names("system"),
               help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
 @click.option("--k", type=_K(), default=20, show_default=True,
               help="How many candidates of each query are scored; all for the whole pool.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("system", required=False)
+@click.argument("system", required=False, shell_complete=options.names("scored"))
 @click.option("--by", "name", metavar="NAME",
               help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
                    "those of run.rescorers, if it stands there.")

@@ -10,7 +10,7 @@ import click
 
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from stages.options import choose_products, with_settings_or_shipped
+from stages.options import choose_products, names, with_settings_or_shipped
 from stages.progress import Progress
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--retriever", metavar="SYSTEM", help="Also time one query by this scored head; goes with --with.")
-@click.option("--with", "scorer", metavar="SCORER",
+@click.option("--retriever", metavar="SYSTEM", shell_complete=names("scored"),
+              help="Also time one query by this scored head; goes with --with.")
+@click.option("--with", "scorer", metavar="SCORER", shell_complete=names("system"),
               help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:

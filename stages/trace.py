@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("result", type=options.FilePath())
-@click.argument("name", metavar="[SYSTEM]", required=False)
+@click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
 @click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
 @click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",

@@ -1,0 +1,40 @@
+"""What a shell completes: names of recipes, data sets, heads and systems, of the project and as they are shipped."""
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from stages import cli
+
+
+def completed(*words: str) -> list[str]:
+    *before, typed = words
+    return [item.value for item in ShellComplete(cli.cli, {}, "pipeline", "_PIPELINE_COMPLETE").get_completions(
+        before, typed)]
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    (("train", "--recipe", "mine"), ["mine-deep"]),
+    (("train", "--recipe", "vse2ad-no"), ["vse2ad-noadopt"]),
+    (("train", "--dataset", ""), ["coco", "flickr30k", "photos"]),
+    (("score", "--system", "vse"), ["vse2ad-RG-bigru-s0", "vse2ad-region-bigru-s0"]),
+    (("compare", "vse2ad-RG-bigru-s0", "vse"), ["vse2ad-RG-bigru-s0"]),
+    (("rerank", "--retriever", ""), ["vse2ad-RG-bigru-s0"]),
+    (("manifest", "flickr3"), ["flickr30k"]),
+])
+def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: list[str], tmp_path: Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("heads/photos/vse2ad-region-bigru-s0", "similarities/photos/vse2ad-RG-bigru-s0.zarr",
+                 "manifests/recipes"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "manifests/recipes/mine-deep.yaml").touch()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/photos.parquet").touch()
+    monkeypatch.chdir(tmp_path)
+    assert set(expected) <= set(completed(*words))
+    assert all(name.startswith(words[-1]) for name in completed(*words))
+    assert not {"weights", "claims"} & set(completed(*words))
+    root = ("--root", str(tmp_path))
+    monkeypatch.chdir("/")
+    assert set(expected) <= set(completed(words[0], *root, *words[1:]))
