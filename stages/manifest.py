@@ -34,8 +34,7 @@ if TYPE_CHECKING:
               "video,caption[,split][,start,end]; img2dataset's tars or Parquet; or the files of Multi30K, MSR-VTT, "
               "VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
-              help="The format of the annotations: coco, karpathy, csv, multi30k, webdataset, msrvtt, "
-              "vatex or hgr.")
+              help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
 @click.option("--role-graphs", type=FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.heads import pooling
 from pipeline.report.measured import SEPARATE, MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.settings.features import FEATURES, of_ensemble, visual
@@ -38,11 +39,11 @@ VARIANTS = {
 }
 """Ending of a recipe's name -> what it varies."""
 POOLINGS = {
-    "max": "max", "mean": "mean", "gpo": "GPO", "cls": "CLS", "lip": "LIP", "gcn": "GCN", "gem": "GeM",
+    "gpo": "GPO", "cls": "CLS", "lip": "LIP", "gcn": "GCN", "gem": "GeM",
     "seq2seq": "Seq2Seq", "selfattn": "SelfAttn", "adapool": "AdaPool", "softpool": "SoftPool", "fspool": "FSPool",
-    "adpool": "AdPool", "attention": "attention",
+    "adpool": "AdPool",
 }
-"""Pooling -> its name in a sentence."""
+"""Pooling -> its name in a sentence, of those whose key is not written so."""
 TEST_SETS = {"coco_1k_5fold": "MS-COCO 5-fold 1K", "coco_5k": "MS-COCO 5K", "f30k_1k": "Flickr30K 1K"}
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 """What an ensemble says where its members differ."""
@@ -63,8 +64,8 @@ def method(recipe: str, visual: str = "") -> str:
 
 def _variant(ending: str) -> str:
     """What the ending of a recipe's name says; of images and captions where it names two poolings."""
-    poolings = [f"{part[4:]}-max" if part[:4] == "kmax" and part[4:].isdecimal() else POOLINGS.get(part)
-                for part in ending.split("_")]
+    poolings = [f"{part[4:]}-max" if part[:4] == "kmax" and part[4:].isdecimal()
+                else POOLINGS.get(part, part) if part in pooling.POOLINGS else None for part in ending.split("_")]
     if ending in VARIANTS or not all(poolings):
         return VARIANTS.get(ending, ending)
     return f"{'–'.join(filter(None, poolings))} pooling"

@@ -12,7 +12,8 @@ from pipeline.report import names
 
 @pytest.mark.parametrize(("recipe", "name"), [
     ("vse2ad", "VSE+2AD"), ("vse2ad_finetuned", "VSE+2AD, fine-tuned"), ("vse_infty-max_max", "VSE∞, max–max pooling"),
-    ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
+    ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"),
+    ("vse_infty-attention_max", "VSE∞, attention–max pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
     ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"), ("vse2ad-my_own", "VSE+2AD, my_own"), ("my_own", "my_own"),
 ])
 def test_a_recipe_is_named_by_its_method_and_what_it_varies(recipe: str, name: str) -> None:

@@ -34,13 +34,13 @@ class Later(Section):
 
     size: int
     network: str = "resnet"
-    flip: bool = False
+    invented: bool = False
 
 
 def test_a_setting_at_its_default_is_not_recorded_but_a_network_is() -> None:
     assert Later(size=3).recorded() == {"size": 3, "network": "resnet"}
-    assert Later(size=3, flip=True).recorded() == {"size": 3, "network": "resnet", "flip": True}
-    assert Later(size=3, flip=True).recorded(exclude={"flip"}) == {"size": 3, "network": "resnet"}
+    assert Later(size=3, invented=True).recorded() == {"size": 3, "network": "resnet", "invented": True}
+    assert Later(size=3, invented=True).recorded(exclude={"invented"}) == {"size": 3, "network": "resnet"}
 
 
 def test_an_option_of_an_engine_added_later_leaves_stores(
@@ -50,11 +50,11 @@ def test_an_option_of_an_engine_added_later_leaves_stores(
     module = import_module(ENGINES.module(job.engine.name))
 
     class Options(module.Options):  # type: ignore[name-defined, misc]
-        flip: bool = False
+        invented: bool = False
 
     monkeypatch.setattr(module, "Options", Options)
     assert extraction.extract(job).extracted == 0
     assert read_header(job.store)[1] == made
-    flipped = replace(job.engine, options={**job.engine.options, "flip": True})
-    with pytest.raises(StoreError, match="'flip': True"):
-        extraction.extract(replace(job, engine=flipped))
+    changed = replace(job.engine, options={**job.engine.options, "invented": True})
+    with pytest.raises(StoreError, match="'invented': True"):
+        extraction.extract(replace(job, engine=changed))

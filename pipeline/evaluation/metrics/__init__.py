@@ -34,7 +34,8 @@ METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}
 """Other code's name -> ours."""
 
-WRITTEN = re.compile(r"(?P<name>mAP@R|[A-Za-z_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
+WRITTEN = re.compile(
+    r"(?P<name>mAP@R|[A-Za-z0-9_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
 
 
 def parse(name: str) -> Metric:

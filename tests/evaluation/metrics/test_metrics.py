@@ -29,8 +29,8 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
-EVERY = ("R@1", "R@3", "Recall@2", "P@3", "MRR", "MRR@2", "nDCG", "nDCG@3", "AP", "AP@3", "AP(rel=2)", "R(rel=3)@2",
-         "mAP@R", "Rprec", "mean_rank")
+EVERY = (*(name + "@3" * (METRICS[name].cutoff == "needed") for name in DEFINITIONS),
+         "R@1", "Recall@2", "MRR@2", "nDCG@3", "AP@3", "AP(rel=2)", "R(rel=3)@2")
 
 
 @pytest.mark.slow
@@ -169,6 +169,11 @@ def test_names_that_are_none_are_refused(name: str, said: str) -> None:
 def test_names_of_others_are_understood_and_each_is_measured_once() -> None:
     assert [str(each) for each in parse_all(["Success@5", "r@5", "RR", "mrr", "MAP", "map@r", "NDCG@7"])] == [
         "R@5", "MRR", "AP", "mAP@R", "nDCG@7"]
+
+
+def test_names_may_have_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS._places, "F1", "pipeline.evaluation.metrics.kinds:Precision")  # type: ignore[attr-defined]
+    assert parse("f1@10").k == 10
 
 
 @pytest.mark.parametrize("name", METRICS)
