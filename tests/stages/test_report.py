@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -22,6 +24,13 @@ from pipeline.systems.scores.system import System
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
 
+def data_of(tree: Any) -> dict[str, Any]:
+    """The explorer's data in a parsed page."""
+    packed = tree.find(".//h:script[@id='data']", NAMESPACE).text
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))
+    return data
+
+
 @pytest.fixture
 def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str, Any, dict[str, Any]]]:
     """The invented run, evaluated; then `pipeline report`: the page as text, parsed, and its data."""
@@ -34,7 +43,7 @@ def run(pipeline: Callable[..., Any], tmp_path: Path) -> Callable[..., tuple[str
         assert re.search(r"results/report.html: \d+\.\d MB", out)
         text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
         tree = html5lib.HTMLParser(strict=True).parse(text)  # raises at the first thing that is not valid
-        return text, tree, json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+        return text, tree, data_of(tree)
     return report
 
 
@@ -49,13 +58,20 @@ def test_hostile_texts_stay_texts(run: Any) -> None:
     assert cells == ["</script>.png", "not an image <b>or</b> of an unknown format"]
 
 
+def test_the_queries_are_packed(run: Any) -> None:
+    """Ranks, ids and captions repeat much: of many queries, they are a small part of the page."""
+    _, tree, data = run()
+    packed = tree.find(".//h:script[@id='data']", NAMESPACE).text
+    assert len(packed) < 0.5 * len(json.dumps(data, ensure_ascii=False))
+
+
 def test_captions_of_controls_and_of_nothing(pipeline: Callable[..., Any], tmp_path: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invented_run, "CAPTIONS", ["a \x07 bell", "first\x00", " ", ""])
     invented_run.make(tmp_path)
     assert pipeline("evaluate")[0] == pipeline("report")[0] == 0
     tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results" / "report.html").read_text(encoding="utf-8"))
-    data = json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+    data = data_of(tree)
     assert {"a � bell", "first�", " ", ""} <= {caption["text"] for caption in data["captions"]}
     described = {image["file"]: image["alt"] for image in data["images"]}
     assert described[invented_run.FILES[0]] == "a � bell"
@@ -152,7 +168,7 @@ def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Calla
         f"{caption},{image}\n" for caption, answers in right.items() for image in answers), encoding="utf-8")
     assert pipeline("evaluate", "--qrels", "q.csv")[0] == pipeline("report")[0] == 0
     tree = html5lib.HTMLParser(strict=True).parse((tmp_path / "results/report.html").read_text(encoding="utf-8"))
-    data = json.loads(tree.find(".//h:script[@id='data']", NAMESPACE).text)
+    data = data_of(tree)
     asked = data["queries"]["t2i"]
     assert asked["ids"] == list(right)
     assert [[images[row] for row in rows] for rows in asked["right"]] == list(right.values())

@@ -1,12 +1,25 @@
 "use strict";
 // The query explorer. Every text comes from the page's data and is set as text, never as HTML.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  if (!data.systems) return;
+(async () => {
+  const at = (id) => document.getElementById(id);
+  if (!at("search")) return; // nothing is scored
+  if (!("DecompressionStream" in window)) {
+    at("count").textContent = "Searching the queries needs a newer browser.";
+    at("count").hidden = false;
+    return;
+  }
+  const data = await unpacked(at("data").textContent);
+
+  // The data is JSON as gzip in base64.
+  async function unpacked(base64) {
+    const text = atob(base64);
+    const bytes = new Uint8Array(text.length);
+    for (let place = 0; place < text.length; place += 1) bytes[place] = text.charCodeAt(place);
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }
 
   const STEP = 30; // queries listed at once
   const ADDRESS = "#queries?";
-  const at = (id) => document.getElementById(id);
   const title = (system) => data.systems[system].title;
   const state = { way: "t2i", a: data.default[0], b: data.default[1], listed: STEP, found: [], chosen: null };
 
