@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
-    from pipeline.evaluation.statistics import contrast
+    from pipeline.evaluation.retrieval.metrics import RECALLS
+    from pipeline.evaluation.statistics import contrast, significance
     from pipeline.provenance import record
     from pipeline.settings import Settings
     from pipeline.systems.scores import by_language, judged
@@ -81,7 +82,8 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
     pairs_of_systems = contrast.pairs(len(groups))
-    samples = contrast.enough_samples(settings.evaluate.resamples, len(views) * len(pairs_of_systems))
+    recalls = 2 * len(RECALLS) * len(views) * len(pairs_of_systems)  # tests in the larger of Holm's two families
+    samples = significance.enough_samples(settings.evaluate.resamples, recalls)
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
         for said, systems in views:

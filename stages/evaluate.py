@@ -85,13 +85,13 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     else:
         pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
     if pool is not None:
-        pool, (numbers,), table = _numbers(paths, pool, [rules or pool.protocol or "all"], truth, ties, extended,
-                                           settings.evaluate, files, columns.manifest)
+        pool, (numbers,), (hits,), table = _numbers(paths, pool, [rules or pool.protocol or "all"], truth, ties,
+                                                   extended, settings.evaluate, files, columns.manifest)
         numbers |= {"split": pool.split} if pool.split else {}
         _write_files(pool, files, table, settings.evaluate)
         if keep:
             results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors],
-                           _evaluated_with(settings, extended), numbers)
+                           _evaluated_with(settings, extended), numbers, hits)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
@@ -170,9 +170,11 @@ def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | N
         of_card: list[str | Protocol] = [*manifest.dataset(run.dataset, paths.root).protocols] if benchmark else ["all"]
         truth = Truth.of(settings.evaluate).or_of(of_card)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        _, every, table = _numbers(paths, store, protocols, truth, ties, extended, settings.evaluate, files, name=name)
+        _, every, hits, table = _numbers(paths, store, protocols, truth, ties, extended, settings.evaluate, files,
+                                         name=name)
+        names = [numbers["protocol"] for numbers in every]
         found[name] = results.entry(store.made_from, _evaluated_with(settings, extended),
-                                    {numbers["protocol"]: numbers for numbers in every})
+                                    dict(zip(names, every, strict=True)), dict(zip(names, hits, strict=True)))
         tables += [] if table is None else [table]
     if files.per_query:
         measured.write_query_tables(files.per_query, tables)
@@ -186,8 +188,9 @@ def _evaluated_with(settings: Settings, extended: str | None) -> dict[str, Any]:
 
 def _numbers(paths: Paths, pool: System, protocols: Sequence[str | Protocol], truth: Truth, ties: Ties,
              extended: str | None, settings: Evaluate, files: measuring.Files, manifest_path: Path | None = None,
-             name: str = "") -> tuple[System, list[dict[str, Any]], Any | None]:
-    """A pool with its right answers, its numbers by each protocol, and a row a query where that is asked for."""
+             name: str = "") -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], Any | None]:
+    """A pool with its right answers; by each protocol its numbers and the hits of each image; a row a query where that
+    is asked for."""
     known = pool.manifest(manifest_path, paths.manifest, needed=truth.same_text)
     _warn_of_leak(paths, pool)
     pool = by_language.named(pool, known)
@@ -198,8 +201,9 @@ def _numbers(paths: Paths, pool: System, protocols: Sequence[str | Protocol], tr
     pool = judged.judge(pool, truth, known)
     beyond |= judged.told(pool, truth)
     every = [_measure(pool, rules, ties, settings, files, name) for rules in protocols]
-    tables = [table for _, table in every if table is not None]
-    return pool, [numbers | beyond for numbers, _ in every], measured.joined(tables) if tables else None
+    tables = [table for *_, table in every if table is not None]
+    return (pool, [numbers | beyond for numbers, *_ in every], [hits for _, hits, _ in every],
+            measured.joined(tables) if tables else None)
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:
@@ -227,17 +231,19 @@ def _systems(paths: Paths, run: Run, split: str) -> list[str]:
 
 
 def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
-             ) -> tuple[dict[str, Any], Any | None]:
-    """The numbers of one pool by one protocol, with their intervals; and a row a query where that is asked for."""
+             ) -> tuple[dict[str, Any], dict[str, Any], Any | None]:
+    """The numbers of one pool by one protocol, with their intervals; the hits of each image; and a row a query where
+    that is asked for."""
     every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.shape[0]
     with Progress(f"rank {pool.name}", "image", whole + measured.passes(settings) * by_language.images(every)) as bar:
         found = measured.rank(pool, rules, ties, settings, bar.reach)
         numbers = measured.numbers(pool, found, rules, settings, bar.reach)
         ranked = by_language.rank(every, ties, settings, lambda done: bar.reach(whole + done))
         numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
+    hits = by_language.image_hits(pool, found, every, ranked)
     if not files.per_query:
-        return numbers, None
+        return numbers, hits, None
     tables = [measured.query_table(pool, found, rules, name, "" if every else None),
               *(measured.query_table(part.system, ranked[language], part.rules, name, language)
                 for language, part in every.items())]
-    return numbers, measured.joined(tables)
+    return numbers, hits, measured.joined(tables)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import results
     from pipeline.report import latex, markdown, tables
     from pipeline.report.fitting import Paper
-    from pipeline.report.table import Rows, TableRequest
+    from pipeline.report.table import Bold, Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
     from stages import scored_systems
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
 @click.option("--columns", metavar="NAMES",
               help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
+@click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
+              help="Of measured rows: all that a paired test over images does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @with_settings_or_shipped
 def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
-            style: latex.Style | None) -> None:
+            bold: Bold | None, style: latex.Style | None) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
     A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
@@ -45,7 +47,7 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     """
     how = settings.typesetting
     request = TableRequest(delta, only or how.table_rows, tuple(filter(
-        None, map(str.strip, columns.split(",")))) if columns else tuple(how.table_metrics))
+        None, map(str.strip, columns.split(",")))) if columns else tuple(how.table_metrics), bold or how.table_bold)
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []

@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity
 from pipeline.evaluation.retrieval.blocks import Ids, cut
 from pipeline.evaluation.retrieval.collection import Side, rows_of
+from pipeline.evaluation.statistics import ImageHits
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
@@ -21,12 +22,11 @@ from pipeline.provenance.step import Step
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored
-from pipeline.systems.scores import by_language, layout
+from pipeline.systems.scores import by_language, layout, measured
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.judged import Truth, judge, told
 from pipeline.systems.scores.layout import COLUMNS, ROWS
 from pipeline.systems.scores.made import CONTENTS, RESCORED
-from pipeline.systems.scores.measured import extend, measure
 from pipeline.systems.scores.system import Fused, Matrix, System
 
 ROUNDING = 1e-5
@@ -116,7 +116,7 @@ def _first_other(kept: Any, again: Similarity) -> str | None:
 
 def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manifest: Manifest | None = None
             ) -> Iterator[Step]:
-    """Measure each protocol's numbers and intervals again with the recorded settings."""
+    """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
     pool, how = System.open(path), entry.get("evaluated_with")
     # Where the manifest is another one now, its own step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
@@ -125,7 +125,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
-    beyond, truth = extend(pool, extended, settings) if extended else {}, Truth.of(settings).or_of(
+    beyond, truth = measured.extend(pool, extended, settings) if extended else {}, Truth.of(settings).or_of(
         list(results.protocols(entry)))
     try:
         pool = judge(pool, truth, known)
@@ -136,8 +136,9 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     for protocol, recorded in results.protocols(entry).items():
         own = pool.protocol is not None and pool.protocol.name == protocol
         rules = pool.protocol if own and pool.protocol else truth.protocols([protocol])[0]
-        again = measure(pool, rules, recorded["ties"], settings) | beyond | by_language.measure(
-            pool, rules, recorded["ties"], settings)
+        ties, parts = recorded["ties"], by_language.parts(pool, rules)
+        found, ranked = measured.rank(pool, rules, ties, settings), by_language.rank(parts, ties, settings)
+        again = measured.numbers(pool, found, rules, settings) | beyond | by_language.numbers(parts, ranked, settings)
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
         same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
         rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
@@ -145,6 +146,21 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
                    rsum if same else f"RSUM {again['rsum']:.1f}, and other numbers")
         yield Step(path, f"intervals again, {protocol}", ends if how else None,
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
+        if protocol in (kept := entry.get(results.HITS, {})):
+            size = f"{recorded['images']} images"
+            hits = by_language.image_hits(pool, found, parts, ranked)
+            yield Step(path, f"hits of each image again, {protocol}", size,
+                       size if _same_hits(kept[protocol], hits) else f"{size}, and other hits")
+
+
+def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
+    """Whether the hits of all captions and of each language's are the same."""
+    mine, its = kept.get("languages", {}), again.get("languages", {})
+    try:
+        return ImageHits(kept).equals(ImageHits(again)) and mine.keys() == its.keys() and all(
+            ImageHits(mine[name]).equals(ImageHits(its[name])) for name in mine)
+    except InputError:
+        return False
 
 
 def _ends(interval: Any) -> str:

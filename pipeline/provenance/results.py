@@ -1,7 +1,8 @@
 """Results on disk: of each system its numbers, how they were measured, what made them, and a digest.
 
-The run's own systems are in results/metrics.json, which each `pipeline evaluate` writes anew. In results/recorded.json
-entries stay: of single stores, of larger pools and of heads that were trained on other data.
+With them stand the hits of each image, by which tables test systems against each other. The run's own systems are in
+results/metrics.json, which each `pipeline evaluate` writes anew. In results/recorded.json entries stay: of single
+stores, of larger pools and of heads that were trained on other data.
 """
 
 import json
@@ -16,14 +17,19 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
-BESIDE = ("made_from", "evaluated_with", "digest")
+HITS = "image_hits"
+"""Where an entry has, by protocol, the hits of each image, see `pipeline.evaluation.statistics.image_hits`."""
+BESIDE = ("made_from", "evaluated_with", HITS, "digest")
 """What stands in an entry beside the protocols and their numbers."""
 
 
-def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any]
-          ) -> dict[str, Any]:
-    """Compose an entry. made_from: the scores' record; evaluated_with: the settings that give the numbers again."""
-    said = {"made_from": dict(made_from), "evaluated_with": dict(evaluated_with), **numbers}
+def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],
+          hits: Mapping[str, Any]) -> dict[str, Any]:
+    """Compose an entry.
+
+    made_from: the scores' record. evaluated_with: the settings that give the numbers again. numbers, hits: by protocol.
+    """
+    said = {"made_from": dict(made_from), "evaluated_with": dict(evaluated_with), **numbers, HITS: dict(hits)}
     return said | {"digest": digest(said)}
 
 
@@ -78,8 +84,8 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
 
 
 def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
-           numbers: Mapping[str, Any]) -> str:
-    """Write the numbers of one pool into results/recorded.json, in place of an entry of that name; return the name."""
+           numbers: Mapping[str, Any], hits: Mapping[str, Any]) -> str:
+    """Write the numbers and hits of one pool into results/recorded.json in place of its entry; return its name."""
     if not pool.made_from:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
     among = [{"dataset": each.made_from["dataset"], "split": each.made_from["split"], "seal": digest(each.made_from),
@@ -87,9 +93,11 @@ def record(path: Path, pool: System, distractors: Sequence[System], evaluated_wi
     name = ", among ".join((f"{pool.name} on {pool.made_from['dataset']}",
                             *(f"{each['dataset']} {each['split']}" for each in among)))
     entries = read_recorded(path) if path.exists() else {}
-    kept = protocols(entries.get(name, {})) if entries.get(name, {}).get("made_from") == pool.made_from else {}
+    before = entries.get(name, {})
+    kept = before if before.get("made_from") == pool.made_from else {}
     entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
-                          {**kept, numbers["protocol"]: numbers})
+                          {**protocols(kept), numbers["protocol"]: numbers},
+                          {**kept.get(HITS, {}), numbers["protocol"]: hits})
     write_text(path, json.dumps(entries, indent=1, ensure_ascii=False))
     return name
 

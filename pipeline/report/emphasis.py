@@ -1,15 +1,26 @@
 """Which numbers of a table are bold, and in which colour.
 
-Whether more or less is better is a property of the column. Rows that tie in the printed value are all marked. Published
-and measured rows do not compete.
+Whether more or less is better is a property of the column. Rows that tie in the printed value are all marked, and
+measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
+from pipeline.evaluation import statistics
+from pipeline.evaluation.retrieval.ranks import Floats
+from pipeline.evaluation.statistics import ImageHits
 from pipeline.report.result_rows import ResultRow
-from pipeline.report.table import Colour, Column, MetricKey
+from pipeline.report.table import Colour, Column, MetricKey, Note
+
+LEVEL = 0.05
+"""A row with a smaller p, after Holm's correction within the column, is told from the best."""
+SWAPS = 1000
+"""The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them."""
+TIED = ("Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
+        "(two-sided, 5 %, Holm's correction within the column or group)")
+NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
 GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 """VSE+2AD, caption of Table 1."""
@@ -29,9 +40,12 @@ class Rule:
     in_groups: bool = False
     two_sums: bool = False
 
-    def __call__(self, rows: Sequence[ResultRow], columns: Sequence[Column], lone: bool = True
-                 ) -> dict[tuple[int, MetricKey], Colour]:
-        """Row and column of each bold number -> its colour. lone: whether a row that competes with no other counts."""
+    def __call__(self, rows: Sequence[ResultRow], columns: Sequence[Column], lone: bool = True,
+                 tests: "PairedTests | None" = None) -> dict[tuple[int, MetricKey], Colour]:
+        """Row and column of each bold number -> its colour.
+
+        lone: whether a row that competes with no other counts. tests: find the rows that are as good as the best.
+        """
         scopes = [(row.header.section, row.header.group) if self.in_groups else ("", "") for row in rows]
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
@@ -40,9 +54,13 @@ class Rule:
                          if scopes[index] == scope and row.header.competes}
                 values = {index: cell.value for index, cell in cells.items() if cell and cell.value is not None}
                 first = best(values, column.less_is_better)
-                for index in best(values, column.less_is_better, distinct=2 if self.two_sums else 1):
-                    coloured: Colour = "red" if index in first else "black"
-                    marked[index, column.key] = coloured if self.two_sums else GROUP_COLOURS.get(scope[1], "black")
+                if tests:
+                    first |= tests.tied({index: rows[index] for index in values}, column.key, first)
+                colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(scope[1], "black")
+                marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
+                if self.two_sums:
+                    others = {index: value for index, value in values.items() if index not in first}
+                    marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
 
     def said(self, rows: Sequence[ResultRow], columns: Sequence[Column], apart: bool) -> str:
@@ -63,10 +81,47 @@ two_best_sums = Rule("Bold: the best RSUM of a test set (red) and the second bes
 """As VSE∞ Table 2."""
 
 
-def best(values: Mapping[int, Decimal], less_is_better: bool = False, distinct: int = 1) -> set[int]:
-    """The rows with the best values of one column, by index; all rows of equal value are in it or none is.
+def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:
+    """The rows with the best value of one column, by index; all rows of equal value are in it."""
+    kept = (min if less_is_better else max)(values.values(), default=None)
+    return {index for index, value in values.items() if value == kept}
 
-    distinct: how many different values count as best: 2 for the best and the second best.
+
+class PairedTests:
+    """The measured rows of one panel that a paired randomisation test does not tell from the best of a column.
+
+    It needs rows of one run each, whose hits of each image were kept, on the same queries. Of others nothing is found.
+    The same swaps serve all columns.
     """
-    kept = sorted(set(values.values()), reverse=not less_is_better)[:distinct]
-    return {index for index, value in values.items() if value in kept}
+
+    def __init__(self) -> None:
+        self._chances: dict[tuple[int, ...], Floats] = {}
+        self._tested: set[bool] = set()
+
+    def tied(self, rows: Mapping[int, ResultRow], key: MetricKey, first: Set[int]) -> set[int]:
+        """The rows of a column that tie with the best, by index. first: those of the best number as printed."""
+        if len(rows) < 2:
+            return set()
+        known = {index: row.tested[key] for index, row in rows.items() if key in row.tested}
+        are_alike = len(known) == len(rows) and len({each.hits.queries for each in known.values()}) == 1
+        self._tested.add(are_alike)
+        if not are_alike:
+            return set()
+        at = statistics.STATISTICS.index(known[min(first)].statistic)
+        leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
+        of_leader = self._of([each.hits for each in known.values()])[[*known].index(leader), :, at]
+        others = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
+        corrected = statistics.holm([*others.values()])
+        return {index for index, p in zip(others, corrected, strict=True) if p >= LEVEL}
+
+    def _of(self, hits: Sequence[ImageHits]) -> Floats:
+        """The p of every two systems, by as many swaps as Holm's correction needs."""
+        key = tuple(map(id, hits))
+        if key not in self._chances:
+            swaps = statistics.enough_samples(SWAPS, len(hits) - 1)
+            self._chances[key] = statistics.chances([each.folds for each in hits], swaps)
+        return self._chances[key]
+
+    def notes(self) -> list[Note]:
+        """Say what was tested, in a note; none where nothing was."""
+        return [Note(TIED + (NOT_TESTED if False in self._tested else "") + ".")] if True in self._tested else []

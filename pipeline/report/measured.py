@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
 
+from pipeline.evaluation.statistics import ImageHits
 from pipeline.provenance.head_record import HeadRecord
 
 BENCHMARKS = {
@@ -72,6 +73,14 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class TestedColumn:
+    """What a paired test of one column needs of a system."""
+
+    hits: ImageHits  # of each image
+    statistic: str  # which of `STATISTICS` the column shows, perhaps divided by a number
+
+
+@dataclass(frozen=True)
 class MeasuredSystem:
     """One system, over its seeds.
 
@@ -81,12 +90,14 @@ class MeasuredSystem:
         values: Column -> one number for each seed, in the order of `systems`: recalls (i2t_r1, …, t2i_r10) and rsum in
             percent, the other metrics of `METRICS` that were written, and mR of each language (en_mR).
         members: The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
+        tested: Column -> what a paired test needs, of a single seed whose hits of each image were kept.
     """
 
     origin: Origin
     systems: tuple[str, ...]
     values: Mapping[str, tuple[float, ...]]
     members: tuple[HeadRecord, ...]
+    tested: Mapping[str, TestedColumn] = field(default_factory=dict)
 
     def mean(self, column: str) -> float:
         """The mean over the seeds."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline.evaluation.statistics import STATISTICS, ImageHits
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
+from pipeline.provenance.results import HITS
 from pipeline.report import names
-from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin
+from pipeline.report.measured import SEPARATE, MeasuredSystem, Origin, TestedColumn
 from pipeline.report.published import RECALLS
 from pipeline.settings.features import FEATURES, visual
 from pipeline.systems.scores import ENCODER
@@ -40,7 +42,8 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
         origin, seed = _origin(name, made_from, protocol, scores)
         origin = replace(origin, distractors=_distractors(metrics[name]))
         lone = made_from.get("ensemble") is None
-        run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from))
+        run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from),
+                   _tested(metrics[name].get(HITS, {}).get(protocol)))
         other = found[origin].get(seed)
         if other and other.lone == run.lone and other.values != run.values:
             raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
@@ -51,12 +54,13 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
 
 @dataclass(frozen=True)
 class _Run:
-    """One seed. lone: a head by itself, not an ensemble. values: by column. members: the heads behind them."""
+    """One seed. lone: a head by itself, not an ensemble. values, tested: by column. members: the heads behind them."""
 
     name: str
     lone: bool
     values: Mapping[str, float]
     members: tuple[HeadRecord, ...]
+    tested: Mapping[str, TestedColumn]
 
 
 def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
@@ -84,7 +88,17 @@ def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> MeasuredSystem:
                              "score them alike, or leave one's seed out of run.seeds, and evaluate again")
     shared = [column for column in first.values if all(column in run.values for run in others)]
     values = {column: tuple(run.values[column] for run in in_order) for column in shared}
-    return MeasuredSystem(origin, tuple(run.name for run in in_order), values, first.members)
+    return MeasuredSystem(origin, tuple(run.name for run in in_order), values, first.members,
+                          {} if others else first.tested)
+
+
+def _tested(hits: Mapping[str, Any] | None) -> dict[str, TestedColumn]:
+    """The recalls, RSUM and mR of each language, with the hits of each image where they were kept."""
+    if hits is None:
+        return {}
+    whole = ImageHits(hits)
+    return {name: TestedColumn(whole, name) for name in STATISTICS} | {
+        f"{language}_mR": TestedColumn(ImageHits(own), "rsum") for language, own in hits.get("languages", {}).items()}
 
 
 def _origin(name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[Origin, int]:

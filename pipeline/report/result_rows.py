@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem
+from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.report.published import Inconsistency, PublishedRow
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number, rounded
@@ -51,6 +51,7 @@ class ResultRow:
     header: RowHeader  # what it is called and where it stands
     numbers: dict[MetricKey, Cell] = field(default_factory=dict)  # a cell for each number; those without are left open
     sources: tuple[str, ...] = ()  # the systems in `results/metrics.json` that they come from; () for a published row
+    tested: dict[MetricKey, TestedColumn] = field(default_factory=dict)  # what paired tests of its numbers need
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,14 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
         made_by = ", ".join(f"{feature}: {engine}{' untrained' * (feature in origin.untrained)}"
                             for feature, engine in origin.features)
         row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
-        numbers = {(test_set or origin.benchmark or "", column): _number(system, column) for column in system.values}
+        where = test_set or origin.benchmark or ""
+        numbers = {(where, column): _number(system, column) for column in system.values}
+        tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe])
         marks = (STAND_IN,) * bool(stand_ins(system)) + (TRANSDUCTIVE,) * origin.transductive
         shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
-        found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems))
+        found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
     return [_distinguished(row, key, [other[1:] for other in found if other[0] == key[0]])
             for key, row in found.items()]
 

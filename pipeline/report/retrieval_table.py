@@ -10,12 +10,24 @@ from decimal import Decimal
 
 from pipeline.evaluation.metrics import parse
 from pipeline.report import names, published, result_rows
-from pipeline.report.emphasis import Rule, best_of_columns
+from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.read_metrics import HEADINGS
 from pipeline.report.result_rows import DELTA, ZERO_SHOT, Measured, ResultRow, RowHeader
-from pipeline.report.table import Cell, Column, MetricKey, Note, Panel, Table, TableRequest, number, rounded, signed
+from pipeline.report.table import (
+    Bold,
+    Cell,
+    Column,
+    MetricKey,
+    Note,
+    Panel,
+    Table,
+    TableRequest,
+    number,
+    rounded,
+    signed,
+)
 from pipeline.report.throughput import timing
 
 
@@ -106,6 +118,7 @@ class PaperTable:
         legend: (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
         emphasis: The rule that says which numbers are bold.
         notes: Notes on the published rows.
+        bold: Which measured numbers are bold.
     """
 
     name: str
@@ -116,6 +129,7 @@ class PaperTable:
     legend: tuple[tuple[str, str], ...] = ()
     emphasis: Rule = best_of_columns
     notes: tuple[Note, ...] = ()
+    bold: Bold = "tied"
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured here for the first panel.
@@ -138,7 +152,7 @@ class PaperTable:
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""
-        table = replace(self, columns=self.columns.choose(request.metrics))
+        table = replace(self, columns=self.columns.choose(request.metrics), bold=request.bold)
         printed, doubts = table.published_rows()
         measured = table.measure(results, printed) if request.measured else Measured()
         bases = None
@@ -174,7 +188,9 @@ class PaperTable:
         """Lay out published rows and, apart, measured ones. bases: identity -> published row, for differences."""
         columns, numbers = self.columns.columns(bases is not None), self.columns.numbers()
         compared = measured.rows if bases is None else [self._compared(row, bases) for row in measured.rows]
-        bold_above, bold_below = self.emphasis(printed, numbers), self.emphasis(measured.rows, numbers, lone=False)
+        tests = PairedTests() if self.bold == "tied" else None
+        bold_above = self.emphasis(printed, numbers)
+        bold_below = self.emphasis(measured.rows, numbers, lone=False, tests=tests)
         above = list(result_rows.groups(printed, columns, bold_above))
         below = list(result_rows.groups(compared, columns, bold_below, "Measured here" if printed else ""))
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
@@ -184,7 +200,8 @@ class PaperTable:
         if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
             caption += " " + self.emphasis.said(marked, numbers, apart=bool(printed) and bool(measured.rows))
         return Panel(columns, (*above, *below), caption,
-                     (*said, *(self.notes if printed else ()), *measured.notes), made_from=measured.made_from)
+                     (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
+                     made_from=measured.made_from)
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on those rows alone that are shown."""

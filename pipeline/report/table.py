@@ -129,6 +129,8 @@ class Table:
 
 Rows = Literal["all", "published", "measured"]
 """Which rows a table shows."""
+Bold = Literal["tied", "best"]
+"""Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +143,13 @@ class TableRequest:
             printed.
         rows: The published rows, the measured rows, or all.
         metrics: The metrics of each direction, e.g. r1 or nDCG@10, and rsum; () for those that the paper prints.
+        bold: Which measured numbers are bold.
     """
 
     delta: bool = False
     rows: Rows = "all"
     metrics: tuple[str, ...] = ()
+    bold: Bold = "tied"
 
     @property
     def published(self) -> bool:

@@ -141,6 +141,7 @@ class Typesetting(Section):
     table_style: Literal["booktabs", "plain"] = "booktabs"
     table_rows: Literal["all", "published", "measured"] = "all"
     table_metrics: list[str] = Field(default_factory=list)
+    table_bold: Literal["tied", "best"] = "tied"
     figure_font: Literal["sans", "serif"] = "sans"
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from scored import score
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Relevance
-from pipeline.evaluation.statistics import intervals
+from pipeline.evaluation.statistics import ImageHits, intervals
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
 from pipeline.provenance.step import DIFFERS, MATCHES
@@ -66,6 +66,43 @@ def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, re
     assert "there is no metric 'nDGC@10'" in refused("evaluate", *RUN, "--metric", "nDGC@10")
     assert "evaluate.metrics" in refused("evaluate", *RUN, "-S", "evaluate.metrics=[nDGC@10]")
     assert scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count('"Recall@3"') == 8
+
+
+def test_the_hits_of_each_image_are_kept_sealed_and_traced(scored_run: Any) -> None:
+    assert scored_run("evaluate", *RUN)[0] == 0
+    file, name = Path("results/metrics.json"), "vse2ad-R-bigru-s0"
+    entry = json.loads(file.read_text(encoding="utf-8"))[name]
+    numbers, hits = entry["all"], ImageHits(entry["image_hits"]["all"])
+    recalls = [numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert hits.statistics.tolist() == pytest.approx([*recalls, numbers["rsum"]])
+    store = Path(f"similarities/sample/{name}.zarr")
+    steps = {step.what: step.verdict for step in computed_again.numbers(store, entry, 32)}
+    assert steps["hits of each image again, all"] == MATCHES
+    entry["image_hits"]["all"]["values"][-2] += 0.5
+    steps = {step.what: step.verdict for step in computed_again.numbers(store, entry, 32)}
+    assert [what for what, verdict in steps.items() if verdict == DIFFERS] == ["hits of each image again, all"]
+    edited = json.loads(file.read_text(encoding="utf-8"))
+    edited[name]["image_hits"]["all"]["values"][-2] += 0.5
+    file.write_text(json.dumps(edited), encoding="utf-8")
+    code, _, err = scored_run("tables", *RUN)
+    assert code != 0
+    assert "is not as it was measured" in err
+
+
+def test_tables_of_a_run_mark_what_ties_with_the_best(scored_run: Any) -> None:
+    """Of few images more than the best is bold; the option and the setting leave the best alone."""
+    run = (*RUN, "-S", "tables=[rerank_table1]")
+    assert scored_run("evaluate", *run)[0] == 0
+    written = Path("results/tables/rerank_table1.md")
+    assert scored_run("tables", *run, "--only", "measured")[0] == 0
+    tied = written.read_text(encoding="utf-8")
+    assert tied.count("Bold of measured rows: the best, and all that a paired randomisation test") == 1
+    assert scored_run("tables", *run, "--only", "measured", "--bold", "best")[0] == 0
+    best = written.read_text(encoding="utf-8")
+    assert "Bold of measured rows" not in best
+    assert tied.count("**") > best.count("**")
+    assert scored_run("tables", *run, "--only", "measured", "-S", "typesetting.table_bold=best")[0] == 0
+    assert written.read_text(encoding="utf-8") == best
 
 
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.evaluation.statistics.image_hits import ImageHits, pack
     from pipeline.evaluation.statistics.intervals import STATISTICS, Interval, interval, intervals
-    from pipeline.evaluation.statistics.significance import Comparison, Spread, compare, holm, over_seeds
+    from pipeline.evaluation.statistics.significance import (
+        Comparison,
+        Spread,
+        chances,
+        compare,
+        enough_samples,
+        holm,
+        over_seeds,
+    )
 
 lazy.offer(__name__)

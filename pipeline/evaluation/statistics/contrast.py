@@ -45,14 +45,6 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
             "over": ["images", "seeds"] if found["rsum"].over_seeds else ["images"], **rows}
 
 
-def enough_samples(samples: int, contrasts: int) -> int:
-    """Find how many swaps it takes for Holm's correction to leave a p below 0.05 in reach.
-
-    The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
-    """
-    return max(samples, 40 * len(STATISTICS[:-1]) * contrasts)
-
-
 def correct(contrasts: Sequence[dict[str, Any]]) -> None:
     """Add `holm`, the corrected p, to comparisons that are printed together.
 

@@ -176,9 +176,9 @@ def statistics(folds: Sequence[FoldHits]) -> Floats:
 
 
 def mean(recalls: Sequence[Floats]) -> Floats:
-    """Average recalls over folds and append their sum."""
+    """Average recalls [..., 6] over folds and append their sum."""
     six = np.mean(recalls, axis=0)
-    return np.concatenate([six, six.sum(1, keepdims=True)], 1)
+    return np.concatenate([six, six.sum(-1, keepdims=True)], -1)
 
 
 def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:

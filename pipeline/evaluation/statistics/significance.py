@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
 from pipeline.evaluation.retrieval.ranks import Floats
@@ -28,6 +27,8 @@ from pipeline.evaluation.statistics.intervals import (
 )
 from pipeline.parts.errors import InputError
 
+ROUNDING = 1e-9
+"""Differences that are equal but for this are equal."""
 # Images of swapped test sets in memory at once: 8 bytes each for signs, and some tens for results.
 DRAWN_AT_ONCE = 2_000_000
 
@@ -141,6 +142,42 @@ def holm(chances: Sequence[float]) -> list[float]:
     return corrected
 
 
+def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
+    """Test every two of several single runs: the p of `compare`, by the same swaps for all of them.
+
+    Args:
+        systems: M systems' hits on the same queries, fold by fold.
+        samples: How many swaps to draw.
+        seed: Of the random draws.
+
+    Returns:
+        Float64 [M, M, 7], two-sided p in the order of `STATISTICS`.
+    """
+    stacked = [FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
+               for folds in zip(*systems, strict=True)]
+    swapped, _ = _swap(stacked, samples, np.random.default_rng(seed))
+    measured = np.array([statistics(folds) for folds in systems])
+    found = np.ones((len(systems), *measured.shape))
+    for at, (drawn, value) in enumerate(zip(swapped.swapaxes(0, 1), measured, strict=True)):
+        found[at] = _share_as_large(swapped - drawn[:, None], measured - value)
+    return found
+
+
+def enough_samples(samples: int, tests: int) -> int:
+    """Find how many swaps it takes for Holm's correction to leave a p below 0.05 in reach.
+
+    The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
+
+    Args:
+        samples: The least number of swaps.
+        tests: How many tests are corrected for each other.
+
+    Returns:
+        The number of swaps.
+    """
+    return max(samples, 40 * tests)
+
+
 def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
                ) -> tuple[Floats, Floats, Floats]:
     """Estimate the difference of two runs for other images; variation over training seeds is not covered.
@@ -157,8 +194,7 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
         raise InputError(f"expected samples from 1 up, received {samples}")
     found = statistics(folds)
     swapped, shares = _swap(folds, samples, np.random.default_rng(seed))
-    # The measured difference is itself one of the swaps; the tolerance keeps equal differences equal after rounding.
-    p = (1 + (np.abs(swapped) >= np.abs(found) - 1e-9).sum(0)) / (1 + samples)
+    p = _share_as_large(swapped, found)
     # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(found - swapped) / (1 - shares), (found + swapped) / (1 + shares)])
@@ -171,10 +207,17 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
     return np.clip(low, -most, most), np.clip(high, -most, most), p
 
 
-def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
-    """Swap the two systems' results on about half of the images.
+def _share_as_large(swapped: Floats, found: Floats) -> Floats:
+    """The share of swaps [samples, ...] with a difference as large as the measured one, which is itself a swap."""
+    return np.asarray((1 + (np.abs(swapped) >= np.abs(found) - ROUNDING).sum(0)) / (1 + len(swapped)))
 
-    Returns the differences [samples, 7] after it, and of a difference that all images have in common what is left.
+
+def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+    """Swap two systems' results on about half of the images.
+
+    Each fold holds their differences [I, 6], or several systems' hits [I, M, 6], whose differences may be taken after.
+    Returns what they come to after the swaps, [samples, 7] or [samples, M, 7], and of a difference that all images have
+    in common what is left.
     """
     swapped, shares = [], []
     for count in _batches(folds, samples):
@@ -182,7 +225,8 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
         for fold in folds:
             signs = generator.integers(0, 2, size=(count, len(fold.hits))) * 2.0 - 1
             queries = fold.queries.sum(0)
-            recalls.append(100 * (signs @ fold.hits) / np.repeat(queries, len(RECALLS)))
+            hits = (signs @ fold.hits.reshape(len(fold.hits), -1)).reshape(count, *fold.hits.shape[1:])
+            recalls.append(100 * hits / np.repeat(queries, len(RECALLS)))
             common.append(np.repeat(signs @ fold.queries / queries, len(RECALLS), axis=1))
         swapped.append(mean(recalls))
         shares.append(mean(common) / [*[1] * 6, 6])
@@ -216,6 +260,8 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
 
     Source: Satterthwaite, Biometrics Bulletin 1946.
     """
+    from scipy.special import stdtr, stdtrit  # takes 0.2 s to import
+
     images = first.contributions.shape[1]
     found = second.values.mean(0) - first.values.mean(0)
     by_image = second.contributions.mean(0) - first.contributions.mean(0)

@@ -74,7 +74,9 @@ def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str
         if values and {tuple(member.settings.get("languages", ())) for member in system.members} == {trained_on}:
             meant = [numbers for language, numbers in values.items() if has_part(language)]
             means = tuple(fmean(each) for each in zip(*meant, strict=True))
-            yield replace(system, values=values | ({mean: means} if means else {}))
+            tested = {column.removesuffix(OF_LANGUAGE): each for column, each in system.tested.items()
+                      if column.endswith(OF_LANGUAGE)}
+            yield replace(system, values=values | ({mean: means} if means else {}), tested=tested)
 
 
 def _published_by_language(marks: Mapping[tuple[str, str], str], row: PublishedRow) -> RowHeader:

@@ -10,6 +10,7 @@ from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.evaluation.retrieval.collection import rows_of
 from pipeline.evaluation.retrieval.protocols import protocol
+from pipeline.evaluation.statistics.image_hits import pack
 from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
@@ -80,11 +81,12 @@ def numbers(every: Mapping[str, Language], ranked: Mapping[str, Metrics], settin
     return {"languages": told, "mean_of_languages": {"mR": mean, "interval": {"mR": interval}}}
 
 
-def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
-            progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Divide, rank and measure at once."""
-    every = parts(system, rules)
-    return numbers(every, rank(every, ties, settings, progress), settings, progress)
+def image_hits(system: System, found: Metrics, every: Mapping[str, Language], ranked: Mapping[str, Metrics]
+               ) -> dict[str, Any]:
+    """The hits of each image as results keep them, of all captions and of each language's. found: of all captions."""
+    by_language = {name: pack(ranked[name], part.system.image_ids, part.system.caption_ids)
+                   for name, part in every.items()}
+    return pack(found, system.image_ids, system.caption_ids) | ({"languages": by_language} if every else {})
 
 
 def _with_mean_recall(numbers: dict[str, Any]) -> dict[str, Any]:

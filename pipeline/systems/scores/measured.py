@@ -41,21 +41,15 @@ KEYS = ["protocol", "language", "direction", "fold", "query"]
 """The columns by which systems' tables of queries are put side by side."""
 
 
-def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
-            progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Measure recalls, ranks and RSUM, and the metrics that the settings name, with their intervals."""
-    return numbers(system, rank(system, rules, ties, settings, progress), rules, settings, progress)
-
-
 def rank(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
          progress: Progress = lambda images: None) -> Metrics:
-    """Do the first half of `measure`: find every query's best right candidate, and the recalls."""
+    """Find every query's best right candidate, and from these recalls, ranks and RSUM."""
     return retrieval.evaluate(system.scores, system.truth, rules, ties, settings.block_megabytes, progress)
 
 
 def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Evaluate,
             progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Do the second half of `measure`: intervals, and the metrics that the settings name."""
+    """Put recalls, ranks and RSUM with their intervals and the metrics that the settings name."""
     measured = found.as_dict() | {"interval": interval(found)}
     if settings.metrics:
         images = system.scores.shape[0]
@@ -65,7 +59,7 @@ def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Eva
 
 
 def passes(settings: Evaluate) -> int:
-    """Count how often `measure` goes through a pool's images."""
+    """Count how often `rank` and `numbers` together go through a pool's images."""
     return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
 
 

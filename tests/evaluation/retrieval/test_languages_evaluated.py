@@ -25,6 +25,13 @@ SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
 
 
+def measured(pool: System, rules: str, ties: retrieval.Ties, settings: Evaluate, *progress: Any) -> dict[str, Any]:
+    """The numbers of each language."""
+    parts = by_language.parts(pool, rules)
+    ranked = by_language.rank(parts, ties, settings, *progress)
+    return by_language.numbers(parts, ranked, settings, *progress)
+
+
 def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> System:
     """Captions in four languages, an image's together, as Multi30K has them; the noise grows from cs to fr."""
     languages = np.tile(np.repeat(list(EACH), list(EACH.values())), images)
@@ -45,7 +52,7 @@ def alone(pool: System, language: str) -> retrieval.Metrics:
 
 def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.random.Generator) -> None:
     pool = pool_of(rng)
-    found = by_language.measure(pool, "all", "expected", SETTINGS)
+    found = measured(pool, "all", "expected", SETTINGS)
     assert list(found["languages"]) == sorted(EACH)
     for name, numbers in found["languages"].items():
         expected = alone(pool, name)
@@ -64,7 +71,7 @@ def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(rng: np.
 def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_sum(rng: np.random.Generator) -> None:
     pool, seen = pool_of(rng, 12), list[int]()
     settings = SETTINGS.model_copy(update={"metrics": ["nDCG@10"]})
-    found = by_language.measure(pool, "all", "expected", settings, seen.append)
+    found = measured(pool, "all", "expected", settings, seen.append)
     assert all("nDCG@10" in numbers["metrics"] for numbers in found["languages"].values())
     assert seen == sorted(seen)
     assert seen[-1] == 2 * by_language.images(by_language.parts(pool, "all")) == 2 * 4 * 12
@@ -142,15 +149,15 @@ def test_multi30k_2016_checks_the_number_of_images_and_of_captions_in_each_langu
         rules.of_language("eu")
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match="is defined for 1000 images, received 40"):
-        by_language.measure(pool_of(rng), "multi30k_2016", "expected", SETTINGS)
+        measured(pool_of(rng), "multi30k_2016", "expected", SETTINGS)
     pool = pool_of(rng, 1000)
-    found = by_language.measure(pool, "multi30k_2016", "expected", SETTINGS)
+    found = measured(pool, "multi30k_2016", "expected", SETTINGS)
     assert {name: each["captions"] for name, each in found["languages"].items()} == {
         name: 1000 * count for name, count in EACH.items()}
     assert pool.languages is not None
     pool.languages[2] = "en"  # an image with four German captions and six English ones
     with pytest.raises(InputError, match="ranks 5 captions of every image, but image row 0 has 4"):
-        by_language.measure(pool, "multi30k_2016", "expected", SETTINGS)
+        measured(pool, "multi30k_2016", "expected", SETTINGS)
 
 
 def manifest_of(**columns: Any) -> Manifest:
@@ -168,6 +175,6 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
     assert named.languages.tolist() == ["en", "de", "en"]
     without = manifest_of()
     assert by_language.named(pool, without).languages is None
-    assert by_language.measure(pool, "all", "expected", SETTINGS) == {}
+    assert measured(pool, "all", "expected", SETTINGS) == {}
     with pytest.raises(InputError, match="another manifest of mine than there is now; score again"):
         by_language.named(pool, manifest_of(language=["en", "de", "cs"]))

@@ -1,0 +1,119 @@
+"""The hits of each image as results keep them, so that systems can be tested against each other without their scores.
+
+Systems are compared image by image: the sum of each recall's hits over an image's queries is all that a paired test
+needs. It is kept exactly, also where ties make it a fraction.
+"""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
+from pipeline.evaluation.retrieval.ranks import Floats, Ranks
+from pipeline.evaluation.statistics.intervals import FoldHits, gather, statistics
+from pipeline.parts.errors import InputError
+
+COLUMNS = 2 * len(RECALLS) + 2
+"""Of each image the hits of six recalls, then its number of queries in both directions."""
+
+
+@dataclass(frozen=True)
+class ImageHits:
+    """What `pack` gave, read where it is needed."""
+
+    packed: Mapping[str, Any]
+
+    @property
+    def queries(self) -> str:
+        """What two systems must share to be compared: a digest of what was asked, and by which rules."""
+        return str(self.packed.get("queries"))
+
+    @cached_property
+    def folds(self) -> list[FoldHits]:
+        """The hits of each fold, decoded once.
+
+        Raises:
+            InputError: If they cannot be read.
+        """
+        try:
+            values, images = np.array(self.packed["values"], np.float64), [int(size) for size in self.packed["images"]]
+            dtype = _dtype(len(values))
+            size = COLUMNS * sum(images) * dtype.itemsize
+            # One byte more than is right: a text that holds more is refused before it fills the memory.
+            codes = zlib.decompressobj().decompress(base64.b64decode(self.packed["codes"], validate=True), size + 1)
+            table = values[np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))].T
+        except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+            raise InputError(f"the hits of each image cannot be read ({error}); run `pipeline evaluate` again"
+                             ) from None
+        return [FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))
+                for part in np.split(table, np.cumsum(images)[:-1])]
+
+    @cached_property
+    def statistics(self) -> Floats:
+        """The recalls and their sum, in the order of `STATISTICS`: float64 [7]."""
+        return statistics(self.folds)
+
+    def equals(self, other: "ImageHits") -> bool:
+        """Compare two systems' hits.
+
+        Args:
+            other: The other system's.
+
+        Returns:
+            Whether both have the same hits on the same queries, but for rounding.
+
+        Raises:
+            InputError: If either cannot be read.
+        """
+        return self.queries == other.queries and len(self.folds) == len(other.folds) and all(
+            mine.hits.shape == its.hits.shape and np.allclose(mine.hits, its.hits)
+            and np.array_equal(mine.queries, its.queries)
+            for mine, its in zip(self.folds, other.folds, strict=True))
+
+
+def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> dict[str, Any]:
+    """Write the hits of each image as plain JSON values: some 10 kB for 5,000 images with five captions each.
+
+    Args:
+        metrics: From `evaluate`.
+        image_ids: [I], the ids of all ranked images in order.
+        caption_ids: [C], of all captions.
+
+    Returns:
+        The digest of the queries, the number of images of each fold, the different values, and which of them each image
+        has: [8, images] places among the values, compressed, as base64.
+    """
+    folds = gather(metrics)
+    table = np.concatenate([np.hstack([fold.hits, fold.queries]) for fold in folds])
+    values, codes = np.unique(table, return_inverse=True)
+    packed = zlib.compress(codes.reshape(table.shape).T.astype(_dtype(len(values))).tobytes(), 9)
+    return {"queries": _digest(metrics, image_ids, caption_ids), "images": [len(fold.hits) for fold in folds],
+            "values": values.tolist(), "codes": base64.b64encode(packed).decode("ascii")}
+
+
+def _dtype(values: int) -> np.dtype:
+    """The smallest whole numbers that count so many values."""
+    return np.min_scalar_type(max(values - 1, 0)).newbyteorder("<")
+
+
+def _digest(metrics: Metrics, image_ids: Ids, caption_ids: Ids) -> str:
+    """A digest of images and captions in their order, what is right, and the rules."""
+    found = hashlib.sha256(f"{metrics.protocol} {metrics.ties}".encode())
+    for ids in (image_ids, caption_ids):
+        found.update("\n".join(map(str, ids.tolist())).encode())
+    for ranks in metrics.ranks:
+        for array in _arrays(ranks):
+            found.update(f" {len(array)} ".encode() + array.astype("<i8").tobytes())
+    return found.hexdigest()[:16]
+
+
+def _arrays(ranks: Ranks) -> tuple[Ids, ...]:
+    truth = ranks.relevance
+    return truth.owner, truth.i2t.start, truth.i2t.candidate, truth.t2i.start, truth.t2i.candidate

@@ -1,0 +1,77 @@
+"""The hits of each image as results keep them, and tests of every two systems by them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from sorting import noisy_pairs
+
+from pipeline.evaluation.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
+from pipeline.evaluation.statistics import ImageHits, chances, compare, enough_samples, pack
+from pipeline.evaluation.statistics.intervals import gather
+from pipeline.parts.errors import InputError
+
+
+def system(noise: float, seed: int, images: int = 100, folds: int = 1) -> Metrics:
+    return evaluate(Embeddings(*noisy_pairs(images, 5, noise, seed)), consecutive_captions((images, 5 * images)),
+                    Protocol("all", folds=folds))
+
+
+def packed(metrics: Metrics, first: int = 0) -> dict[str, Any]:
+    kept = pack(metrics, np.arange(first, first + metrics.images).astype(str), np.arange(metrics.captions))
+    return dict(json.loads(json.dumps(kept)))
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_what_is_kept_is_what_was_measured(folds: int) -> None:
+    metrics = system(1.5, 0, folds=folds)
+    hits = ImageHits(packed(metrics))
+    for kept, own in zip(hits.folds, gather(metrics), strict=True):
+        np.testing.assert_array_equal(kept.hits, own.hits)
+        np.testing.assert_array_equal(kept.queries, own.queries)
+    assert hits.statistics[-1] == pytest.approx(metrics.rsum)
+
+
+def test_fractions_of_ties_are_kept_exactly() -> None:
+    scores = np.random.default_rng(0).integers(0, 4, (40, 120)) + np.eye(40).repeat(3, 1)
+    metrics = evaluate(scores, consecutive_captions((40, 120), 3))
+    assert (gather(metrics)[0].hits % 1 > 0).any()
+    np.testing.assert_array_equal(ImageHits(packed(metrics)).folds[0].hits, gather(metrics)[0].hits)
+
+
+def test_the_digest_tells_other_images_other_answers_and_other_rules() -> None:
+    scores, owner = np.eye(4), np.arange(4)
+    found = [packed(evaluate(scores, owner)), packed(evaluate(scores, owner), first=1),
+             packed(evaluate(scores, np.array([0, 1, 3, 2]))), packed(evaluate(scores, owner, ties="optimistic"))]
+    assert len({each["queries"] for each in found}) == 4
+    assert found[0]["queries"] == packed(evaluate(1 - scores, owner))["queries"]
+    assert ImageHits(found[0]).equals(ImageHits(packed(evaluate(scores, owner))))
+    assert not ImageHits(found[0]).equals(ImageHits(packed(evaluate(1 - scores, owner))))
+
+
+@pytest.mark.parametrize("damage", [
+    {"codes": "no base64!"}, {"codes": base64.b64encode(zlib.compress(bytes(10**6))).decode()}, {"images": [3]},
+    {"images": None}, {"values": [0.0]}, {"values": ["x"]}, {"codes": ""}])
+def test_what_cannot_be_read_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="run `pipeline evaluate` again"):
+        assert ImageHits(packed(system(1.5, 0)) | damage).folds
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_every_two_of_several_have_the_p_of_compare(folds: int) -> None:
+    systems = [system(noise, seed, folds=folds) for seed, noise in enumerate((1.5, 1.5, 1.0))]
+    found = chances([ImageHits(packed(each)).folds for each in systems], 200, seed=3)
+    for a, first in enumerate(systems):
+        for b, second in enumerate(systems):
+            compared = compare(first, second, 200, seed=3)
+            np.testing.assert_allclose(found[a, b], [each.p for each in compared.values()])
+
+
+def test_there_are_swaps_enough_for_holm() -> None:
+    assert enough_samples(1000, 3) == 1000
+    assert 100 / (1 + enough_samples(1000, 100)) < 0.05

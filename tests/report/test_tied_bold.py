@@ -1,0 +1,111 @@
+"""Bold of measured rows: all that a paired test does not tell from the best, where their hits were kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from invented import system
+
+from pipeline.evaluation.retrieval import evaluate
+from pipeline.evaluation.statistics import pack
+from pipeline.report import latex, tables
+from pipeline.report.table import Panel, TableRequest
+
+SMALL = {"region": "pyramid36-small"}
+NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb")
+IMAGES = 60
+
+
+def row(recipe: str, wrong: slice, *, images: int = IMAGES, seed: int = 0, kept: bool = True) -> dict[str, Any]:
+    """A system that ranks the captions of these images last, and finds all others."""
+    scores = np.eye(images)
+    scores[wrong] *= -1
+    found = evaluate(scores, np.arange(images))
+    (name, entry), = system("sample", "all", recipe=recipe, features=SMALL, images=images, captions=images,
+                            seed=seed).items()
+    entry["all"] |= found.as_dict()
+    if kept:
+        entry["image_hits"] = {"all": pack(found, np.arange(images), np.arange(images))}
+    return {name: entry}
+
+
+def shown(found: dict[str, Any], bold: Any = "tied", table: str = "vse2ad_table3") -> Panel:
+    (panel,) = tables.build(table, found, TableRequest(rows="measured", bold=bold)).panels
+    return panel
+
+
+def bold_sums(panel: Panel) -> list[str]:
+    return [each.cells[-1].text for group in panel.groups for each in group.rows if each.cells[-1].bold]
+
+
+def note(panel: Panel) -> str:
+    return " ".join(each.text for each in panel.notes if each.text.startswith("Bold of measured rows"))
+
+
+THREE = (slice(0, 4), slice(3, 8), slice(0, 40))
+"""The first two miss images of which each finds most of the other's; the third misses two thirds."""
+
+
+def three(**changes: Any) -> dict[str, Any]:
+    return {name: entry for recipe, wrong in zip(NAMES, THREE, strict=True)
+            for name, entry in row(recipe, wrong, **changes).items()}
+
+
+def test_two_rows_tie_and_the_third_does_not() -> None:
+    panel = shown(three())
+    sums = sorted((each.cells[-1].text for group in panel.groups for each in group.rows), key=float)
+    assert sorted(bold_sums(panel), key=float) == sums[1:]
+    assert sums[1] != sums[2]
+    assert note(panel).endswith("Holm's correction within the column or group).")
+    assert panel == shown(three())  # the same swaps every time
+    assert "randomisation test" in latex.to_latex(tables.build("vse2ad_table3", three()))
+
+
+def test_the_best_alone_where_that_is_asked_for() -> None:
+    panel = shown(three(), "best")
+    assert len(bold_sums(panel)) == 1
+    assert note(panel) == ""
+
+
+@pytest.mark.parametrize("changed", ["one has no hits", "one has seeds", "one has other images"])
+def test_the_best_alone_and_no_claim_where_a_row_cannot_be_tested(changed: str) -> None:
+    found = three()
+    if changed == "one has no hits":
+        found |= row(NAMES[2], THREE[2], kept=False)
+    elif changed == "one has seeds":
+        found |= row(NAMES[0], THREE[0], seed=1)
+    else:
+        hits = next(iter(row(NAMES[1], THREE[1], images=IMAGES - 1).values()))["image_hits"]
+        found[list(found)[1]]["image_hits"] = hits
+    panel = shown(found)
+    assert len(bold_sums(panel)) == 1
+    assert note(panel) == ""
+
+
+def test_columns_without_a_test_are_named_in_the_note() -> None:
+    request = TableRequest(rows="measured", metrics=("r1", "mean_rank", "rsum"))
+    (panel,) = tables.build("vse2ad_table3", three(), request).panels
+    assert note(panel).endswith("or a number has no such test, the best alone.")
+    ranks = [[bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
+             for at, column in enumerate(panel.columns) if column.heading == "Mean rank"]
+    assert [sum(column) for column in ranks] == [1, 1]
+
+
+def test_the_sums_that_tie_are_red_and_the_best_of_the_others_is_black() -> None:
+    recipes = ("vse_infty", "vse2ad", "vse_pp")
+    found = {name: entry for recipe, wrong in zip(recipes, THREE, strict=True)
+             for name, entry in row(recipe, wrong).items()}
+    panel = shown(found, table="vse_infty_table2")
+    colours = sorted(str(each.cells[-1].bold) for group in panel.groups for each in group.rows)
+    assert colours == ["black", "red", "red"]
+
+
+def test_rows_that_do_not_compete_are_not_tested() -> None:
+    found = three()
+    name = list(found)[1]
+    found[name]["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    panel = shown(found)
+    assert len(bold_sums(panel)) == 1
+    assert note(panel)
