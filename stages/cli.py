@@ -1,5 +1,6 @@
 """The front door: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
 
+import atexit
 import errno
 import inspect
 import os
@@ -34,7 +35,7 @@ SECTIONS = {
     "Features": {
         "extract": "Extract region, grid, patch or frame features into a store.",
         "verify": "Check a feature store and say what is wrong and where.",
-        "compact": "Leave out of a feature store what is no image's any more.",
+        "compact": "Drop the rows of a feature store that belong to no image any more.",
         "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
         "copy": "Copy a feature store or a manifest to S3, or from there.",
         "import": "Bring features that another code base made into a store.",
@@ -52,7 +53,7 @@ SECTIONS = {
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
         "compare": "Test two systems against each other on the same queries.",
-        "hard-negatives": "Measure how often a caption is told from one that is nearly the same and wrong.",
+        "hard-negatives": "Measure how often a right caption beats one that is nearly the same and wrong.",
         "search": "Search embedded images and captions by a text or an image.",
         "trace": "Follow a number back to the photographs that it rests on.",
         "tables": "Write the papers' tables, published rows beside measured ones.",
@@ -121,6 +122,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGTERM, _terminate)
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # while Python ends, it has no handlers of signals
     warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
         code = cli.main(standalone_mode=False) or 0

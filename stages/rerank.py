@@ -121,7 +121,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     kind = reranking.resolve(scorer, source)
     if kind[1] == retriever:
-        raise InputError(f"--with {scorer}: is the retriever itself, whose order it would leave; name another scorer")
+        raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
     distractors = [System.open_vectors(path) for path in given["distractors"]]
     if distractors:
         options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")

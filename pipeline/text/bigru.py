@@ -90,7 +90,7 @@ class BiGRUText:
                  else Vocabulary.of(captions, training.minimum_count))
         if len(found) == len(SPECIAL):
             raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
-                             f"no word is {training.minimum_count} times in the training captions: there is nothing to "
+                             f"no word occurs {training.minimum_count} times in the training captions: there is nothing to "
                              "learn from; lower training.NAME.minimum_count")
         if training.word_vectors is None:
             return cls(found)

@@ -252,7 +252,7 @@ def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, 
         try:
             recipe = Recipe.model_validate(description["recipe_settings"])
         except (KeyError, ValueError):
-            raise InputError(f"{features}: is wanted for a head that is not of this version; train it again") from None
+            raise InputError(f"the head of the features {features} is not of this version; train it again") from None
         return stored(features, manifest, recipe)
     engine = description["finetuned"]
     # The head has all weights; those that it started from need not be here.

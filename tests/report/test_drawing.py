@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -326,3 +327,17 @@ def test_a_broken_head_is_refused_by_name(tmp_path: Path, broken: str) -> None:
     (head(tmp_path, "a", [1]) / "head.json").write_text(broken)
     with pytest.raises(InputError, match="/a"):
         read_heads(tmp_path)
+
+
+def test_a_full_disk_names_the_figures_file(tmp_path: Path) -> None:
+    head(tmp_path / "heads", "a", [1, 2])
+    drawing = draw("negatives", tmp_path / "heads")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as full:
+            figures.save(drawing, tmp_path, "negatives")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert full.value.filename == str(tmp_path / "negatives.pdf")
+    assert not list(tmp_path.glob("negatives*"))

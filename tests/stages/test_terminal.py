@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,20 @@ def test_a_signal_says_how_to_go_on_and_a_second_one_ends_at_once(
         for each, handler in before.items():
             signal.signal(each, handler)
     assert ends == [code]
+
+
+def test_a_ctrl_c_while_python_ends_does_not_change_the_exit_code() -> None:
+    script = """
+import os, signal
+from stages import cli
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+        kill(process, number)
+late = Late()  # is deleted when Python has taken its handlers of signals away
+def interrupted(**options):
+    raise KeyboardInterrupt
+cli.cli.main = interrupted
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to go on\n")

@@ -89,7 +89,7 @@ def test_what_is_no_vocabulary_of_scans_is_refused(tmp_path: Path, tree: Any) ->
 
 
 def test_without_a_word_there_is_nothing_to_learn(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no word is 3 times in the training captions"):
+    with pytest.raises(InputError, match="no word occurs 3 times in the training captions"):
         BiGRUText.learn(["a b", "a b"], TRAINING.model_copy(update={"minimum_count": 3}))
     file = scan(tmp_path, {"word2idx": {word: number for number, word in enumerate(SPECIAL)}})
     with pytest.raises(InputError, match="holds no words"):

@@ -67,7 +67,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
             _add(source, row, text, place)
         elif not position.boxes:
             raise InputError(f"{place}: expected {len(columns)} columns that begin with an id of {manifest.dataset}, "
-                             f"got {text[:40]!r}; mend or take out the row")
+                             f"got {text[:40]!r}; correct or remove the row")
     source.count_others(rows, "rows", manifest)
     return source
 
@@ -157,7 +157,7 @@ class TsvFile:
         try:
             self.dimension = TsvRow.of(line, self.columns).dimension()
         except UnusableItems as error:
-            raise InputError(f"{path}, line 1: {error}; mend or take out the row") from None
+            raise InputError(f"{path}, line 1: {error}; correct or remove the row") from None
 
     def rows(self) -> Iterator[tuple[str, RowPosition]]:
         """Find the id and the position of each row; blank lines are skipped."""
@@ -172,7 +172,7 @@ class TsvFile:
                     text = row.split(b"\t", 1)[0].strip()[:200].decode(errors="replace")
                     if not text:
                         raise InputError(f"{self.path}, line {line}: expected an id in the first column, got "
-                                         f"{head[:20]!r}; mend or take out the row")
+                                         f"{head[:20]!r}; correct or remove the row")
                     yield text, position
                 start, line = start + position.length, line + 1
 

@@ -4,6 +4,7 @@ Figures are made for a printed column: 8-point type; lines that differ in dash a
 they differ in grey too; colours that differ for the colour-blind (Okabe and Ito, 2008).
 """
 
+import io
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
+from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.results import cell
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
@@ -121,8 +123,11 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
         "pdf": {"CreationDate": None, "Title": name}, "svg": {"Date": None, "Title": name}, "png": {"Title": name}}
     with paper_style(font):
         for kind, metadata in dateless.items():
-            drawing.figure.savefig(folder / f"{name}.{kind}", dpi=300, metadata=metadata)
-    drawing.numbers.rename(columns=cell).map(cell).to_csv(folder / f"{name}.csv", index=False)
+            content = io.BytesIO()  # on a full disk, matplotlib's own files end in errors that hide the disk's
+            drawing.figure.savefig(content, format=kind, dpi=300, metadata=metadata)
+            write_bytes(folder / f"{name}.{kind}", content.getvalue(), durable=False)
+    numbers = drawing.numbers.rename(columns=cell).map(cell).to_csv(index=False)
+    write_text(folder / f"{name}.csv", numbers, durable=False)
 
 
 @cache
