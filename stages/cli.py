@@ -183,7 +183,8 @@ def _say_refused(error: OSError) -> int:
     named = f": {error.filename}" if error.filename else ""
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
-    return _say(f"error: {error.strerror or error}{named}; what was finished is kept, run again to go on", 1)
+    room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return _say(f"error: {error.strerror or error}{named}; {room}run again to go on: what was finished is kept", 1)
 
 
 def _say(line: str, code: int) -> int:

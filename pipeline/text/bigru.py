@@ -90,8 +90,8 @@ class BiGRUText:
                  else Vocabulary.of(captions, training.minimum_count))
         if len(found) == len(SPECIAL):
             raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
-                             f"no word occurs {training.minimum_count} times in the training captions: there is nothing to "
-                             "learn from; lower training.NAME.minimum_count")
+                             f"no word occurs {training.minimum_count} times in the training captions: there is "
+                             "nothing to learn from; lower training.NAME.minimum_count")
         if training.word_vectors is None:
             return cls(found)
         vectors = read_vectors(Path(training.word_vectors), found.numbers, training.word_dimension)
