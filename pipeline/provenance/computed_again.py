@@ -155,11 +155,11 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
 
 def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
     """Whether the hits of all captions and of each language's are the same."""
-    mine, its = kept.get("languages", {}), again.get("languages", {})
     try:
+        mine, its = kept.get("languages", {}), again.get("languages", {})
         return ImageHits(kept).equals(ImageHits(again)) and mine.keys() == its.keys() and all(
             ImageHits(mine[name]).equals(ImageHits(its[name])) for name in mine)
-    except InputError:
+    except (InputError, AttributeError):  # it was edited into something else
         return False
 
 

@@ -43,7 +43,7 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
         origin = replace(origin, distractors=_distractors(metrics[name]))
         lone = made_from.get("ensemble") is None
         run = _Run(name, lone, _values(f"{name}, {protocol}", scores), _members(name, made_from),
-                   _tested(metrics[name].get(HITS, {}).get(protocol)))
+                   _tested(name, metrics[name].get(HITS, {}), protocol))
         other = found[origin].get(seed)
         if other and other.lone == run.lone and other.values != run.values:
             raise InputError(f"metrics hold {name!r} and {other.name!r}, the same system and seed; drop one")
@@ -92,13 +92,17 @@ def _over_seeds(origin: Origin, runs: Mapping[int, _Run]) -> MeasuredSystem:
                           {} if others else first.tested)
 
 
-def _tested(hits: Mapping[str, Any] | None) -> dict[str, TestedColumn]:
+def _tested(system: str, kept: Mapping[str, Any], protocol: str) -> dict[str, TestedColumn]:
     """The recalls, RSUM and mR of each language, with the hits of each image where they were kept."""
-    if hits is None:
-        return {}
+    try:
+        hits = kept.get(protocol, {})
+        languages = {f"{language}_mR": TestedColumn(ImageHits(own), "rsum")
+                     for language, own in hits.get("languages", {}).items()}
+    except AttributeError:
+        raise InputError(f"the hits of each image of {system!r} cannot be read; run `pipeline evaluate` again"
+                         ) from None
     whole = ImageHits(hits)
-    return {name: TestedColumn(whole, name) for name in STATISTICS} | {
-        f"{language}_mR": TestedColumn(ImageHits(own), "rsum") for language, own in hits.get("languages", {}).items()}
+    return {name: TestedColumn(whole, name) for name in STATISTICS if hits} | languages
 
 
 def _origin(name: str, made_from: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[Origin, int]:

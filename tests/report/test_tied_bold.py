@@ -10,6 +10,7 @@ from invented import system
 
 from pipeline.evaluation.retrieval import evaluate
 from pipeline.evaluation.statistics import pack
+from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.table import Panel, TableRequest
 
@@ -82,6 +83,13 @@ def test_the_best_alone_and_no_claim_where_a_row_cannot_be_tested(changed: str) 
     panel = shown(found)
     assert len(bold_sums(panel)) == 1
     assert note(panel) == ""
+
+
+@pytest.mark.parametrize("hits", [[], {"all": "text"}, {"all": {"languages": []}}, {"all": {"values": []}}])
+def test_hits_of_another_form_are_refused(hits: Any) -> None:
+    found = {name: entry | {"image_hits": hits} for name, entry in three().items()}
+    with pytest.raises(InputError, match="run `pipeline evaluate` again"):
+        shown(found)
 
 
 def test_columns_without_a_test_are_named_in_the_note() -> None:

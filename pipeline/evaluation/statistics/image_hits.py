@@ -49,7 +49,7 @@ class ImageHits:
             # One byte more than is right: a text that holds more is refused before it fills the memory.
             codes = zlib.decompressobj().decompress(base64.b64decode(self.packed["codes"], validate=True), size + 1)
             table = values[np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))].T
-        except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error) as error:
             raise InputError(f"the hits of each image cannot be read ({error}); run `pipeline evaluate` again"
                              ) from None
         return [FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))

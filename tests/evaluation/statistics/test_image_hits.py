@@ -56,7 +56,7 @@ def test_the_digest_tells_other_images_other_answers_and_other_rules() -> None:
 
 @pytest.mark.parametrize("damage", [
     {"codes": "no base64!"}, {"codes": base64.b64encode(zlib.compress(bytes(10**6))).decode()}, {"images": [3]},
-    {"images": None}, {"values": [0.0]}, {"values": ["x"]}, {"codes": ""}])
+    {"images": None}, {"images": [10**30]}, {"values": [0.0]}, {"values": ["x"]}, {"codes": ""}])
 def test_what_cannot_be_read_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="run `pipeline evaluate` again"):
         assert ImageHits(packed(system(1.5, 0)) | damage).folds
