@@ -98,23 +98,23 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
-    print_ = {"typesetting": settings.typesetting.model_dump()}
+    print_ = {"typesetting": settings.typesetting.recorded()}
     return {
-        "sample": settings.sample.model_dump() | _by("sample"),
+        "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump() | _by("manifest", among=[READERS]),
         "extract": {feature: _extract(settings, feature) for feature in run.features},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
-        "score": settings.score.model_dump() | made
+        "score": settings.score.recorded() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
         | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, RESCORERS, SCORERS]),
-        "evaluate": settings.evaluate.model_dump(exclude={"block_megabytes"}) | made | {"protocols": card.protocols}
+        "evaluate": settings.evaluate.recorded({"block_megabytes"}) | made | {"protocols": card.protocols}
         | {"judgements": Truth.of(settings.evaluate).digest()} | _by("evaluation", among=[METRICS]),
         "throughput": _throughput(settings),
         "tables": {"tables": settings.tables, **print_, **shown}
         | _by("tables", *((TABLES, name) for name in settings.tables)),
         "figures": {"figures": settings.figures, **print_, **shown}
         | _by("figures", *((FIGURES, name) for name in settings.figures)),
-        "report": {"report": settings.report.model_dump(), **shown} | _by("report"),
+        "report": {"report": settings.report.recorded(), **shown} | _by("report"),
     }
 
 
@@ -161,6 +161,6 @@ def _throughput(settings: Settings) -> dict[str, Any]:
              for name, recipe in settings.recipes.items()}
     poolings = sorted({side["name"] for both in sides.values() for side in both.values()})
     how = settings.training_of(settings.run.dataset)
-    return settings.throughput.model_dump() | {"poolings": sides, "dimension": how.dimension,
+    return settings.throughput.recorded() | {"poolings": sides, "dimension": how.dimension,
                                                "word_dimension": how.word_dimension} | _by(
         "throughput", *((POOLINGS, name) for name in poolings))

@@ -33,7 +33,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
     """Settings that are recorded also where they have their default: those that name a network, and those of the first
-    release, whose stores stay valid that way."""
+    release, whose stores and plans stay valid that way."""
 
     def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
         """Collect what is recorded of the settings beside what they made, and compared with later settings.

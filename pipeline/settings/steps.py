@@ -78,6 +78,7 @@ class Evaluate(Section):
     resamples: Count
     seed: Annotated[int, Field(ge=0)]
     block_megabytes: Annotated[float, Field(gt=0)]
+    ALWAYS_RECORDED = frozenset({"metrics", "qrels", "same_text", "cxc"})
 
     @field_validator("metrics")
     @classmethod
@@ -129,6 +130,7 @@ class Throughput(Section):
     reranked: Count = 20
     repeats: Count
     seconds: Annotated[float, Field(ge=0)]
+    ALWAYS_RECORDED = frozenset({"searched", "reranked"})
 
 
 class Typesetting(Section):
@@ -143,6 +145,8 @@ class Typesetting(Section):
     table_metrics: list[str] = Field(default_factory=list)
     table_bold: Literal["tied", "best"] = "tied"
     figure_font: Literal["sans", "serif"] = "sans"
+    ALWAYS_RECORDED = frozenset({"column_width", "text_width", "text_height", "text_font", "table_style", "table_rows",
+                                 "table_metrics", "figure_font"})
 
     @model_validator(mode="after")
     def _check(self) -> Typesetting:
