@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pipeline.features.extractors.butd.detector import EXTRAS
+from pipeline.features.extractors.butd import EXTRAS
 from pipeline.features.importers import array_files, ids
 from pipeline.features.importers.base import OnFound, Place, PlacedSource
 from pipeline.manifest import Manifest

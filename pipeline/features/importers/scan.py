@@ -11,6 +11,7 @@ compared with the manifest's: nothing else shows that both describe the same ima
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,7 +131,7 @@ def bare(caption: str) -> str:
 
     It gives letters and digits.
     """
-    return "".join(char for char in unicodedata.normalize("NFKD", caption).casefold() if char.isalnum())
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKD", caption).casefold())
 
 
 class TextCheck:

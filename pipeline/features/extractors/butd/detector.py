@@ -16,22 +16,14 @@ from PIL import Image
 
 from pipeline.features.extractors import backend
 from pipeline.features.extractors.base import Computed, alike, computed
-from pipeline.features.extractors.butd import checkpoint, geometry, pixels
+from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.features.store import Extra
 from pipeline.files import weights
 from pipeline.files.images import ImageError
 from pipeline.settings import Count, Section
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import Regions
-
-# Stored beside the features: the box in pixels of the image as decoded, the likeliest object and attribute as
-# rows of Visual Genome's 1600-400-20 vocabularies, and their probabilities.
-EXTRAS: Mapping[str, Extra] = {
-    "boxes": Extra((4,), "float32"), "object": Extra((), "int32"), "object_score": Extra((), "float32"),
-    "attribute": Extra((), "int32"), "attribute_score": Extra((), "float32")}
-
 
 AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
