@@ -122,7 +122,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         request.finished(asked_for, job.images_folder)
     did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
     did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
-    click.echo(f"{named}: {', '.join(did) or 'nothing to do'}"
+    nothing = "nothing to do" if not outcome.tried else "nothing extracted"
+    click.echo(f"{named}: {', '.join(did) or nothing}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
 
 

@@ -11,6 +11,7 @@ from invented import system
 
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, markdown, published, tables
+from pipeline.report.page.headline import headlines
 from pipeline.report.table import Panel, TableRequest
 
 ENGLISH = {"languages": ["en"]}
@@ -93,6 +94,13 @@ def test_published_or_measured_rows_alone() -> None:
     (found,) = tables.build("rerank_table2", measured(), TableRequest(rows="measured")).panels
     assert list(rows(found)) == ["VSE+2AD (Region, BiGRU)"]
     assert found.groups[0].title == ""
+
+
+def test_the_pages_results_show_each_language() -> None:
+    (table,) = headlines(measured())
+    assert table.rows[0].languages == {"cs": "40.0", "de": "50.0", "en": "60.0", "fr": "70.0"}
+    (table,) = headlines(system("multi30k", "multi30k_2016", captions=12000))
+    assert table.rows[0].languages == {}
 
 
 def test_results_without_languages_are_not_shown_and_damaged_ones_are_refused() -> None:

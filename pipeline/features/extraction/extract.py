@@ -39,6 +39,7 @@ class ExtractionOutcome:
     extracted: int  # how many images were extracted now, without those that failed
     failed: dict[int, str]  # row -> reason, of all failed images of the store
     taken: int = 0  # how many images were taken from another data set's store
+    tried: int = 0  # how many images were extracted or failed now
 
 
 def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,
@@ -88,7 +89,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
                          f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
     tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
-    return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken)
+    return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken, todo.images)
 
 
 def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:

@@ -75,6 +75,7 @@ class HeadlineRow:
     stand_ins: Sequence[str]  # networks that are not the papers'
     best: frozenset[str]  # the columns in which it is the best of the table
     span: Span  # RSUM as it is drawn
+    languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # what the papers print of the same system, by test set
 
     @property
@@ -143,8 +144,10 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
         encoder = system.members[0].encoder if o.zero_shot else None
         title = names.zero_shot(o.recipe, encoder) if encoder else names.method(o.recipe, o.visual)
         text = "" if encoder else names.encoder(o.text)
+        languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
+                     for column in system.values if column.endswith("_mR")}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), len(system.systems),
-                                system.systems, shown, stand_ins(system), winners, span,
+                                system.systems, shown, stand_ins(system), winners, span, languages,
                                 counterparts(system)))
     return rows
 

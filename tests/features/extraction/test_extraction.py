@@ -168,7 +168,8 @@ def test_failed_images_are_tried_again_when_asked(spoiled: extraction.Extraction
         extraction.extract(replace(spoiled, retry_failed=True))
     assert FeatureStore(spoiled.store).require(spoiled.manifest)  # what was there is there
     again = replace(skipping, retry_failed=True)
-    assert extraction.extract(again).extracted == 0  # tried, and failed again
+    outcome = extraction.extract(again)
+    assert (outcome.extracted, outcome.tried) == (0, 2)
     mended = scenes_in(spoiled.images_folder, corpus, mend=[3])
     outcome = extraction.extract(replace(again, manifest=mended))
     assert (outcome.extracted, list(outcome.failed)) == (1, [9])
