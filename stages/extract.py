@@ -97,13 +97,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     if len(several) > 1 and changes["workers"]:
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
-    decoders, writers = (None if count == "auto" else count for count in (extract.decoders, extract.writers))
-    job = extraction.ExtractionJob(
-        manifest, images or manifest.images_folder, request.store,
-        extraction.EngineSpec(request.engine, request.options, request.runtime), extract.batch_size,
-        extract.shard_images, extract.compressor, extract.dtype, extract.on_error, changes["if_changed"],
-        changes["retry_failed"], changes["same_features"], request.only, uploaded_to=uploaded_to, donor=donor,
-        threads=extraction.Threads(decoders, writers, extract.ahead))
+    job = replace(_job(manifest, images or manifest.images_folder, request, extract, changes),
+                  uploaded_to=uploaded_to, donor=donor)
     if job.engine.runtime.precision == "bf16":
         click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
                    "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
@@ -120,11 +115,26 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
         shutil.rmtree(store)  # all of it is up there
     elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         request.finished(asked_for, job.images_folder)
-    did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
-    did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
-    nothing = "nothing to do" if not outcome.tried else "nothing extracted"
-    click.echo(f"{named}: {', '.join(did) or nothing}"
+    click.echo(f"{named}: {_done(outcome, manifest.noun, donor)}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
+
+
+def _done(outcome: extraction.ExtractionOutcome, noun: str, donor: Path | None) -> str:
+    """What was done, in words."""
+    did = [f"{counted(outcome.taken, noun)} taken from {donor}"] if outcome.taken else []
+    did += [f"{counted(outcome.extracted, noun)} extracted"] if outcome.extracted else []
+    return ", ".join(did) or ("nothing extracted" if outcome.tried else "nothing to do")
+
+
+def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest, extract: Extract,
+         changes: dict[str, Any]) -> extraction.ExtractionJob:
+    """What is to be done."""
+    decoders, writers = (None if count == "auto" else count for count in (extract.decoders, extract.writers))
+    return extraction.ExtractionJob(
+        manifest, images, request.store, extraction.EngineSpec(request.engine, request.options, request.runtime),
+        extract.batch_size, extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
+        changes["if_changed"], changes["retry_failed"], changes["same_features"], request.only,
+        threads=extraction.Threads(decoders, writers, extract.ahead))
 
 
 def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
