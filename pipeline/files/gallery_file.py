@@ -87,14 +87,9 @@ class GalleryFile:
         try:
             from pipeline.files import videos
         except ModuleNotFoundError as error:
-            raise needs_av(error) from None
+            raise InputError(f"clips are decoded by PyAV, which is not installed ({error}); "
+                             "pip install 'vse-pipeline[video]'") from None
         return videos.frames(self.path, most, self.start, self.end)
-
-
-def needs_av(error: ModuleNotFoundError) -> InputError:
-    """Say what decodes clips."""
-    return InputError(f"clips are decoded by PyAV, which is not installed ({error}); "
-                      "pip install 'vse-pipeline[video]'")
 
 
 def _strip(frames: list[Image.Image]) -> Image.Image:

@@ -65,10 +65,6 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     """Turn an image of any mode upright, into 8-bit RGB: EXIF orientation applied, alpha on white."""
     with contextlib.suppress(Exception):  # broken EXIF says nothing about orientation
         image = ImageOps.exif_transpose(image)
-    return _rgb(image)
-
-
-def _rgb(image: Image.Image) -> Image.Image:
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return _from_high_range(image)
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:

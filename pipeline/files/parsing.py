@@ -6,6 +6,7 @@ No other module parses either, so that no file can hang a command or end it with
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -148,6 +149,15 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
     except UnicodeEncodeError:
         raise ValueError("text that is not UTF-8") from None
     return tree
+
+
+def json_object(file: Path) -> dict[str, Any] | None:
+    """Read a JSON file with an object; None where it is missing, damaged or holds another value."""
+    try:
+        tree = from_json(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return tree if isinstance(tree, dict) else None
 
 
 def whole(value: Any) -> int:

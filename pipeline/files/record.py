@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest, sha256
-from pipeline.files.parsing import from_json
+from pipeline.files.parsing import from_json, json_object
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
@@ -192,21 +192,13 @@ def _parsed(folder: Path) -> Record:
 
 def _earlier(folder: Path) -> Record:
     """What asked.json and code.json say. A digest of a module of ours stands for version 1 of every part."""
-    versions, asked = _json(folder / EARLIER_VERSIONS), _json(folder / EARLIER_REQUEST)
+    versions, asked = json_object(folder / EARLIER_VERSIONS), json_object(folder / EARLIER_REQUEST)
     others = None if versions is None else {
         name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
     try:
         return Record.model_validate({"versions": others, **(asked or {})})
     except ValidationError:
         return Record()
-
-
-def _json(file: Path) -> dict[str, Any] | None:
-    try:
-        tree = from_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return tree if isinstance(tree, dict) else None
 
 
 def _files(folder: Path) -> list[str]:

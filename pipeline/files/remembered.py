@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import sha256
-from pipeline.files.parsing import from_json
+from pipeline.files.parsing import json_object
 
 # A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
 SETTLED = 2 * 10**9
@@ -53,7 +53,8 @@ class Remembered:
             if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
                 entry = {"state": state, **self._known(key, state), name: found}
                 with suppress(OSError):  # a root that is read-only, or full: digests are computed again
-                    write_text(self.path, json.dumps(self._read() | {key: entry}, indent=1), durable=False)
+                    entries = (json_object(self.path) or {}) | {key: entry}
+                    write_text(self.path, json.dumps(entries, indent=1), durable=False)
             return found
 
         return digest
@@ -62,15 +63,8 @@ class Remembered:
         """SHA-256 of several files, in order."""
         return (self.of(file)("sha256", partial(sha256, file)) for file in files)
 
-    def _read(self) -> dict[str, object]:
-        try:
-            tree = from_json(self.path.read_text(encoding="utf-8"))
-            return tree if isinstance(tree, dict) else {}
-        except (OSError, ValueError):
-            return {}
-
     def _known(self, key: str, state: list[int] | None) -> dict[str, object]:
-        entry = self._read().get(key)
+        entry = (json_object(self.path) or {}).get(key)
         return entry if isinstance(entry, dict) and state is not None and entry.get("state") == state else {}
 
 

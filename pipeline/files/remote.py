@@ -90,16 +90,6 @@ def listed(folder: Path) -> dict[str, int]:
         return {key.removeprefix(name).lstrip("/"): int(each["size"]) for key, each in sorted(found.items())}
 
 
-def size(path: Path) -> int:
-    """Look up the size of a file."""
-    with one_line(path):
-        files, name = system(path)
-        try:
-            return int(files.info(name)["size"])
-        except FileNotFoundError:
-            return -1
-
-
 def copy(path: Path) -> Path:
     """Bring a file to this machine, where the last few are kept for all processes of the user.
 

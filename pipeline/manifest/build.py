@@ -22,7 +22,6 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.settings.recipe import language_tag
 
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "coco": "pipeline.manifest.json_captions:COCO",
     "msrvtt": "pipeline.manifest.videos:MSRVTT",
@@ -138,7 +137,7 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 
 def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) -> None:
-    suffixes = VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
+    suffixes = VIDEO_SUFFIXES if kind == "video" else fetch.SUFFIXES
     files = (path.relative_to(folder).as_posix() for path in folder.rglob("*")
              if path.suffix.lower() in suffixes)
     silent = sorted(set(files) - named)

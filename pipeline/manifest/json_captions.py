@@ -101,6 +101,5 @@ def _sentences(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
     return captions
 
 
-COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco, names_every_image=False)
-KARPATHY = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", karpathy,
-                  names_every_image=False)
+COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)
+KARPATHY = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", karpathy)

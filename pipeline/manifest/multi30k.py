@@ -77,5 +77,4 @@ def _data(path: Path) -> Path:
     return path / "data" if (path / "data" / "task2").is_dir() else path
 
 
-READER = Reader("a clone of multi30k/dataset", lambda path: (_data(path) / "task2" / "raw").is_dir(), read,
-                names_every_image=False)
+READER = Reader("a clone of multi30k/dataset", lambda path: (_data(path) / "task2" / "raw").is_dir(), read)

@@ -54,7 +54,8 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
             here = slice(first, first + len(files))
             now[here] = [_state(file) for file in files]
             changed = np.flatnonzero((now[here] != before[here]).any(axis=1))
-            found[first + changed] = list(threads.map(_checksum, [files[place] for place in changed]))
+            found[first + changed] = [checksum or "" for checksum in
+                                      threads.map(blake.if_there, [files[place] for place in changed])]
             on_images(len(files))
     if not np.array_equal(now, before):
         now[now[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
@@ -84,7 +85,3 @@ def _state(file: GalleryFile) -> list[int]:
     within = containers.inside(file.path)
     state = state_of(file.path if within is None else within[0])
     return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]
-
-
-def _checksum(file: GalleryFile) -> str:
-    return blake.if_there(file) or ""

@@ -30,7 +30,7 @@ class Reader:
     title: str
     recognises: Callable[[Path], bool]
     read: Callable[[Path], pd.DataFrame]
-    names_every_image: bool
+    names_every_image: bool = False
 
 
 def text_of(path: Path) -> str:

@@ -217,9 +217,16 @@ class Manifest:
             InputError: For a missing file or one that is not a manifest.
         """
         if remote.address(path):
-            return cls._of_file(_brought(path), path)
+            try:
+                copy = remote.copy(path)
+            except OSError as error:
+                raise InputError(f"{remote.address(path)}: no manifest can be read there ({error})") from None
+            return cls._of_file(copy, path)
         if not path.is_file():
-            raise _missing(path)
+            from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
+
+            refuse_unknown(path.stem, path.parent.parent)
+            raise InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
         written, beside = path.stat().st_mtime_ns, path.with_name(f".{path.stem}")  # `Paths.remembered`
         known = not computed and beside.is_dir()
         return cls._of_file(path, path, Remembered(beside / "digests.json").of(path) if known else _compute, written)
@@ -238,21 +245,6 @@ class Manifest:
             return cls(table, table.attrs["dataset"], Path(seen), remember, written)
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
-
-
-def _brought(path: Path) -> Path:
-    try:
-        return remote.copy(path)
-    except OSError as error:
-        raise InputError(f"{remote.address(path)}: no manifest can be read there ({error})") from None
-
-
-def _missing(path: Path) -> InputError:
-    """Make the error for a missing manifest: it says how to make it, or suggests another name."""
-    from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
-
-    refuse_unknown(path.stem, path.parent.parent)
-    return InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
 
 
 @dataclass(frozen=True)

@@ -168,8 +168,6 @@ def hgr(path: Path) -> pd.DataFrame:
     return table
 
 
-MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt, names_every_image=False)
-VATEX = Reader(f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex,
-               names_every_image=False)
-HGR = Reader(f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr,
-             names_every_image=False)
+MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt)
+VATEX = Reader(f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex)
+HGR = Reader(f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr)

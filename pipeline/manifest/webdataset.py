@@ -112,5 +112,4 @@ def _split(told: dict[str, Any]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-READER = Reader("a folder of .tar or .parquet files with images and captions", recognises, read,
-                names_every_image=False)
+READER = Reader("a folder of .tar or .parquet files with images and captions", recognises, read)

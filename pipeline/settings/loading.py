@@ -43,12 +43,10 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
     try:
-        own = from_yaml(path.read_text(encoding="utf-8"))
+        own = _yaml_of(path)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
                          "with --params") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not readable as YAML: {error}") from None
     if not isinstance(own, dict):
         raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
     in_files = _recipes(path.parent / RECIPES)
@@ -77,14 +75,15 @@ def _shipped() -> dict[str, Any]:
 
 def _recipes(folder: Traversable) -> dict[str, Any]:
     """The recipes in the files of a folder; none where there is no folder."""
-    found = {}
-    for file in sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ():
-        if file.name.endswith(".yaml"):
-            try:
-                found[file.name.removesuffix(".yaml")] = from_yaml(file.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise InputError(f"{file}: not readable as YAML: {error}") from None
-    return found
+    files = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ()
+    return {file.name.removesuffix(".yaml"): _yaml_of(file) for file in files if file.name.endswith(".yaml")}
+
+
+def _yaml_of(file: Traversable) -> Any:
+    try:
+        return from_yaml(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: not readable as YAML: {error}") from None
 
 
 def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -132,12 +131,13 @@ def _based(section: Any, preset: str, name: str) -> Any:
 
 def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
     """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
-    return {**below, **{name: _changed(below.get(name), section, whole) for name, section in own.items()}}
-
-
-def _changed(below: Any, own: Any, whole: Collection[str]) -> Any:
-    both = isinstance(below, Mapping) and isinstance(own, Mapping)
-    return {**below, **own} if both and "base" not in own and not own.keys() >= set(whole) else own
+    found = {**below, **own}
+    for name, section in own.items():
+        under = below.get(name)
+        if isinstance(under, Mapping) and isinstance(section, Mapping) and "base" not in section \
+                and not section.keys() >= set(whole):
+            found[name] = {**under, **section}
+    return found
 
 
 def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:

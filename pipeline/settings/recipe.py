@@ -31,6 +31,11 @@ def language_tag(tag: str) -> str:
     return standard
 
 
+Languages = Annotated[list[Annotated[str, AfterValidator(language_tag)]], AfterValidator(without_repeats),
+                      AfterValidator(sorted)]
+"""Languages, each once, sorted: their order changes no head."""
+
+
 class Pairs(Section):
     """How a head that scores pairs learns from right and wrong pairs: the task `ce`.
 
@@ -120,7 +125,7 @@ class Recipe(Section):
     drop_items: Share
     drop_tokens: Share
     same_image_negatives: bool
-    languages: list[Annotated[str, AfterValidator(language_tag)]] = Field(default_factory=list)
+    languages: Languages = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: Named = Named(name="two_tower")
     tasks: Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1)] = Field(default=["emb"])
@@ -132,11 +137,6 @@ class Recipe(Section):
     decayed: Literal["all", "matrices"] = "all"
     noise: Noise | None = None
     dropout: Share = 0.0
-
-    @field_validator("languages")
-    @classmethod
-    def _have_one_order(cls, names: list[str]) -> list[str]:
-        return sorted(without_repeats(names))  # the order says nothing: a head is the same head
 
     @field_validator("tasks")
     @classmethod

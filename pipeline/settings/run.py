@@ -101,17 +101,11 @@ class Run(Section):
     rescorers: list[Rescore] = Field(default_factory=list)
     rerank: list[Rerank] = Field(default_factory=list)
 
-    @field_validator("encoders")
+    @field_validator("encoders", "rescorers")
     @classmethod
-    def _are_called_differently(cls, encoders: list[Encoder]) -> list[Encoder]:
-        without_repeats([encoder.name for encoder in encoders])
-        return encoders
-
-    @field_validator("rescorers")
-    @classmethod
-    def _have_names_of_their_own(cls, steps: list[Rescore]) -> list[Rescore]:
-        without_repeats([step.applied_to("") for step in steps])  # both would make the same systems
-        return steps
+    def _make_different_systems(cls, made: list[Encoder | Rescore]) -> list[Encoder | Rescore]:
+        without_repeats([each.name if isinstance(each, Encoder) else each.applied_to("") for each in made])
+        return made
 
     @field_validator("rerank")
     @classmethod

@@ -54,16 +54,21 @@ class Section(BaseModel):
         return found | {name: part.recorded() for name in found if isinstance(part := getattr(self, name), Section)}
 
 
-class Named(BaseModel):
-    """A pooling, an objective or a rescorer by name. The other keys are its options and checked where it is built."""
+class WithOptions(BaseModel):
+    """A part and its options: all keys but those declared. They are checked where the part is built."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    name: str
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of that part."""
+        """The options of the part."""
         return dict(self.model_extra or {})
+
+
+class Named(WithOptions):
+    """A pooling, an objective or a rescorer by name."""
+
+    name: str
 
 
 def without_repeats(names: list[Item]) -> list[Item]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline.parts.errors import InputError
-from pipeline.settings.section import Count, Device, Section
+from pipeline.settings.section import Count, Device, Section, WithOptions
 
 
 class Sample(Section):
@@ -26,16 +26,10 @@ class SampleVideo(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-class EngineSettings(BaseModel):
-    """The engine that makes a feature. The other keys are the engine's own and checked by it."""
+class EngineSettings(WithOptions):
+    """The engine that makes a feature, by name."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
     engine: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The engine's own settings."""
-        return dict(self.model_extra or {})
 
 
 class Compute(Section):
