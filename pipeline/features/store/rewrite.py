@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.compute.threads import shared_out
 from pipeline.features.store import ledger
 from pipeline.features.store.layout import StoreError, StoreLayout
 from pipeline.features.store.planning import Wanted, at_once, making
@@ -28,7 +29,7 @@ Progress = Callable[[int], object]
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
             shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
     """Write a store anew with the manifest's images in their order."""
-    with exclusive(path):
+    with exclusive(path), shared_out():  # torch's threads would wait for one another after every image
         put_back(path.resolve())
         store = FeatureStore(path).require(manifest)
         store.require_extracted(np.arange(len(store.rows)))

@@ -87,8 +87,9 @@ def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -
     looks = one.look[rows], other.look[columns]
     equal = _bands_to_share(most_bits, max(len(rows), len(columns)))
     found = np.zeros(0, np.int64)
-    first_keys = _keys(looks[0], most_bits + equal, equal)
-    second_keys = repeat(None) if alone else _keys(looks[1], most_bits + equal, equal)
+    width = (64 - max(len(rows), len(columns)).bit_length()) // max(1, equal)
+    first_keys = _keys(looks[0], most_bits + equal, equal, width)
+    second_keys = repeat(None) if alone else _keys(looks[1], most_bits + equal, equal, width)
     for keys in zip(first_keys, second_keys, strict=False):
         for first, second in _with_equal(*keys):
             near = _apart(looks[0][first], looks[1][second]) <= most_bits
@@ -111,13 +112,13 @@ def _bands_to_share(most_bits: int, images: int) -> int:
     return min((0, 2, 3), key=work)
 
 
-def _keys(look: np.ndarray, bands: int, equal: int) -> Iterator[np.ndarray]:
-    """For each choice of bands, uint64 [I]: the same number where these bands are the same.
+def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.ndarray]:
+    """For each choice of bands, uint64 [I]: the same number where these bands are the same in their first bits.
 
     A band has bits from all over the image, as neighbours are often equal in other photographs too, such as in a sky.
+    At most WIDTH of them are compared, so that the key and the image's number fit in 64 bits: no pair less is found.
     """
     bits = np.unpackbits(look.view(np.uint8), axis=1)
-    width = 64 // max(1, equal)  # bits of a band that fit in the key; to compare fewer of them finds no pair less
     each = []
     for band in range(bands if equal else 0):
         part = bits[:, band::bands][:, :width].astype(np.uint64)
@@ -129,13 +130,26 @@ def _keys(look: np.ndarray, bands: int, equal: int) -> Iterator[np.ndarray]:
         yield key
 
 
+def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys in ascending order, and the image of each; of equal keys the smaller image first.
+
+    Numbers that hold both are sorted eight times as fast as images by their keys, stably.
+    """
+    bits = np.uint64(len(keys).bit_length())
+    both = np.sort((keys << bits) | np.arange(len(keys), dtype=np.uint64))
+    return both >> bits, (both & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+
+
 def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The rows and columns of all pairs with equal keys, some at a time; without OTHER the smaller first, each once."""
-    rows = np.argsort(one, kind="stable")
-    columns, keys = (rows, one) if other is None else (np.argsort(other, kind="stable"), other)
-    ordered, sorted_keys = one[rows], keys[columns]
-    end = np.searchsorted(sorted_keys, ordered, "right")
-    begin = np.arange(1, len(rows) + 1) if other is None else np.searchsorted(sorted_keys, ordered, "left")
+    ordered, rows = _in_order(one)
+    if other is None:
+        columns, begin = rows, np.arange(1, len(rows) + 1)
+        ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(rows))
+        end = np.repeat(ends, np.diff(ends, prepend=0))
+    else:
+        keys, columns = _in_order(other)
+        begin, end = (np.searchsorted(keys, ordered, side) for side in ("left", "right"))
     some = np.flatnonzero(end > begin)
     rows, begin, count = rows[some], begin[some], (end - begin)[some]
     before = np.concatenate([[0], np.cumsum(count)])
