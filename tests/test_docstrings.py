@@ -36,8 +36,7 @@ EXPORTS = set(exports())
 def is_interface(method: ast.FunctionDef, owner: ast.ClassDef) -> bool:
     """Whether others implement a method: one of a Protocol, or an abstract one."""
     return any(ast.unparse(base).partition("[")[0] == "Protocol" for base in owner.bases) or \
-        any("abstractmethod" in ast.unparse(each) for each in method.decorator_list) or \
-        ast.unparse(method.body[-1]) == "raise NotImplementedError"
+        any("abstractmethod" in ast.unparse(each) for each in method.decorator_list)
 
 
 def names(function: ast.FunctionDef, is_method: bool) -> list[str]:

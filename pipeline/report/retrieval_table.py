@@ -4,6 +4,7 @@ The first panel has the paper's columns: its own rows, and below them, apart, wh
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -106,7 +107,7 @@ def _of_metric(key: MetricKey, metric: str, above: tuple[str, ...]) -> Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperTable:
+class PaperTable(ABC):
     """A table of a paper's numbers, with those measured here below them. Its subclasses say how these are measured.
 
     Attributes:
@@ -131,6 +132,7 @@ class PaperTable:
     notes: tuple[Note, ...] = ()
     bold: Bold = "tied"
 
+    @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured here for the first panel.
 
@@ -144,7 +146,6 @@ class PaperTable:
         Raises:
             InputError: If what was measured cannot be read.
         """
-        raise NotImplementedError
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
