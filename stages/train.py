@@ -107,6 +107,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     options.choose_products(settings)
     manifest = Manifest.load(paths.manifest(dataset))
     together = training.launch(how.processes, how.device)
+    how = how.model_copy(update={"processes": together.count})
     try:
         for folder, request in asked.items():
             if folder not in done:
@@ -119,9 +120,9 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
                     manifest, source, feature, text, called, recipe, how, seed, folder, if_changed, together,
                     start=start or None, retriever=retriever or None))
     except InputError:
-        if together.rank == 0:
+        if together.local_rank == 0:
             raise
-        sys.exit(2)  # the first process says why
+        sys.exit(2)  # the first process of each machine says why
 
 
 def _request(paths: Paths, head: tuple[str, str, str, str, int], recipe: Recipe, how: Training

@@ -21,6 +21,7 @@ from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
+from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import encode
 from pipeline.training import checkpoint, head, optimizer, sampling
@@ -93,6 +94,9 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         job.claim(text)
     job.processes.wait()
     state = checkpoint.state(job.folder)
+    if others := job.processes.differing(job.description(text) | {"finished epochs": state.epochs}):
+        raise InputError(f"{job.folder}: not all processes of the training see the same {', '.join(others)}; give all "
+                         "machines the same folders, and the same command")
     if state.epochs >= job.training.epochs:
         if first:
             checkpoint.write_history(job.folder, state)

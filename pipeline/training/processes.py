@@ -1,6 +1,7 @@
-"""One process, or several that share a batch: on several GPUs, or on a CPU for trials."""
+"""One process, or several that share a batch: on the GPUs of one or several machines, or on CPUs."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pipeline.compute import products
+from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 
 
@@ -18,7 +20,8 @@ class Processes:
     """
 
     count: int = 1  # how many there are
-    rank: int = 0  # this one's number, from 0; the first writes files and messages
+    rank: int = 0  # this one's number, from 0; the first writes files
+    local_rank: int = 0  # this one's number on its machine, from 0; the first there says why it ends
 
     def device(self, name: str) -> str:
         """Choose this process's device: its own GPU for cuda, else the device of the settings."""
@@ -34,13 +37,17 @@ class Processes:
     def wait(self) -> None:
         """Wait until all processes are here."""
 
+    def differing(self, seen: Mapping[str, object]) -> list[str]:
+        """Name the values, of JSON, that are not the same in all processes."""
+        return []
+
 
 class SeveralProcesses(Processes):
     """The processes of a launched Lightning Fabric: NCCL on GPUs, gloo on a CPU."""
 
     def __init__(self, fabric: Any) -> None:
         self.fabric = fabric
-        self.count, self.rank = fabric.world_size, fabric.global_rank
+        self.count, self.rank, self.local_rank = fabric.world_size, fabric.global_rank, fabric.local_rank
 
     def device(self, name: str) -> str:
         return str(self.fabric.device)
@@ -60,6 +67,11 @@ class SeveralProcesses(Processes):
         with _all_are_here():
             self.fabric.barrier()
 
+    def differing(self, seen: Mapping[str, object]) -> list[str]:
+        own = torch.tensor([[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device)
+        alike = (self.gather(own) == own).all(dim=0).tolist()  # of 60 bits each
+        return [name for name, same in zip(seen, alike, strict=True) if not same]
+
 
 @contextmanager
 def _all_are_here() -> Iterator[None]:
@@ -72,27 +84,35 @@ def _all_are_here() -> Iterator[None]:
 def launch(count: int, device: str) -> Processes:
     """Start the other processes on this machine, each with this one's command line; this one is the first.
 
-    Under torchrun or SLURM, which start all of them, it joins those.
+    Under torchrun, which starts all of them on one machine or several, it joins those, and takes the GPU of its
+    LOCAL_RANK.
 
     Args:
-        count: How many.
+        count: How many; under torchrun it may be 1, for as many as that started.
         device: The device in the settings.
 
     Returns:
         The processes.
 
     Raises:
-        InputError: If there are fewer GPUs, or Lightning Fabric is not installed.
+        InputError: If there are fewer GPUs, if Lightning Fabric is not installed, or if the processes do not meet.
     """
+    machines, here = 1, count
+    if torch.distributed.is_torchelastic_launched():
+        started, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        if count not in (1, started):
+            raise InputError(f"torchrun started {started} processes, and training.NAME.processes is {count}; leave "
+                             "--processes out")
+        machines, count = started // here, started
     if count == 1:
         return Processes()
     try:
         kind = torch.device(device)
     except RuntimeError:
         raise InputError(f"device {device!r} is not available; use cpu") from None
-    if kind.type == "cuda" and (torch.cuda.device_count() < count or kind.index is not None):
-        raise InputError(f"training on {count} GPUs: expected device cuda and as many of them, got {device} and "
-                         f"{torch.cuda.device_count()}; set training.NAME.processes")
+    if kind.type == "cuda" and (torch.cuda.device_count() < here or kind.index is not None):
+        raise InputError(f"training on {here} GPUs of this machine: expected device cuda and as many of them, got "
+                         f"{device} and {torch.cuda.device_count()}; set training.NAME.processes")
     try:
         from lightning_fabric import Fabric
     except ImportError:
@@ -100,6 +120,9 @@ def launch(count: int, device: str) -> Processes:
                          ) from None
     if kind.type != "cpu":
         products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
-    fabric = Fabric(accelerator=kind.type, devices=count, strategy="ddp")
-    fabric.launch()
+    try:
+        fabric = Fabric(accelerator=kind.type, devices=here, num_nodes=machines, strategy="ddp")
+        fabric.launch()
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"the {count} processes of the training do not meet: {error}") from None
     return SeveralProcesses(fabric)

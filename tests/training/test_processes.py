@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pandas as pd
 import pytest
 import torch
+from folders import tree
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
 from preloaded import Commands
@@ -19,6 +24,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
+from pipeline.training import checkpoint
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.processes import SeveralProcesses, launch
 
@@ -64,15 +70,19 @@ def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> 
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore, commands: Commands,
-                                           tmp_path: Path) -> None:
-    """The command as a user types it, with --processes 2 and without."""
+@pytest.fixture
+def command(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> tuple[object, ...]:
+    """A small training, as a user types it."""
     scenes.save(tmp_path / "data" / "sample.parquet")
     (tmp_path / "features" / "sample").mkdir(parents=True)
     (tmp_path / "features" / "sample" / "region.zarr").symlink_to(store.path)
     small = [f"-Straining.sample.{change}" for change in ("dimension=8", "word_dimension=4", "batch_size=16",
                                                           "epochs=2", "decay_epoch=1")]
-    command = ("pipeline", "train", "--feature", "region", "--root", tmp_path, "--params", ROOT / "params.yaml", *small)
+    return ("pipeline", "train", "--feature", "region", "--root", tmp_path, "--params", ROOT / "params.yaml", *small)
+
+
+def test_two_processes_train_the_same_head(command: tuple[object, ...], commands: Commands, tmp_path: Path) -> None:
+    """With --processes 2 and without."""
     histories = []
     for count in ("1", "2"):
         ran = commands(*command, "--processes", count, "--out", tmp_path / count)
@@ -82,6 +92,59 @@ def test_two_processes_train_the_same_head(scenes: Manifest, store: FeatureStore
     refused = commands(*command, "--processes", "2", "--out", tmp_path / "1", "--seed", "5", code=2)
     assert "Traceback" not in refused.stderr
     assert refused.stderr.count("trained with other settings (seed)") == 1
+
+
+KILLED = """
+import os, signal
+from pipeline.training.divergence import Watch
+start, epochs = Watch.start_epoch, []
+def killing(watch):
+    epochs.append(watch)
+    if len(epochs) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start(watch)
+Watch.start_epoch = killing
+"""
+
+
+def on_two_machines(commands: Commands, *parts: tuple[object, ...], code: int = 0, **of_second: str
+                    ) -> list[CompletedProcess[str]]:
+    """Runs a command on each of two machines, one process each, with the variables that torchrun gives."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(rank: int) -> CompletedProcess[str]:
+        given = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1,
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "test"}
+        more = of_second if rank else {}
+        return commands(*parts[rank], code=None if more else code, **{k: str(v) for k, v in given.items()}, **more)
+
+    with ThreadPoolExecutor(2) as machines:
+        return list(machines.map(run, (0, 1)))
+
+
+def error(ran: CompletedProcess[str]) -> str:
+    """The only error that a command printed."""
+    (line,) = (line for line in ran.stderr.splitlines() if line.startswith("error: "))
+    assert "Traceback" not in ran.stderr
+    return line
+
+
+def test_two_machines_train_the_head_of_one(command: tuple[object, ...], commands: Commands, tmp_path: Path) -> None:
+    """To the byte, also after the second machine was lost; the first alone writes."""
+    commands(*command, "--processes", "2", "--out", tmp_path / "one")
+    shared, apart = (*command, "--out", tmp_path / "two"), (*command, "--out", tmp_path / "apart")
+    lost, killed = on_two_machines(commands, shared, apart, code=2, BEFORE=KILLED)
+    assert "another of the training processes has ended" in error(lost)
+    assert killed.returncode == -signal.SIGKILL
+    assert checkpoint.state(tmp_path / "two").epochs == 1
+    assert not (tmp_path / "apart").exists()
+    for refused in on_two_machines(commands, shared, apart, code=2):
+        assert "not all processes of the training see the same finished epochs; give all machines" in error(refused)
+    first, second = on_two_machines(commands, shared, shared)
+    assert (first.stdout.count("best epoch"), second.stdout) == (1, "")
+    assert tree(tmp_path / "two") == tree(tmp_path / "one")
 
 
 def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: FeatureStore) -> None:
@@ -106,3 +169,10 @@ def test_gpus_that_are_not_there_are_refused() -> None:
         launch(99, "cuda")
 
 
+def test_what_torchrun_started_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=r"torchrun started 2 processes, and training\.NAME\.processes is 4"):
+        launch(4, "cpu")
+    with pytest.raises(InputError, match="training on 1 GPUs of this machine"):
+        launch(2, "cuda:7")
