@@ -10,7 +10,7 @@ over 50 items the kernel becomes 6 times slower, its backward pass 8 times. The 
 dispatch table, and no network needs to know about it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -70,36 +70,28 @@ def probe() -> Products:
     """
     if not has_switch():
         return Products("default")
-    return choose(measured.once("oneDNN faster", _faster), measured.once("oneDNN error", _error))
-
-
-def _faster() -> float:
-    factors = _factors()
-    default, other = least_seconds(lambda: _product("default", *factors), lambda: _product("onednn", *factors))
-    return default / other
-
-
-def _error() -> float:
-    left, right = _factors()
-    exact = left[:CHECKED].double() @ right.double()
-    found = _product("onednn", left, right)[:CHECKED]
-    return float((found - exact).square().mean().sqrt() / exact.square().mean().sqrt())
-
-
-def _factors() -> tuple[torch.Tensor, torch.Tensor]:
     rows, inner, columns = SHAPE
     draws = torch.Generator().manual_seed(0)
-    return torch.randn(rows, inner, generator=draws), torch.randn(inner, columns, generator=draws)
+    left, right = torch.randn(rows, inner, generator=draws), torch.randn(inner, columns, generator=draws)
 
+    def product(kind: Kind) -> torch.Tensor:
+        before = current()
+        use(kind)
+        try:
+            return left @ right
+        finally:
+            use(before)
 
-def _product(kind: Kind, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply in one way, and leave the switch as it was."""
-    before = current()
-    use(kind)
-    try:
-        return left @ right
-    finally:
-        use(before)
+    def faster() -> float:
+        default, other = least_seconds(lambda: product("default"), lambda: product("onednn"))
+        return default / other
+
+    def error() -> float:
+        exact = left[:CHECKED].double() @ right.double()
+        found = product("onednn")[:CHECKED]
+        return float((found - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+
+    return choose(measured.once("oneDNN faster", faster), measured.once("oneDNN error", error))
 
 
 def choose(faster: float, error: float) -> Products:
@@ -155,15 +147,9 @@ def keep_own_products() -> torch.library.Library:
     """Wrap torch's attention kernels for the CPU in `own_products`, once in a process."""
     library = torch.library.Library("aten", "IMPL")
     for name in KERNELS:
-        library.impl(name, _wrapped(torch.library.get_kernel(f"aten::{name}", "CPU")), "CPU", with_keyset=True)
+        kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
+        library.impl(name, own_products()(kernel.call_boxed), "CPU", with_keyset=True)
     return library
-
-
-def _wrapped(kernel: Any) -> Callable[..., Any]:
-    def run(keys: Any, *arguments: Any, **options: Any) -> Any:
-        with own_products():
-            return kernel.call_boxed(keys, *arguments, **options)
-    return run
 
 
 class _Inside:

@@ -4,7 +4,7 @@ The parts and their names are those of `transformers`' BertModel and of OSCAR's 
 from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -12,46 +12,38 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize, scaled_dot_product_attention
 
 from pipeline.heads import pooling
-from pipeline.heads.base import Backbone, HeadNetwork
+from pipeline.heads.base import Backbone, HeadNetwork, valid_slots
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 
 
-def encode(layers: nn.ModuleList, sequence: Tensor, valid: Tensor) -> Tensor:
-    """Run BERT's layers on a sequence [B, S, hidden]; padding is not attended to, its result is unspecified."""
-    mask = _mask(valid)
+def encode(layers: Iterable[nn.Module], sequence: Tensor, mask: Tensor | None) -> Tensor:
+    """Run BERT's layers on a sequence [B, S, hidden]; what the mask hides is not attended to."""
     for layer in layers:
         sequence = layer(sequence, mask)
     return sequence
 
 
-def first_encoded(layers: nn.ModuleList, sequence: Tensor, valid: Tensor) -> Tensor:
+def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) -> Tensor:
     """Run the layers for the first position alone, [B, hidden].
 
     The last layer then has one query, a sixth of its work.
     """
-    *others, last = layers
-    mask = _mask(valid)
-    for layer in others:
-        sequence = layer(sequence, mask)
-    return _first(last, sequence, mask)[:, 0]
-
-
-def _mask(valid: Tensor) -> Tensor | None:
-    """As `scaled_dot_product_attention` takes it; None, which is faster, where nothing is padding."""
-    return None if bool(valid.all()) else valid[:, None, None, :]
-
-
-def _first(layer: Any, sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """[B, 1, hidden], what a layer gives for the first position."""
+    layer: Any = layers[-1]
+    sequence = encode(layers[:-1], sequence, mask)
     attention, first = layer.attention.self, sequence[:, :1]
     heads = (attention.num_attention_heads, attention.attention_head_size)
     query, key, value = (project(states).unflatten(2, heads).transpose(1, 2) for project, states in (
         (attention.query, first), (attention.key, sequence), (attention.value, sequence)))
     seen = scaled_dot_product_attention(query, key, value, mask, attention.dropout.p if layer.training else 0.0)
     own = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
-    return layer.output(layer.intermediate(own), own)
+    return layer.output(layer.intermediate(own), own)[:, 0]
+
+
+def mask_of(valid: Tensor) -> Tensor | None:
+    """As `scaled_dot_product_attention` takes it; None, which is faster, where nothing is padding."""
+    return None if bool(valid.all()) else valid[:, None, None, :]
 
 
 DROPOUT = 0.1
@@ -103,7 +95,12 @@ class CrossEncoder(HeadNetwork):
         if recipe.dropout:
             raise InputError("a cross-encoder has the dropout of its BERT; leave dropout out of the recipe")
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
-        _keep(self.bert, layers or [])
+        every, kept = self.bert.encoder.layer, layers or []
+        if kept != sorted({*kept} & {*range(len(every))}):
+            raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
+                             f"{len(every) - 1}, got {kept}")
+        if kept:
+            self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in kept)
         self.dimension = hidden = config.hidden_size
         self.pair_score, self.regions, self.pieces = pair_score, regions, pieces
         self.bert.img_embedding = nn.Linear(width, hidden)
@@ -144,27 +141,21 @@ class CrossEncoder(HeadNetwork):
 
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
         lengths = lengths.clamp(max=sequence.shape[1])  # of what was cut
-        valid = torch.arange(sequence.shape[1], device=lengths.device) < lengths[:, None]
-        return normalize(pool(encode(self.bert.encoder.layer, sequence, valid).float(), lengths), dim=-1)
+        mask = mask_of(valid_slots(lengths, sequence.shape[1]))
+        return normalize(pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
         """Score P pairs of what `words` and `items` gave: float32 [P, 2], the logits of a wrong and of a right pair."""
         lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # of what was cut
-        places = [torch.arange(part.shape[1], device=part.device) < size[:, None]
-                  for part, size in ((words, lengths), (items, counts))]
-        sequence, valid = torch.cat([words, items.to(words.dtype)], 1), torch.cat(places, 1)
-        if self.pair_score == "cosine":
-            return self._cosines(encode(self.bert.encoder.layer, sequence, valid).float(), words.shape[1], lengths,
-                                 counts)
-        first = first_encoded(self.bert.encoder.layer, sequence, valid)
-        with torch.autocast(first.device.type, enabled=False):  # bfloat16 would make ties
-            pooled = torch.tanh(self.bert.pooler.dense(first.float()))
-            return self.classifier(self.class_dropout(pooled))
-
-    def _cosines(self, encoded: Tensor, words: int, lengths: Tensor, counts: Tensor) -> Tensor:
-        with torch.autocast(encoded.device.type, enabled=False):
-            caption = normalize(self.text_pooling(encoded[:, :words], lengths), dim=-1)
-            image = normalize(self.image_pooling(encoded[:, words:], counts), dim=-1)
+        places = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
+        sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(places, 1))
+        cosine = self.pair_score == "cosine"
+        encoded = (encode if cosine else first_encoded)(self.bert.encoder.layer, sequence, mask).float()
+        with torch.autocast(encoded.device.type, enabled=False):  # bfloat16 would make ties
+            if not cosine:
+                return self.classifier(self.class_dropout(torch.tanh(self.bert.pooler.dense(encoded))))
+            caption = normalize(self.text_pooling(encoded[:, :words.shape[1]], lengths), dim=-1)
+            image = normalize(self.image_pooling(encoded[:, words.shape[1]:], counts), dim=-1)
             half = (caption * image).sum(-1) / (2 * TEMPERATURE)
             return torch.stack([-half, half], 1)
 
@@ -172,16 +163,6 @@ class CrossEncoder(HeadNetwork):
                 image: Tensor) -> Tensor:
         """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer once."""
         return self.logits(self.words(tokens)[caption], lengths[caption], self.items(items)[image], counts[image])
-
-
-def _keep(bert: Any, layers: list[int]) -> None:
-    """Keep some of a BERT's layers."""
-    every = bert.encoder.layer
-    if layers != sorted({*layers} & {*range(len(every))}):
-        raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
-                         f"{len(every) - 1}, got {layers}")
-    if layers:
-        bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)
 
 
 PairObjective: TypeAlias = Callable[[Tensor], Tensor]

@@ -95,7 +95,8 @@ class HGR(Interaction):
             event, nodes = event.float(), nodes.float()
             whole = (event * nodes[:, 0]).sum(1, keepdim=True) if paired else event @ nodes[:, 0].T
             present = present[:, None] if paired else present[None]
-            for frames, (part, slots) in zip((level.float() for level in levels), _parts(nodes), strict=True):
+            for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
+                frames, part = level.float(), nodes[:, 1:][:, slots]
                 products = (part @ frames.transpose(1, 2))[:, None] if paired \
                     else torch.einsum("ind,cpd->icpn", frames, part)
                 whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
@@ -130,9 +131,3 @@ class GraphAttention(nn.Module):
         scores = self.query(nodes) @ self.key(nodes).transpose(1, 2) / self.query.out_features ** 0.5
         weights = scores.float().masked_fill(~edges, -1e18).softmax(2) * edges  # without neighbours: nothing
         return self.norm(nodes + self.dropout(self.context(weights.to(nodes.dtype) @ nodes)))
-
-
-def _parts(nodes: Tensor) -> tuple[tuple[Tensor, slice], tuple[Tensor, slice]]:
-    """Verbs and other phrases of nodes [C, 1 + P, d], each with its slots among the phrases."""
-    verbs, others = slice(0, VERBS), slice(VERBS, PHRASES)
-    return (nodes[:, 1:1 + VERBS], verbs), (nodes[:, 1 + VERBS:], others)

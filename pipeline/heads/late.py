@@ -77,16 +77,12 @@ class LateInteraction(Interaction):
         word = valid_slots(lengths, products.shape[2])  # [., C, T]
         if self.form == "max":
             best = products.masked_fill(~item[:, :, None], float("-inf")).amax(3)
-        else:
-            best = self._attended(products, items, item[:, :, None], word[..., None])
+        else:  # each word with the mean of the items, weighted by its attention
+            positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
+            weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
+            weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
+            best = cosine_with_attended(products, weights, items)
         return best.masked_fill(~word, 0.0).sum(2) / lengths
-
-    def _attended(self, products: Tensor, items: Tensor, item: Tensor, word: Tensor) -> Tensor:
-        """[I, C, T]: each word with the mean of the items, weighted by its attention."""
-        positive = products.clamp(min=0).masked_fill(~word, 0.0)
-        weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
-        weights = weights.masked_fill(~item, float("-inf")).softmax(3)
-        return cosine_with_attended(products, weights, items)
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:

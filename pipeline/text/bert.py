@@ -60,7 +60,9 @@ class BertText:
         self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
                                       if not (piece.startswith("[") and piece.endswith("]"))
                                       and number not in tokenizer.all_special_ids))
-        self.longest = config.max_position_embeddings - _first_position(config)
+        # XLM-RoBERTa's positions come after that of padding, BERT's begin at 0.
+        before = int(config.pad_token_id) + 1 if config.model_type == "xlm-roberta" else 0
+        self.longest = config.max_position_embeddings - before
         if not len(self.others) or len(tokenizer) > config.vocab_size:  # without its files it is built empty
             raise InputError(f"{source}: a tokenizer of {len(self.others)} word pieces for a BERT of "
                              f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
@@ -105,7 +107,13 @@ class BertText:
     def split(self, captions: Sequence[str]) -> list[Words]:
         """Convert captions to numbers. A word is one number or more, as the tokenizer splits it."""
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
-        return [_by_word(numbers, encoded.word_ids(row)) for row, numbers in enumerate(encoded["input_ids"])]
+        captions_words: list[Words] = []
+        for row, numbers in enumerate(encoded["input_ids"]):
+            found: dict[int | None, list[int]] = {}
+            for number, word in zip(numbers, encoded.word_ids(row), strict=True):
+                found.setdefault(word, []).append(number)
+            captions_words.append(list(found.values()))
+        return captions_words
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find words without word pieces, such as those in an unknown script."""
@@ -123,18 +131,6 @@ class BertText:
         network = _pretrained(self.source) if self.source else AutoModel.from_config(
             self.config, trust_remote_code=False, **ATTENTION)
         return network if pooler else _without_pooler(network)
-
-
-def _first_position(config: Any) -> int:
-    """The position of a caption's first token: 0, but XLM-RoBERTa's come after that of padding."""
-    return int(config.pad_token_id) + 1 if config.model_type == "xlm-roberta" else 0
-
-
-def _by_word(numbers: list[int], words: list[int | None]) -> Words:
-    found: dict[int | None, list[int]] = {}
-    for number, word in zip(numbers, words, strict=True):
-        found.setdefault(word, []).append(number)
-    return list(found.values())
 
 
 def _found(checkpoint: str, folder: Path) -> dict[str, str]:

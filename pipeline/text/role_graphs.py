@@ -83,7 +83,8 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
         found = tuple(at for word in span for at in range(starts[word], starts[word] + sizes[word]) if at < room)
         slot = next(free[role == VERB], None) if found else None
         if slot is not None:
-            slots[number], places[slot], roles[slot] = slot, found, _role(role)
+            own = role[2:] if role[:2] in ("C-", "R-") else role
+            slots[number], places[slot], roles[slot] = slot, found, ROLES.index(own if own in ROLES else NOUN)
     edges = tuple((slots[verb], slots[other]) for verb, other in pairs if verb in slots and other in slots)
     return Graph(tuple(places), tuple(roles), edges)
 
@@ -101,11 +102,6 @@ def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list
         raise InputError(f"the manifest's role graph of {caption[:60]!a} does not fit its {words} words; make the "
                          "manifest again with `pipeline manifest`")
     return phrases, pairs
-
-
-def _role(name: str) -> int:
-    own = name[2:] if name[:2] in ("C-", "R-") else name
-    return ROLES.index(own if own in ROLES else NOUN)
 
 
 def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:

@@ -6,10 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from pipeline.heads.objectives.base import Objective, check_options, hardest_infonce
+from pipeline.heads.objectives.infonce import HardestInfoNCE
 
 
-class AdOpt(Objective):
+class AdOpt(HardestInfoNCE):
     """InfoNCE over the K hardest negatives. K follows the state of the model: large early in training, small later.
 
     With γ_align the mean similarity of positives, there are two readings of K. No gradient passes through it.
@@ -44,21 +44,14 @@ class AdOpt(Objective):
         count: The reading of K, "printed" or "released".
     """
 
-    def __init__(
-        self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0,
-        count: Literal["printed", "released"] = "printed",
-    ) -> None:
-        super().__init__()
-        check_options(temperature, denominator, margin)
-        self.temperature = temperature
-        self.denominator = denominator
-        self.margin = margin
+    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0,
+                 count: Literal["printed", "released"] = "printed") -> None:
+        super().__init__(temperature, denominator, margin)
         self.count = COUNTS[count]
 
-    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        align, uniform, hardest = self.count(similarity.detach())
-        self.log = {"negatives": float(hardest), "align": align, "uniform": uniform}
-        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
+    def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
+        align, uniform, hardest = self.count(similarity)
+        return hardest, {"align": align, "uniform": uniform}
 
 
 def printed(similarity: Tensor) -> tuple[float, float, int]:

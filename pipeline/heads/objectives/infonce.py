@@ -5,11 +5,64 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from pipeline.heads.objectives.base import Objective, check_options, hardest_infonce
+from pipeline.heads.objectives.base import Objective
 from pipeline.parts.errors import InputError
 
+DENOMINATORS = ("with_positive", "printed")
 
-class InfoNCE(Objective):
+
+class HardestInfoNCE(Objective):
+    """InfoNCE over the K hardest negatives of each query, both directions summed, each a mean over the batch.
+
+    Only these negatives enter the loss and receive a gradient. A query with fewer uses all of them; one without any
+    adds 0. The margin is taken off every positive similarity (VSE+2AD 3.3).
+
+    `log`: "negatives", the K used.
+
+    Args:
+        temperature: τ.
+        denominator: "with_positive", or "printed": the K negatives alone, as for AdOpt.
+        margin: As for AdOpt.
+    """
+
+    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0) -> None:
+        super().__init__()
+        if not temperature > 0:
+            raise InputError(f"the temperature must be positive, got {temperature}")
+        if denominator not in DENOMINATORS:
+            raise InputError(f"denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
+        if not 0 <= margin < float("inf"):
+            raise InputError(f"the margin must be a number of at least 0, got {margin}")
+        if margin and denominator == "printed":
+            raise InputError("a margin does nothing with the printed denominator; leave one of the two out")
+        self.temperature, self.denominator, self.margin = temperature, denominator, margin
+
+    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
+        hardest, more = self._hardest(similarity.detach())
+        self.log = {"negatives": float(hardest), **more}
+        logits = similarity / self.temperature
+        positive = logits.diagonal() - self.margin / self.temperature
+        return (self._one_direction(logits, positive, negatives, hardest)
+                + self._one_direction(logits.T, positive, negatives.T, hardest))
+
+    @abstractmethod
+    def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
+        """K in 0..B for a batch's similarities [B, B], and what else is logged."""
+
+    def _one_direction(self, logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int) -> Tensor:
+        """InfoNCE with the rows of logits [B, B], similarities divided by the temperature, as queries."""
+        hard = logits.masked_fill(~negatives, float("-inf"))
+        if hardest < len(logits) - 1:
+            hard = hard.topk(hardest, dim=1, sorted=False).values
+        if self.denominator == "with_positive":
+            return (torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1) - positive).mean()
+        # Without a negative the sum is empty: such a row would give -inf, and NaN gradients.
+        has_negatives = negatives.any(1)
+        cost = torch.where(has_negatives.unsqueeze(1), hard, 0.0).logsumexp(1) - positive
+        return torch.where(has_negatives, cost, 0.0).mean()
+
+
+class InfoNCE(HardestInfoNCE):
     """−log softmax of the positive among all of a query's pairs: a mean over the batch, summed over both directions.
 
     `log`: "negatives", one less than the batch.
@@ -19,39 +72,10 @@ class InfoNCE(Objective):
     """
 
     def __init__(self, temperature: float = 0.05) -> None:
-        super().__init__()
-        check_options(temperature, "with_positive")
-        self.temperature = temperature
+        super().__init__(temperature)
 
-    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        self.log = {"negatives": len(similarity) - 1.0}
-        return hardest_infonce(similarity, negatives, len(similarity) - 1, self.temperature)
-
-
-class HardestInfoNCE(Objective):
-    """InfoNCE over the K hardest negatives, both directions summed, each a mean over the batch.
-
-    `log`: "negatives", the K used.
-
-    Args:
-        temperature: τ.
-        denominator: "with_positive" or "printed", as for AdOpt.
-        margin: As for AdOpt.
-    """
-
-    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0) -> None:
-        super().__init__()
-        check_options(temperature, denominator, margin)
-        self.temperature, self.denominator, self.margin = temperature, denominator, margin
-
-    def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        hardest = self._hardest(len(similarity))
-        self.log = {"negatives": float(hardest)}
-        return hardest_infonce(similarity, negatives, hardest, self.temperature, self.denominator, self.margin)
-
-    @abstractmethod
-    def _hardest(self, batch: int) -> int:
-        """K for a batch of pairs."""
+    def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
+        return len(similarity) - 1, {}
 
 
 class ConstantK(HardestInfoNCE):
@@ -64,8 +88,8 @@ class ConstantK(HardestInfoNCE):
             raise InputError(f"constant_k needs k of at least 1, got {k}")
         self.k = k
 
-    def _hardest(self, batch: int) -> int:
-        return min(self.k, batch - 1)
+    def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
+        return min(self.k, len(similarity) - 1), {}
 
 
 class RandomK(HardestInfoNCE):
@@ -74,8 +98,8 @@ class RandomK(HardestInfoNCE):
     K is drawn from torch's global CPU generator, so the same seed, or a resumed run's restored state, gives the same K.
     """
 
-    def _hardest(self, batch: int) -> int:
-        return int(torch.randint(1, batch, ())) if batch > 1 else 0
+    def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
+        return int(torch.randint(1, len(similarity), ())) if len(similarity) > 1 else 0, {}
 
 
 class CRCL(Objective):
@@ -101,7 +125,8 @@ class CRCL(Objective):
 
     def __init__(self, temperature: float = 0.05, weight: float = 5.0, warmup_epochs: int = 2) -> None:
         super().__init__()
-        check_options(temperature, "with_positive")
+        if not temperature > 0:
+            raise InputError(f"the temperature must be positive, got {temperature}")
         if not 0 <= weight < float("inf") or warmup_epochs < 0:
             raise InputError(f"crcl's weight and warmup_epochs must not be negative, got {weight} and {warmup_epochs}")
         self.temperature, self.weight, self.warmup_epochs = temperature, weight, warmup_epochs
@@ -118,11 +143,6 @@ class CRCL(Objective):
         trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(found).detach()
         self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
         active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
-        complementary = torch.stack([_complementary(log.exp().tan(), trust) for log in logs]).sum(0)
-        return active.mean() + self.weight * complementary.mean()
-
-
-def _complementary(tangents: Tensor, trust: Tensor) -> Tensor:
-    """[B], from tan p [B, B]."""
-    wrong = tangents - tangents.diagonal().diag()
-    return wrong.sum(1) / tangents.sum(1) ** (1 - trust)
+        tangents = [log.exp().tan() for log in logs]
+        complementary = sum((each - each.diagonal().diag()).sum(1) / each.sum(1) ** (1 - trust) for each in tangents)
+        return active.mean() + self.weight * torch.as_tensor(complementary).mean()

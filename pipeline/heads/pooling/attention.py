@@ -37,14 +37,11 @@ class SelfAttnPool(Pooling):
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
-        self.query = nn.Linear(dim, dim)
-        self.key = nn.Linear(dim, dim)
-        self.value = nn.Linear(dim, dim)
+        self.query, self.key, self.value = (nn.Linear(dim, dim) for _ in range(3))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        attended = scaled_dot_product_attention(
-            self.query(items), self.key(items), self.value(items), attn_mask=valid.unsqueeze(1)
-        )
+        attended = scaled_dot_product_attention(self.query(items), self.key(items), self.value(items),
+                                                attn_mask=valid.unsqueeze(1))
         return mean_over_items(items + attended, valid)
 
 
@@ -92,10 +89,7 @@ class RelationLayer(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.theta = nn.Linear(dim, dim)
-        self.phi = nn.Linear(dim, dim)
-        self.W_g = nn.Linear(dim, dim)
-        self.W_r = nn.Linear(dim, dim)
+        self.theta, self.phi, self.W_g, self.W_r = (nn.Linear(dim, dim) for _ in range(4))
         nn.init.zeros_(self.W_r.weight)
         nn.init.zeros_(self.W_r.bias)
 

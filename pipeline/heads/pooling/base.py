@@ -17,15 +17,11 @@ def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
         raise InputError(f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}")
     batch, slots, _ = items.shape
     if list(counts.shape) != [batch] or counts.is_floating_point() or counts.is_complex():
-        raise InputError(
-            f"counts must be integers [B] = [{batch}], one for each sample, "
-            f"got {counts.dtype} {list(counts.shape)}"
-        )
+        raise InputError(f"counts must be integers [B] = [{batch}], one for each sample, got {counts.dtype} "
+                         f"{list(counts.shape)}")
     if batch and (int(counts.min()) < 1 or int(counts.max()) > slots):
-        raise InputError(
-            f"counts must lie in 1..{slots} (the items' second dimension), "
-            f"got {int(counts.min())}..{int(counts.max())}"
-        )
+        raise InputError(f"counts must lie in 1..{slots} (the items' second dimension), got "
+                         f"{int(counts.min())}..{int(counts.max())}")
     return torch.arange(slots, device=items.device) < counts.to(items.device).unsqueeze(1)
 
 
@@ -79,8 +75,10 @@ class Pooling(nn.Module, ABC):
             exact = {name: value.float() for name, value in self.state_dict(keep_vars=True).items()}
             return functional_call(self, exact, (items, counts))
         # Half precision loses too much in sums, softmaxes and recurrences, so autocast stays out.
+        parameter = next(self.parameters(), None)
+        dtype = torch.promote_types(items.dtype, torch.float32) if parameter is None else parameter.dtype
         with torch.autocast(items.device.type, enabled=False):
-            working = items.to(self._working_dtype(items))
+            working = items.to(dtype)
             if (self.reads_padding or not can_sort_fast(working)) and not bool(valid.all()):
                 working = torch.where(valid.unsqueeze(2), working, 0.0)
             return self.pool(working, valid).to(items.dtype)
@@ -96,13 +94,6 @@ class Pooling(nn.Module, ABC):
         Returns:
             [B, D].
         """
-
-    def _working_dtype(self, items: Tensor) -> torch.dtype:
-        parameter = next(self.parameters(), None)
-        if parameter is not None:
-            return parameter.dtype
-        return torch.promote_types(items.dtype, torch.float32)
-
 
 def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
     """Softmax over the valid positions alone; exactly zero elsewhere."""

@@ -74,13 +74,8 @@ class Chunks:
 
 def can_sort_fast(items: Tensor) -> bool:
     """Check whether this sort applies: to finite float32 [B, N, D] on a CPU with at most `MOST_ITEMS` items."""
-    return (
-        items.device.type == "cpu"
-        and items.dtype == torch.float32
-        and items.shape[1] <= MOST_ITEMS
-        # The sum is finite only if every value is, and costs little.
-        and bool(items.detach().sum().isfinite())
-    )
+    fits = items.device.type == "cpu" and items.dtype == torch.float32 and items.shape[1] <= MOST_ITEMS
+    return fits and bool(items.detach().sum().isfinite())  # a sum is finite only if every value is, and costs little
 
 
 def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:

@@ -49,10 +49,8 @@ class IndexPositions(nn.Module):
     def forward(self, length: int) -> Tensor:
         """Look up the vectors of the positions 0 … length − 1: [length, width]."""
         if length > self.vectors.num_embeddings:
-            raise InputError(
-                f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
-                'use positions "cos_sin", which have no limit'
-            )
+            raise InputError(f"index positions know {self.vectors.num_embeddings} positions, got a set of {length}; "
+                             'use positions "cos_sin", which have no limit')
         return self.vectors.weight[:length]
 
 
@@ -93,9 +91,7 @@ class TransformerGenerator(nn.Module):
         if width % HEADS:
             raise InputError(f"gpo's transformer has {HEADS} heads: its width must be a multiple, got {width}")
         self.project = nn.Linear(inputs, width)
-        self.layer = nn.TransformerEncoderLayer(
-            width, nhead=HEADS, dim_feedforward=4 * width, dropout=0.0, batch_first=True
-        )
+        self.layer = nn.TransformerEncoderLayer(width, HEADS, dim_feedforward=4 * width, dropout=0.0, batch_first=True)
         self.linear = nn.Linear(width, outputs, bias=False)
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
@@ -115,9 +111,8 @@ class MLPGenerator(nn.Module):
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
-        )
+        self.layers = nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+                                    nn.Linear(width, outputs))
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score encoded positions [U, N, inputs]: [U, N, outputs]; counts are not used."""
@@ -157,9 +152,5 @@ def interpolate_knots(knots: Tensor, counts: Tensor) -> Tensor:
 
 
 POSITIONS: dict[str, type[nn.Module]] = {"cos_sin": CosSinPositions, "index": IndexPositions}
-GENERATORS: dict[str, type[nn.Module]] = {
-    "bigru": BiGRUGenerator,
-    "transformer": TransformerGenerator,
-    "mlp": MLPGenerator,
-    "interpolated": InterpolatedGenerator,
-}
+GENERATORS: dict[str, type[nn.Module]] = {"bigru": BiGRUGenerator, "transformer": TransformerGenerator,
+                                          "mlp": MLPGenerator, "interpolated": InterpolatedGenerator}

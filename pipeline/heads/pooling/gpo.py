@@ -30,35 +30,21 @@ class GPO(Pooling):
     paper = "VSE∞, sections 3.2 and 3.3"
     reads_padding = False
 
-    def __init__(
-        self,
-        dim: int,
-        generator: str = "bigru",
-        positions: str = "cos_sin",
-        per_dimension: bool = False,
-        data_dependent: bool = False,
-        width: int = 32,
-        temperature: float = 0.1,
-    ) -> None:
+    def __init__(self, dim: int, generator: str = "bigru", positions: str = "cos_sin", per_dimension: bool = False,
+                 data_dependent: bool = False, width: int = 32, temperature: float = 0.1) -> None:
         super().__init__(dim)
         if generator not in GENERATORS or positions not in POSITIONS:
-            raise InputError(
-                f"gpo's generator is one of {', '.join(GENERATORS)} and its positions one of "
-                f"{', '.join(POSITIONS)}, got {generator!r} and {positions!r}"
-            )
+            raise InputError(f"gpo's generator is one of {', '.join(GENERATORS)} and its positions one of "
+                             f"{', '.join(POSITIONS)}, got {generator!r} and {positions!r}")
         if not temperature > 0:
             raise InputError(f"gpo's temperature must be positive, got {temperature}")
         if generator == "interpolated" and (data_dependent or positions == "index"):
-            raise InputError(
-                "gpo's interpolated generator reads no positions and no items: choose another, or leave out "
-                "positions and data_dependent"
-            )
+            raise InputError("gpo's interpolated generator reads no positions and no items: choose another, or leave "
+                             "out positions and data_dependent")
         self.positions = POSITIONS[positions](width)
         inputs = width + dim if data_dependent else width
         self.generator = GENERATORS[generator](inputs, width, dim if per_dimension else 1)
-        self.per_dimension = per_dimension
-        self.data_dependent = data_dependent
-        self.temperature = temperature
+        self.per_dimension, self.data_dependent, self.temperature = per_dimension, data_dependent, temperature
 
     def coefficients(self, counts: Tensor, ordered: Tensor | None = None) -> Tensor:
         """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
@@ -109,8 +95,7 @@ class KMaxPool(Pooling):
         k = min(self.k, items.shape[1])
         greatest = items.masked_fill(~valid.unsqueeze(2), float("-inf")).topk(k, dim=1).values
         # The valid slots come first, so the first k of the mask tell which of the greatest are there.
-        present = valid[:, :k]
-        return mean_over_items(greatest, present)
+        return mean_over_items(greatest, valid[:, :k])
 
 
 # Max pooling (MaxPool of VSE+2AD 3.2.1 and of VSE∞ 3.2).

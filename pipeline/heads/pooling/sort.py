@@ -7,15 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pipeline.heads.pooling.cpu_sort import (
-    Chunk,
-    Chunks,
-    can_sort_fast,
-    read_chunk,
-    sort_chunk,
-    unsort_chunk,
-    write_chunk,
-)
+from pipeline.heads.pooling import cpu_sort
+from pipeline.heads.pooling.cpu_sort import Chunk, Chunks, can_sort_fast, read_chunk, write_chunk
 
 
 def sort_descending(items: Tensor, valid: Tensor) -> Tensor:
@@ -36,7 +29,7 @@ class SortItems(torch.autograd.Function):
         ordered = torch.zeros_like(items)
 
         def sort(chunk: Chunk) -> None:
-            values, places[chunk.number] = sort_chunk(read_chunk(items, chunk))
+            values, places[chunk.number] = cpu_sort.sort_chunk(read_chunk(items, chunk))
             write_chunk(ordered, chunk, values)
 
         chunks.each(sort)
@@ -51,7 +44,7 @@ class SortItems(torch.autograd.Function):
 
         def unsort(chunk: Chunk) -> None:
             of_ordered = read_chunk(gradient, chunk)
-            write_chunk(of_items, chunk, unsort_chunk(of_ordered, places[chunk.number].long()))
+            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_ordered, places[chunk.number].long()))
 
         ctx.chunks.each(unsort)
         return of_items, None
@@ -73,7 +66,7 @@ class SortedSum(torch.autograd.Function):
         pooled, weights = items.new_empty(items.shape[0], items.shape[2]), theta[chunks.order].unsqueeze(2)
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
-            ordered, places = sort_chunk(read_chunk(items, chunk))
+            ordered, places = cpu_sort.sort_chunk(read_chunk(items, chunk))
             pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.items]).squeeze(2)
             return (ordered, places) if kept else ()
 
@@ -92,7 +85,7 @@ class SortedSum(torch.autograd.Function):
             g, (ordered, places) = of_pooled[chunk.part], saved[2 * chunk.number:2 * chunk.number + 2]
             of_theta[chunk.part, :chunk.items] = (g @ ordered).squeeze(1)
             of_ordered = g.transpose(1, 2) * weights[chunk.part, :, :chunk.items]
-            write_chunk(of_items, chunk, unsort_chunk(of_ordered, places.long()))
+            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_ordered, places.long()))
 
         chunks.each(pull_back)
         return of_items, None, chunks.in_batch(of_theta), None
