@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.features.store import FeatureStore, ledger, places, verify
+from pipeline.features.store import FeatureStore, ledger, verify
 from pipeline.features.store.layout import COPY, arrays_digest, attributes
 from pipeline.features.store.writer import failures_csv
 from pipeline.files import blake
@@ -62,7 +62,7 @@ def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
     told = attributes(store.path)
     yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
     yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
-               digest(places.ids(store.path).tolist()))
+               digest(ledger.column(store.path, "image_ids").tolist()))
     copy = store.path / COPY
     if copy.exists():
         yield Step(copy, "SHA-256", sha256(store.path / "zarr.json"), sha256(copy))

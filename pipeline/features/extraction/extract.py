@@ -13,7 +13,7 @@ from pipeline.compute.tasks import Executor
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import ExtractionJob, OnImages, Task
 from pipeline.features.extraction.request import made_by
-from pipeline.features.store import Plan, StoreError, exclusive, making, places, plan, remote_store, write_failures
+from pipeline.features.store import Plan, StoreError, exclusive, making, plan, remote_store, write_failures
 from pipeline.files import record
 from pipeline.files.atomic import put_back
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -79,7 +79,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
                 remote_store.push_description(job.uploaded_to, store)
             on_start(todo.images)
             _run(executor, job.tasks(engine, todo, store), store, on_images)
-            rows = places.find(todo.layout, todo.image_ids, wanted.ids)
+            rows = todo.layout.find(todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
         if job.uploaded_to is not None:
             remote_store.push_description(job.uploaded_to, job.store)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.features.extractors import ENGINES, PRESETS, Runtime
-from pipeline.features.store import FeatureStore, StoreError, ledger, places, read_header
-from pipeline.features.store.layout import imported, maker
+from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
+from pipeline.features.store.layout import ABSENT, imported, maker
 from pipeline.files import record, weights
 from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
@@ -103,8 +103,8 @@ class ExtractionRequest:
         held = dict.fromkeys(others, 0)
         for path in others:
             with suppress(StoreError):
-                recorded = ledger.photographs(path, read_header(path)[0])
-                held[path] = int((places.of_photographs(recorded, checksums) != places.ABSENT).sum())
+                rows = ledger.rows_of_photographs(path, read_header(path)[0], checksums)
+                held[path] = int((rows != ABSENT).sum())
         best = max(others, key=lambda path: held[path])
         return best if held[best] else None
 

@@ -132,33 +132,6 @@ class PlacedSource(FeatureSource):
         return str(self.places[row])
 
 
-# A source of which long clips come in with fewer frames, taken evenly.
-class AtMost(FeatureSource):
-    """A source whose clips have at most so many frames: round(linspace(0, T − 1, most)), as HGR chooses them.
-
-    Args:
-        source: The indexed source.
-        most: The most frames of a clip.
-    """
-
-    def __init__(self, source: FeatureSource, most: int) -> None:
-        super().__init__(np.minimum(source.counts, most), source.dimension, source.files, source.extras, source.faults,
-                         source.notes)
-        self.source, self.most = source, most
-
-    def read(self, row: int) -> SourceItems:
-        found = self.source.read(row)
-        count = len(found.features)
-        if count <= self.most:
-            return found
-        chosen = np.round(np.linspace(0, count - 1, self.most)).astype(np.int64)
-        extras = {name: values[chosen] for name, values in found.extras.items()}
-        return SourceItems(found.features[chosen], extras, found.size)
-
-    def place(self, row: int) -> str:
-        return self.source.place(row)
-
-
 # What a store's fingerprint holds of the files that its features came from.
 BLOCK = 4096  # bytes
 BLOCKS = 4096  # in all files together, but one a file at least
@@ -178,13 +151,10 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
         with path.open("rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             digest.update(f"{path.name}\0{size}\n".encode(errors="surrogateescape"))
-            for start in np.linspace(0, max(0, size - BLOCK), _blocks(size, len(files))).astype(np.int64):
+            blocks = max(1, min(-(-size // BLOCK) + 1, BLOCKS // len(files)))
+            for start in np.linspace(0, max(0, size - BLOCK), blocks).astype(np.int64):
                 digest.update(os.pread(file.fileno(), BLOCK, int(start)))
         total += size
     names = [path.name for path in files]
     return {"files": ", ".join(names) if len(names) <= 12 else f"{len(names)} files, {names[0]} to {names[-1]}",
             "bytes": total, "sampled_sha256": digest.hexdigest()}
-
-
-def _blocks(size: int, files: int) -> int:
-    return max(1, min(-(-size // BLOCK) + 1, BLOCKS // files))

@@ -113,13 +113,6 @@ class TsvRow(dict[str, bytes]):
         array = np.frombuffer(raw, dtype)
         return array if values == 1 else array.reshape(boxes, values)
 
-    def dimension(self) -> int:
-        """Derive the number of values of an item from the features' length."""
-        boxes, length = self.number("num_boxes"), len(self["features"].rstrip(b"=")) * 3 // 4
-        if not length or length % (4 * boxes):
-            raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
-        return length // (4 * boxes)
-
     def decoded(self, dimension: int) -> SourceItems:
         """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
@@ -155,7 +148,11 @@ class TsvFile:
                              f"them, got {received}; not a TSV of region features")
         self.columns = COLUMNS[received]
         try:
-            self.dimension = TsvRow.of(line, self.columns).dimension()
+            row = TsvRow.of(line, self.columns)
+            boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
+            if not length or length % (4 * boxes):
+                raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
+            self.dimension = length // (4 * boxes)
         except UnusableItems as error:
             raise InputError(f"{path}, line 1: {error}; correct or remove the row") from None
 

@@ -124,23 +124,18 @@ def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, r
     with ExitStack() as stack:
         # The last that is opened is the first in its place, the provenance: what is there has one.
         partial = {name: stack.enter_context(replacing(file)) for name, file in reversed(files.items())}
-        _write_features(partial["ims.npy"], store, rows, on_images)
+        shape = (len(rows), store.layout.items, store.layout.dimension)
+        with partial["ims.npy"].open("wb") as file:  # not through a memory map: on a full disk that kills the process
+            npy_format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            for start in range(0, len(rows), BATCH):
+                batch, _ = store.read(rows[start:start + BATCH])
+                file.write(batch.astype("<f4").data)
+                on_images(len(batch))
         for name, text in texts.items():
             partial[name].write_bytes(text.encode())
         if "counts.npy" in partial:
             with partial["counts.npy"].open("wb") as file:
                 np.save(file, store.counts[rows])
-
-
-def _write_features(path: Path, store: FeatureStore, rows: np.ndarray, on_images: OnImages) -> None:
-    """[n, N, D] float32, batch after batch. Not through a memory map: on a full disk that kills the process."""
-    shape = (len(rows), store.layout.items, store.layout.dimension)
-    with path.open("wb") as file:
-        npy_format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
-        for start in range(0, len(rows), BATCH):
-            batch, _ = store.read(rows[start:start + BATCH])
-            file.write(batch.astype("<f4").data)
-            on_images(len(batch))
 
 
 @dataclass(frozen=True)
@@ -157,7 +152,11 @@ def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folde
                on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
     """Write a split as one TSV."""
     store, rows, left_out = _chosen(store, manifest, split)
-    _require_boxes(store, rows)
+    if "boxes" not in store.layout.extras:
+        raise StoreError(f"{store.path}: has no boxes, which a TSV of regions needs; export folder does without")
+    if not store.columns("sizes")[rows].all():
+        raise StoreError(f"{store.path}: does not know the size of every image, which a TSV of regions needs; export "
+                         "folder does without")
     labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
     file, record = folder / f"{split or ALL}.tsv", folder / f"{split or ALL}_made_from.json"
     made_from = _made_from(store, manifest, split or ALL, form="butd-tsv", left_out=left_out)
@@ -197,25 +196,15 @@ def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, fo
     return ExportedImages(folder, len(rows), left_out, bool(len(left)))
 
 
-def _require_boxes(store: FeatureStore, rows: np.ndarray) -> None:
-    if "boxes" not in store.layout.extras:
-        raise StoreError(f"{store.path}: has no boxes, which a TSV of regions needs; export folder does without")
-    if not store.columns("sizes")[rows].all():
-        raise StoreError(f"{store.path}: does not know the size of every image, which a TSV of regions needs; export "
-                         "folder does without")
-
-
 def _images(store: FeatureStore, manifest: Manifest, rows: np.ndarray
             ) -> Iterator[tuple[int, str, SourceItems]]:
     """The id, the file and the items of each image."""
     numbers, files = manifest.images["image_id"].to_numpy(), manifest.images["file"].to_numpy()
     sizes = store.columns("sizes")
     for row in rows.tolist():
-        features, counts = store.read(np.array([row]))
-        count = int(counts[0])
-        extras = {name: store.extra(name, np.array([row]))[0, :count] for name in store.layout.extras}
-        yield int(numbers[row]), files[row], SourceItems(features[0, :count].astype(np.float32), extras,
-                                                         (int(sizes[row][0]), int(sizes[row][1])))
+        features, extras = store.items(row)
+        width, height = sizes[row].tolist()
+        yield int(numbers[row]), files[row], SourceItems(features.astype(np.float32), extras, (width, height))
 
 
 def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) -> bytes:
@@ -223,14 +212,10 @@ def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) 
     values: dict[str, Any] = {
         "image_id": number, "img_id": PurePosixPath(file).stem, "image_w": image.size[0],
         "img_w": image.size[0], "image_h": image.size[1], "img_h": image.size[1], "num_boxes": len(image.features),
-        "features": image.features.astype("<f4"),
-        **{column: image.extras[name].astype(kind) for column, (name, kind, _) in butd_tsv.EXTRAS.items()
-           if name in image.extras}}
-    return b"\t".join(_text(values[column]) for column in columns) + b"\n"
-
-
-def _text(value: Any) -> bytes:
-    return base64.b64encode(value.tobytes()) if isinstance(value, np.ndarray) else str(value).encode()
+        "features": base64.b64encode(image.features.astype("<f4").tobytes()).decode(),
+        **{column: base64.b64encode(image.extras[name].astype(kind).tobytes()).decode()
+           for column, (name, kind, _) in butd_tsv.EXTRAS.items() if name in image.extras}}
+    return "\t".join(str(values[column]) for column in columns).encode() + b"\n"
 
 
 def _members(image: SourceItems) -> dict[str, np.ndarray]:

@@ -13,7 +13,12 @@ from pipeline.parts.errors import InputError
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
     """Find the files of the manifest's images below the folders, and read their shapes."""
-    files = [file for folder in paths for file in _files(folder)]
+    files: list[tuple[str, Path]] = []  # an id is the path below the folder without suffix
+    for folder in paths:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder of features")
+        files += [(file.relative_to(folder).with_suffix("").as_posix(), file) for file in sorted(folder.rglob("*"))
+                  if file.suffix in array_files.READERS and not file.name.startswith(".") and file.is_file()]
     if not files:
         raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(array_files.READERS)}, found none")
     rows = ids.rows_of([name for name, _ in files], manifest, paths[0])
@@ -31,14 +36,6 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     source.files = [file_of[row] for row in sorted(file_of)]
     source.count_others(rows, "files", manifest)
     return source
-
-
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    """Ids and files; an id is the path below the folder without suffix. Hidden files are not looked at."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of features")
-    return [(file.relative_to(folder).with_suffix("").as_posix(), file) for file in sorted(folder.rglob("*"))
-            if file.suffix in array_files.READERS and not file.name.startswith(".") and file.is_file()]
 
 
 def _shape(source: PlacedSource, file: Path) -> tuple[int, ...]:

@@ -27,8 +27,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
         found = [(rows[name], place, shape)
-                 for rows, clips in ((row_of_key, _stacks(folder)), (row_of, _arrays(folder)))
-                 for name, place, shape in clips if name in rows]
+                 for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array))
+                 for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()
+                 for name, place, shape in clips(file) if name in rows]
         if not found:
             raise InputError(f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}")
         for row, place, shape in found:
@@ -50,11 +51,10 @@ def _read(place: Place) -> SourceItems:
         raise UnusableItems(f"not readable: {str(error).splitlines()[0][:200]}") from None
 
 
-def _stacks(folder: Path) -> Iterator[Found]:
-    """The clips of the HDF5 files."""
-    for file in _files(folder, "hdf5"):
-        with _opened(file) as content:
-            yield from [(key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content]
+def _stack(file: Path) -> Iterator[Found]:
+    """The clips of an HDF5 file."""
+    with _opened(file) as content:
+        yield from [(key, Place(file, ascii(key), key), _dataset(content, key).shape) for key in content]
 
 
 def _opened(file: Path):  # type: ignore[no-untyped-def]
@@ -81,27 +81,18 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     return found
 
 
-def _arrays(folder: Path) -> Iterator[Found]:
-    """The clips of the arrays, which have a row a clip."""
-    for file in _files(folder, "npy"):
-        try:
-            array = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError):
-            raise InputError(f"{file}: expected an array of numbers") from None
-        names = names_of(_lists(folder) / f"{file.name.removesuffix('_ft.npy')}_names.npy")
-        if array.ndim != 2 or len(array) != len(names):
-            raise InputError(f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
-                             f"{list(array.shape)}")
-        yield from [(name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)]
-
-
-def _files(folder: Path, suffix: str) -> list[Path]:
-    return [file for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()]
-
-
-def _lists(folder: Path) -> Path:
-    """The nearest `public_split`, beside the features or above them."""
-    near = [place / FOLDER for place in (folder, *folder.absolute().parents) if (place / FOLDER).is_dir()]
-    if not near:
-        raise InputError(f"{folder}: no folder {FOLDER} here or above, whose lists say which row is which clip")
-    return near[0]
+def _array(file: Path) -> Iterator[Found]:
+    """The clips of an array, which has a row a clip, by the nearest `public_split`, beside it or above it."""
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        raise InputError(f"{file}: expected an array of numbers") from None
+    near = next((place / FOLDER for place in (file.parent, *file.parent.absolute().parents)
+                 if (place / FOLDER).is_dir()), None)
+    if near is None:
+        raise InputError(f"{file.parent}: no folder {FOLDER} here or above, whose lists say which row is which clip")
+    names = names_of(near / f"{file.name.removesuffix('_ft.npy')}_names.npy")
+    if array.ndim != 2 or len(array) != len(names):
+        raise InputError(f"{file}: expected [{len(names)}, D], a row for each name of its list, got "
+                         f"{list(array.shape)}")
+    yield from [(name, Place(file, str(row), row), (1, array.shape[1])) for row, name in enumerate(names)]

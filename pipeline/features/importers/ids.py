@@ -14,8 +14,6 @@ from pipeline.parts.errors import InputError
 
 NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{1,18})")
 
-Reading = tuple[dict[str, int], Callable[[str], Iterable[str]]]
-
 
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
     """Find the image that each id means.
@@ -23,7 +21,10 @@ def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | 
     It gives for each id a row of the manifest, None for an id of no image of the manifest.
     """
     best: list[int | None] = []
-    for table, names in (_by_name(manifest), _by_number(manifest), by_image_id(manifest)):
+    by_name = _unshared(manifest, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)), \
+        lambda text: (text, PurePosixPath(text).name)
+    by_number = _unshared(manifest, lambda path: _number(path.stem)), _number
+    for table, names in (by_name, by_number, by_image_id(manifest)):
         found = [next((table[name] for name in names(text) if name in table), None) for text in ids]
         if best and found != best and _known(found) == _known(best) == len(ids):
             at, meant = next((place, row) for place, row in enumerate(found)
@@ -44,16 +45,6 @@ def _known(rows: list[int | None]) -> int:
     return sum(row is not None for row in rows)
 
 
-def _by_name(manifest: Manifest) -> Reading:
-    """File names, with and without folder and suffix."""
-    return _unshared(manifest, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)), \
-        lambda text: (text, PurePosixPath(text).name)
-
-
-def _by_number(manifest: Manifest) -> Reading:
-    return _unshared(manifest, lambda path: _number(path.stem)), _number
-
-
 def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[str]]) -> dict[str, int]:
     """Name -> row; a name that two files share names neither."""
     rows: dict[str, set[int]] = {}
@@ -63,7 +54,7 @@ def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[s
     return {name: found.pop() for name, found in rows.items() if len(found) == 1}
 
 
-def by_image_id(manifest: Manifest) -> Reading:
+def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
     """Match ids with the manifest's image_id, as decimal digits.
 
     It gives name -> row, and a function from an id to the names to look up.

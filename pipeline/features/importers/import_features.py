@@ -8,20 +8,9 @@ from typing import Literal
 import numpy as np
 
 from pipeline.compute.threads import shared_out
-from pipeline.features.importers.base import AtMost, FeatureSource, OnFound, SourceItems, UnusableItems, sampled
+from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems, sampled
 from pipeline.features.importers.formats import FORMATS
-from pipeline.features.store import (
-    Plan,
-    Shard,
-    StoreLayout,
-    Wanted,
-    exclusive,
-    making,
-    places,
-    plan,
-    write_failures,
-    write_shard,
-)
+from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
 from pipeline.files import record
 from pipeline.files.atomic import put_back
 from pipeline.files.digest import digest
@@ -83,7 +72,9 @@ class ImportJob:
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
-        return AtMost(source, self.frames) if self.manifest.kind == "video" else source
+        if self.manifest.kind == "video":
+            source.counts = np.minimum(source.counts, self.frames)
+        return source
 
     def name(self, source: FeatureSource) -> str:
         """Name the features.
@@ -156,9 +147,9 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
             on_start(todo.images)
             for shard in _shards(job, source, todo):
-                write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
+                writer.write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
                 on_images(len(shard.rows))
-            failed = write_failures(store, todo.layout, files, places.find(todo.layout, todo.image_ids, wanted.ids))
+            failed = writer.write_failures(store, todo.layout, files, todo.layout.find(todo.image_ids, wanted.ids))
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
@@ -189,7 +180,7 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
             reason = source.faults.get(image)
             try:
                 if reason is None:
-                    found = _checked(source, image, job.dtype)
+                    found = _checked(source, image, job)
                     shard.fill(row, found.features, found.size, found.extras, int(sizes[image]))
             except UnusableItems as error:
                 reason = f"{source.place(image)}, id {ids[image]}: {error}"
@@ -201,13 +192,20 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
         yield shard
 
 
-def _checked(source: FeatureSource, row: int, dtype: str) -> SourceItems:
-    """An image as the store can hold it: as many items as the index found, everything finite and within its dtype."""
+def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
+    """An image as the store can hold it: as many items as the index found, everything finite and within its dtype.
+
+    Of a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
+    """
     found, items = source.read(row), int(source.counts[row])
     if found.extras.keys() != source.extras.keys():
         raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
-                       f"{', '.join(found.extras) or 'nothing'}")
-    _check(found.features, "features", (items, source.dimension), dtype)
+                            f"{', '.join(found.extras) or 'nothing'}")
+    if job.manifest.kind == "video" and len(found.features) > job.frames:
+        frames = np.round(np.linspace(0, len(found.features) - 1, job.frames)).astype(np.int64)
+        extras = {name: values[frames] for name, values in found.extras.items()}
+        found = SourceItems(found.features[frames], extras, found.size)
+    _check(found.features, "features", (items, source.dimension), job.dtype)
     for name, extra in source.extras.items():
         _check(found.extras[name], name, (items, *extra.shape), extra.dtype)
     return found
@@ -222,9 +220,9 @@ def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) ->
     if not finite.all():
         item = np.unravel_index(int(np.argmin(finite)), shape)
         raise UnusableItems(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
-    kind = np.dtype(dtype)
-    most = np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max
-    beyond = max(values.max(), -values.min() if kind.kind == "f" else -int(values.min()) - 1)
+    floats = np.dtype(dtype).kind == "f"
+    most = (np.finfo if floats else np.iinfo)(dtype).max
+    beyond = max(values.max(), -values.min() if floats else -int(values.min()) - 1)
     if beyond > most:
         raise UnusableItems(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
-                       + ("; import with --dtype float32" if dtype == "float16" else ""))
+                            + ("; import with --dtype float32" if dtype == "float16" else ""))

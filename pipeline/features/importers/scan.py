@@ -64,7 +64,7 @@ def _add(source: PlacedSource, folder: Path, name: str, texts: TextCheck) -> int
     if source.files and (items, dimension) != (other := _mapped(source.files[0]).shape[1:]):
         raise InputError(f"{file}: expected {other[0]} items of {other[1]} values an image, as in "
                          f"{source.files[0].name}, got {items} of {dimension}; give one set of features")
-    rows = texts.rows(ids_file, ids, captions_file, captions).tolist()
+    rows = texts.rows(ids_file, ids, captions_file, captions)
     for image, (row, count) in enumerate(zip(rows, _counts(counts_file, n, items).tolist(), strict=True)):
         if row in source.places:
             raise InputError(f"{file}: image {image} stands in {source.places[row].file.name} too; an image belongs to "
@@ -76,11 +76,16 @@ def _add(source: PlacedSource, folder: Path, name: str, texts: TextCheck) -> int
     return n
 
 
-def _mapped(file: Path) -> np.ndarray:
+def _loaded(file: Path) -> np.ndarray:
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):  # numpy's own text advises to load what a pickle holds
         raise InputError(f"{file}: not readable as an array; fetch or write it again") from None
+    return array
+
+
+def _mapped(file: Path) -> np.ndarray:
+    array = _loaded(file)
     if array.ndim != 3 or array.dtype.kind != "f" or not array.size:
         raise InputError(f"{file}: expected floats of shape [images, items, values], got {array.dtype} {array.shape}")
     return array
@@ -106,10 +111,7 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
     """[n] int64, all N where nothing else is said."""
     if not file.is_file():
         return np.full(n, items)
-    try:
-        counts = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{file}: not readable as an array ({error})") from None
+    counts = _loaded(file)
     if counts.shape != (n,) or counts.dtype.kind not in "iu" or counts.min() < 1 or counts.max() > items:
         raise InputError(f"{file}: expected {n} integers of 1 to {items}, got {counts.dtype} {counts.shape}")
     return counts.astype(np.int64)
@@ -150,29 +152,27 @@ class TextCheck:
         self.captions = manifest.table.groupby("image_id", sort=False)["caption"].agg(list).tolist()
         self.compared = self.unlike = 0
 
-    def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> np.ndarray:
-        """Find the manifest's row of each image: int64 [n]."""
+    def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> list[int]:
+        """Find the manifest's row of each image."""
         n = len(captions) // CAPTIONS
         step = len(ids) // n
-        rows = np.empty(n, np.int64)
+        image_of: dict[int, int] = {}  # row -> image
         for image in range(n):
-            here = ids[image * step:(image + 1) * step]
+            line, here = image * step + 1, ids[image * step:(image + 1) * step]
             row = next((self.row_of[name] for name in self.name_of(here[0]) if name in self.row_of), None)
             if row is None:
-                raise InputError(f"{ids_file}, line {image * step + 1}: expected an image id of "
-                                 f"{self.manifest.dataset}, got {here[0]!r}; give the manifest of these images")
+                raise InputError(f"{ids_file}, line {line}: expected an image id of {self.manifest.dataset}, got "
+                                 f"{here[0]!r}; give the manifest of these images")
             if any(text != here[0] for text in here):
-                raise InputError(f"{ids_file}: has an id a caption, expected the lines {image * step + 1} to "
-                                 f"{(image + 1) * step} to be equal, got {', '.join(here)}")
+                raise InputError(f"{ids_file}: has an id a caption, expected the lines {line} to {line + step - 1} to "
+                                 f"be equal, got {', '.join(here)}")
+            if row in image_of:
+                raise InputError(f"{ids_file}, line {line}: the id {here[0]} stands in line "
+                                 f"{image_of[row] * step + 1} too; an image has one place")
+            image_of[row] = image
             first = image * CAPTIONS
             self._compare(captions_file, first, captions[first:first + CAPTIONS], row)
-            rows[image] = row
-        place = dict(reversed([(row, image) for image, row in enumerate(rows.tolist())]))
-        twice = next((image for image, row in enumerate(rows.tolist()) if place[row] != image), None)
-        if twice is not None:
-            raise InputError(f"{ids_file}, line {twice * step + 1}: the id {ids[twice * step]} stands in line "
-                             f"{place[rows[twice]] * step + 1} too; an image has one place")
-        return rows
+        return list(image_of)
 
     def _compare(self, file: Path, line: int, captions: list[str], row: int) -> None:
         known = {bare(caption) for caption in self.captions[row]}

@@ -37,8 +37,10 @@ from pipeline.parts.errors import InputError
 
 FORMAT = 2
 COPY = "header.json"
+LIBRARIES = ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")  # that a store is made with
 PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that is no image's any more
+ABSENT = -1  # the row of an image that is not in the store
 # A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
                                                  "sizes": ((2,), "int32"), "bytes": ((), "int64")}
@@ -119,14 +121,43 @@ class StoreLayout:
         """
         return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
 
+    def in_use(self, image_ids: np.ndarray) -> np.ndarray:
+        """List the rows that are some image's.
+
+        Args:
+            image_ids: Int64 [I], the id of each row.
+
+        Returns:
+            Int64 [M], ascending.
+        """
+        rows = self.used()
+        return rows[image_ids[rows] != UNUSED]
+
+    def find(self, image_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Find images by id. Nothing else decides which row is an image's.
+
+        Args:
+            image_ids: Int64 [I], the id of each row.
+            wanted: Int64 [M], ids.
+
+        Returns:
+            Int64 [M], the row of each; ABSENT where it has none.
+        """
+        rows = self.in_use(image_ids)
+        if not len(rows):
+            return np.full(len(wanted), ABSENT)
+        rows = rows[np.argsort(image_ids[rows], kind="stable")]
+        sorted_ids = image_ids[rows]
+        place = np.minimum(np.searchsorted(sorted_ids, wanted), len(rows) - 1)
+        return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)
+
     def recorded(self) -> dict[str, Any]:
         """Collect the sizes as zarr.json holds them.
 
         Returns:
             JSON values. `sizes` is left out where it is (), as in stores from before it was known.
         """
-        found = {**asdict(self), "sizes": list(self.sizes)}
-        return found if self.sizes else {name: value for name, value in found.items() if name != "sizes"}
+        return {name: value for name, value in asdict(self).items() if value != ()}
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """List the arrays that a shard's owner writes.
@@ -150,7 +181,8 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
     if image_ids.shape != (layout.images,):
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
-    versions = _versions() | made_with.record() if origin is None else attributes(origin).get("made_with", {})
+    versions = {name: version(name) for name in LIBRARIES} | made_with.record() if origin is None \
+        else attributes(origin).get("made_with", {})
     with creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
@@ -190,11 +222,6 @@ def arrays_digest(path: Path, layout: StoreLayout) -> str:
     """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal digits."""
     files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
-
-
-def _versions() -> dict[str, str]:
-    """The libraries that a store is made with."""
-    return {name: version(name) for name in ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")}
 
 
 def _unused_value(dtype: str) -> float | int:

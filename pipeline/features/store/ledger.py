@@ -1,7 +1,10 @@
-"""The ledger: one small file for each finished shard, written after the data, so that listed shards are complete."""
+"""The ledger: one small file for each finished shard, written after the data, so that listed shards are complete.
+
+And what else a store holds of its rows in a few numbers.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
 from pathlib import Path
@@ -11,7 +14,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from pipeline.features.store.layout import StoreError, StoreLayout, maker
+from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, maker
 from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json
 from pipeline.manifest.table import NO_FILE
@@ -91,8 +94,7 @@ def pending(store: Path, layout: StoreLayout) -> list[int]:
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
     """Read the entries of all finished shards: the entries in order."""
-    found = (read(store, shard) for shard in range(layout.shards))
-    return [entry for entry in found if entry is not None]
+    return [entry for shard in range(layout.shards) if (entry := read(store, shard))]
 
 
 def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
@@ -108,6 +110,24 @@ def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
 def photographs(store: Path, layout: StoreLayout) -> dict[int, str]:
     """Row -> checksum of the image file that its features were made from, of all finished shards."""
     return {row: checksum for entry in entries(store, layout) for row, checksum in entry.photographs.items()}
+
+
+def rows_of_photographs(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
+    """Find images by the checksums of their photographs, "" for one that is not known.
+
+    It gives int64 [M], the row of each; ABSENT where no row was made from its photograph.
+    """
+    row_of = {checksum: row for row, checksum in photographs(store, layout).items() if checksum}
+    return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)
+
+
+def column(store: Path, name: str) -> np.ndarray:
+    """Read an array that holds a few numbers an image, [I, ...], such as image_ids."""
+    import zarr
+
+    array = zarr.open_group(store, mode="r", zarr_format=3)[name]
+    assert isinstance(array, zarr.Array)
+    return np.asarray(array[:])
 
 
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:

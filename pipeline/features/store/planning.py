@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.features.store import ledger, places
-from pipeline.features.store.layout import UNUSED, StoreError, StoreLayout, attributes, create, maker, read_header
-from pipeline.features.store.places import ABSENT
+from pipeline.features.store import layout as layouts
+from pipeline.features.store import ledger, shard_file
+from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.files import blake, record
 from pipeline.files.atomic import take_place
 from pipeline.files.gallery_file import GalleryFile
@@ -91,7 +91,7 @@ class Plan:
     @property
     def taken(self) -> int:
         """How many images are taken from the donor."""
-        return len(places.in_use(self.layout, self.image_ids)) - self.images if self.donor else 0
+        return len(self.layout.in_use(self.image_ids)) - self.images if self.donor else 0
 
     def images_of_rows(self, ids: np.ndarray) -> np.ndarray:
         """Find the image of each row.
@@ -102,7 +102,7 @@ class Plan:
         Returns:
             Int64 [I], the place in `ids`; ABSENT for a row of none of these images.
         """
-        rows, images = places.find(self.layout, self.image_ids, ids), np.full(self.layout.images, ABSENT)
+        rows, images = self.layout.find(self.image_ids, ids), np.full(self.layout.images, ABSENT)
         images[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
         return images
 
@@ -125,14 +125,18 @@ def plan(path: Path, wanted: Wanted) -> Plan:
         layout, made_from = read_header(source)
     except StoreError as error:
         return at_once(wanted, str(error))
-    changed = differs(made_from, wanted.fingerprint, OF_IMAGES if wanted.grows else ()) or _layout_differs(
-        layout, wanted.layout)
+    changed = differs(made_from, wanted.fingerprint, OF_IMAGES if wanted.grows else ())
+    # What an image has in the store is compared, not how images are divided into shards and compressed.
+    now = replace(wanted.layout, shard_images=layout.shard_images, compressor=layout.compressor, images=layout.images,
+                  sizes=layout.sizes)
+    if not changed and now != layout:
+        changed = f"layout: {layout} there, {now} now"
     if changed:
         return at_once(wanted, "" if donor else changed)
+    existing = _Existing(source, layout)
     if donor or (wanted.grows and made_from.get("dataset") != wanted.dataset):
-        return _taken(_Existing(source, layout), wanted, donor)
-    same_images = made_from.get("images") == wanted.fingerprint.get("images")
-    return _continued(_Existing(source, layout), wanted, same_images)
+        return _taken(existing, wanted, donor)
+    return _continued(existing, wanted, made_from.get("images") == wanted.fingerprint.get("images"))
 
 
 @contextmanager
@@ -166,9 +170,9 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         if not begun.changed and begun.images <= todo.images and (wanted.grows or begun.layout == todo.layout):
             source, todo = store, begun
     if todo.new:
-        create(store, todo.layout, wanted.fingerprint, todo.image_ids,
-               lambda making: _link_shards(source, making, todo, wanted.fingerprint),
-               origin or (source if todo.kept else None))
+        layouts.create(store, todo.layout, wanted.fingerprint, todo.image_ids,
+                       lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint)),
+                       origin or (source if todo.kept else None))
     else:
         for leftover in store.rglob("*.partial*") if todo.pending else ():  # of a process that was killed
             leftover.unlink()
@@ -185,7 +189,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
 def _refuse(path: Path, changed: str, if_changed: str) -> None:
     """Nothing but a feature store, of any version, is ever replaced."""
     try:
-        is_store = {"fingerprint_digest", "layout"} <= attributes(path).keys()
+        is_store = {"fingerprint_digest", "layout"} <= layouts.attributes(path).keys()
     except StoreError:
         is_store = False
     if not is_store:
@@ -195,12 +199,10 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
                          "redo to replace it")
 
 
-def _link_shards(source: Path, making: Path, todo: Plan, fingerprint: Mapping[str, Any]) -> None:
+def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
     """Give a store that is being created the shards that are kept, and the versions of the code that made them."""
-    made_by = maker(fingerprint)
     for shard in todo.kept:
-        files = [ledger.shard_file(Path(), name, shard, len(shape) + 1)
-                 for name, (shape, _) in todo.layout.arrays().items()]
+        files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
         entry = ledger.read(source, shard)
         if entry is not None and entry.maker not in ("", made_by):  # of another data set's store
             ledger.write(making, replace(entry, maker=made_by))
@@ -224,13 +226,6 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignore
             before, now = (made.get(key, IMPLIED.get(key)) for made in (made_from, fingerprint))
             return f"{key}: {before} there, {now} now"
     return ""
-
-
-def _layout_differs(existing: StoreLayout, wanted: StoreLayout) -> str:
-    """Compare what an image has in the store, not how images are divided into shards and compressed."""
-    now = replace(wanted, shard_images=existing.shard_images, compressor=existing.compressor, images=existing.images,
-                  sizes=existing.sizes)
-    return "" if now == existing else f"layout: {existing} there, {now} now"
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
@@ -267,14 +262,25 @@ class _Existing:
 
 def _continued(existing: _Existing, wanted: Wanted, same_images: bool) -> Plan:
     """Resume a store of the same images, or grow it by those that it lacks."""
-    layout, ids = existing.layout, places.ids(existing.path)
-    named = places.find(layout, ids, wanted.ids)
-    rows, compared = _right_rows(existing, named, wanted, same_images)
+    layout, ids = existing.layout, ledger.column(existing.path, "image_ids")
+    named = layout.find(ids, wanted.ids)
+    now = _checksums(named, existing, wanted, same_images)
+    images = np.flatnonzero((named != ABSENT) & existing.finished[named])
+    own = named[images]
+    other_content = (now[images] != "") & (now[images] != existing.checksums[own])
+    other_size = ledger.other_files(existing.sizes[own], wanted.sizes[images])
+    wrong = np.where(existing.failed[own], wanted.retry_failed, other_size | other_content)
+    rows = named.copy()  # of the images whose features are right
+    rows[images[wrong]] = ABSENT
+    if wanted.by_content and not same_images:
+        _find_by_content(rows, now, existing.checksums)
     held = np.zeros(layout.images + 1, bool)
     held[rows] = True  # ABSENT is the last one
     chosen = True if wanted.chosen is None else wanted.chosen
     if same_images and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
-        return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False, compared)
+        compared = np.unique(own[~wrong & (now[images] != "")] // layout.shard_images).tolist()
+        return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False,
+                    [ledger.file(existing.path, shard) for shard in compared])
     replaced = np.flatnonzero((rows != named) & (named != ABSENT))
     rows[(rows != ABSENT) & ~existing.finished[rows]] = ABSENT  # unfinished shards are given up
     changed = f"image row {replaced[0]} is another file now" if len(replaced) and not wanted.grows else ""
@@ -311,23 +317,6 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
     new_ids[rows[rows != ABSENT]] = wanted.ids[rows != ABSENT]
     new_ids[first * size:first * size + len(add)] = wanted.ids[add]  # all shards but the last are full
     return Plan(changed, layout, new_ids, list(range(first, layout.shards)), kept, True, [])
-
-
-def _right_rows(existing: _Existing, rows: np.ndarray, wanted: Wanted, same_images: bool
-                ) -> tuple[np.ndarray, list[Path]]:
-    """The row of each image whose features are right, ABSENT for the others; and the entries that were compared."""
-    images = np.flatnonzero((rows != ABSENT) & existing.finished[rows])
-    own = rows[images]
-    now = _checksums(rows, existing, wanted, same_images)
-    other_content = (now[images] != "") & (now[images] != existing.checksums[own])
-    other_size = ledger.other_files(existing.sizes[own], wanted.sizes[images])
-    wrong = np.where(existing.failed[own], wanted.retry_failed, other_size | other_content)
-    right = rows.copy()
-    right[images[wrong]] = ABSENT
-    compared = np.unique(own[~wrong & (now[images] != "")] // existing.layout.shard_images).tolist()
-    if wanted.by_content and not same_images:
-        _find_by_content(right, now, existing.checksums)
-    return right, [ledger.file(existing.path, shard) for shard in compared]
 
 
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_images: bool) -> np.ndarray:

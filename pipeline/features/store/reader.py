@@ -11,15 +11,14 @@ deleted, because the store was rewritten, the store that took its place is read.
 import os
 import threading
 import weakref
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from pipeline.features.store import ledger, places, shard_file, verify
-from pipeline.features.store.layout import DONE, FAILED, StoreError, imported, read_header
+from pipeline.features.store import ledger, shard_file, verify
+from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, imported, read_header
 from pipeline.files.digest import digest
 from pipeline.manifest.table import PHOTOGRAPH, Manifest
 
@@ -31,8 +30,8 @@ class FeatureStore:
         path: The store.
         layout: Its sizes.
         fingerprint: All that its values depend on.
-        rows: Int64 [M], the row of each image in the arrays; `places.ABSENT` for one that is not extracted. All other
-            methods find an image's row here, and nowhere else.
+        rows: Int64 [M], the row of each image in the arrays; ABSENT for one that is not extracted. All other methods
+            find an image's row here, and nowhere else.
 
     Args:
         path: The store.
@@ -52,7 +51,7 @@ class FeatureStore:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
                              f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
         if rows is None:
-            rows = places.in_use(self.layout, self._whole("image_ids")) if self.layout.sizes \
+            rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes \
                 else np.arange(self.layout.images)
         self.rows = rows
         self._indices: dict[tuple[str, int], np.ndarray] = {}
@@ -72,7 +71,14 @@ class FeatureStore:
         """
         ids = manifest.images["image_id"].to_numpy()
         own = self.fingerprint.get("images") == manifest.images_digest
-        rows = places.find(self.layout, self._whole("image_ids"), ids) if own else self._rows_of_photographs(manifest)
+        if own:
+            rows = self.layout.find(self._whole("image_ids"), ids)
+        else:  # by the photographs alone; features of boxes by image id are of no other manifest
+            known = PHOTOGRAPH in manifest.images and "boxes" not in self.fingerprint.get("settings", ["boxes"])
+            rows = ledger.rows_of_photographs(self.path, self.layout, manifest.images[PHOTOGRAPH].tolist()) \
+                if known else np.array([ABSENT])
+            if not len(rows) or (rows == ABSENT).any():
+                raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
         found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
         if own and not self.layout.sizes and not np.array_equal(self.image_ids, ids):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
@@ -83,15 +89,6 @@ class FeatureStore:
                              f"{manifest.images['file'][changed[0]]}; {self._renewed}")
         found._manifest = manifest
         return found
-
-    def _rows_of_photographs(self, manifest: Manifest) -> np.ndarray:
-        """The row of each image, by its photograph alone. Features of boxes by image id are of no other manifest."""
-        checksums = manifest.images[PHOTOGRAPH].tolist() if PHOTOGRAPH in manifest.images else []
-        by_content = "boxes" not in self.fingerprint.get("settings", ["boxes"])
-        rows = places.of_photographs(ledger.photographs(self.path, self.layout) if by_content else {}, checksums)
-        if not checksums or (rows == places.ABSENT).any():
-            raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
-        return rows
 
     def _follow(self) -> None:
         """Read the store that took this one's place, if it holds the same features of the same images."""
@@ -115,8 +112,7 @@ class FeatureStore:
         Raises:
             StoreError: If some were never extracted.
         """
-        absent = int((self.rows[images] == places.ABSENT).sum())
-        if absent:
+        if absent := int((self.rows[images] == ABSENT).sum()):
             raise StoreError(f"{self.path}: {absent} of {len(images)} images are not extracted yet; run the same "
                              "`pipeline extract` without --split and --only, or for their split")
 
@@ -124,7 +120,7 @@ class FeatureStore:
     def identity(self) -> str:
         """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
         return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
-                       "failed": np.flatnonzero(~self.done & (self.rows != places.ABSENT)).tolist()})
+                       "failed": np.flatnonzero(~self.done & (self.rows != ABSENT)).tolist()})
 
     def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the ledger's record of some rows.
@@ -174,7 +170,7 @@ class FeatureStore:
             StoreError: If an image has no status.
         """
         status = self.columns("status")
-        if not (np.isin(status, (DONE, FAILED)) | (self.rows == places.ABSENT)).all():
+        if not (np.isin(status, (DONE, FAILED)) | (self.rows == ABSENT)).all():
             raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
         return status == DONE
 
@@ -187,17 +183,13 @@ class FeatureStore:
         Returns:
             [M, ...], zero for absent images.
         """
-        whole, stored = self._whole(name), self.rows != places.ABSENT
+        whole, stored = self._whole(name), self.rows != ABSENT
         column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
         column[stored] = whole[self.rows[stored]]
         return column
 
     def _whole(self, name: str) -> np.ndarray:
-        import zarr
-
-        array = zarr.open_group(self.path, mode="r", zarr_format=3)[name]
-        assert isinstance(array, zarr.Array)
-        whole = np.asarray(array[:])
+        whole = ledger.column(self.path, name)
         if not self._folder.left():
             return whole
         self._follow()
@@ -232,19 +224,16 @@ class FeatureStore:
             raise ValueError(f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}")
         counts = self.counts[rows].astype(np.int64)
         self._fill("features", rows, counts, out)
-        self._require_finite(self.rows[rows], out)
+        stored = self.rows[rows]  # once `_fill` has followed the store
+        if not self._finite[stored].all():
+            for row, image in zip(stored, out, strict=True):
+                if not self._finite[row] and not shard_file.all_finite(image):
+                    item = int(np.argmin(np.isfinite(image).all(axis=1)))
+                    raise StoreError(f"{self.path}: image {self._whole('image_ids')[row]} (row {row}) has a value that "
+                                     f"is not finite in item {item}; `pipeline verify` says whether the store was "
+                                     "damaged; extract or import it again")
+            self._finite[stored] = True
         return out, counts
-
-    def _require_finite(self, rows: np.ndarray, features: np.ndarray) -> None:
-        if self._finite[rows].all():
-            return
-        for row, image in zip(rows, features, strict=True):
-            if not self._finite[row] and not shard_file.all_finite(image):
-                item = int(np.argmin(np.isfinite(image).all(axis=1)))
-                raise StoreError(f"{self.path}: image {self._whole('image_ids')[row]} (row {row}) has a "
-                                 f"value that is not finite in item {item}; `pipeline verify` says whether the store "
-                                 "was damaged; extract or import it again")
-        self._finite[rows] = True
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Read another array (boxes, scores, ...) of some images.
@@ -261,6 +250,19 @@ class FeatureStore:
         self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
         return out
 
+    def items(self, image: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Read all that the store holds of an image's items.
+
+        Args:
+            image: Its number.
+
+        Returns:
+            Features [n, D] as stored, and name -> [n, ...] of the other arrays.
+        """
+        row = np.array([image])
+        features, (count,) = self.read(row)
+        return features[0, :count], {name: self.extra(name, row)[0, :count] for name in self.layout.extras}
+
     def _fill(self, name: str, images: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         with self._reading:
             try:
@@ -273,13 +275,14 @@ class FeatureStore:
                 self._fill(name, images, counts, out)
 
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
-        order = np.argsort(rows, kind="stable")
-        for shard, here in _by_shard(rows, order, self.layout.shard_images):
+        order, size = np.argsort(rows, kind="stable"), self.layout.shard_images
+        for here in np.split(order, np.flatnonzero(np.diff(rows[order] // size)) + 1) if len(rows) else ():
+            shard = int(rows[here[0]] // size)
             descriptor = self._folder.open(ledger.shard_file(Path(), name, shard, out.ndim))
             try:
                 index = self._index(descriptor, name, shard)
                 for place in here:
-                    offset, length = index[rows[place] - shard * self.layout.shard_images]
+                    offset, length = index[rows[place] - shard * size]
                     self._chunk(descriptor, int(offset), int(length), out[place], counts[place])
             finally:
                 os.close(descriptor)
@@ -323,14 +326,6 @@ class _Folder:
     def left(self) -> bool:
         """Whether another folder is at its path."""
         return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
-
-
-def _by_shard(rows: np.ndarray, order: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
-    shards = rows[order] // size
-    cuts = np.flatnonzero(np.diff(shards)) + 1
-    for here in np.split(order, cuts):
-        if len(here):
-            yield int(rows[here[0]] // size), here
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:

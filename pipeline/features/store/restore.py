@@ -15,20 +15,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pipeline.features.store import ledger, places, shard_file
-from pipeline.features.store.layout import (
-    COPY,
-    DONE,
-    FAILED,
-    UNUSED,
-    StoreError,
-    StoreLayout,
-    arrays_digest,
-    attributes,
-    create,
-    maker,
-    read_header,
-)
+from pipeline.features.store import layout as layouts
+from pipeline.features.store import ledger, shard_file
+from pipeline.features.store.layout import COPY, DONE, FAILED, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.features.store.verify import impossible
 from pipeline.files import blake
 from pipeline.files.atomic import write_bytes, write_text
@@ -46,7 +35,10 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
-    lost_ids, entries = not _has_ids(path, layout), ledger.readable(path, layout)
+    file = ledger.shard_file(path, "image_ids", 0, 1)
+    lost_ids = not (file.is_file() and file.stat().st_size == 8 * layout.images and digest(
+        ledger.column(path, "image_ids").tolist()) == layouts.attributes(path).get("image_ids_digest"))
+    entries = ledger.readable(path, layout)
     lost = [shard for shard in range(layout.shards) if layout.rows(shard) and shard not in entries and all(
         shard_file.file_of(path, layout, name, shard).exists() for name in layout.arrays())]
     if lost_ids or lost:
@@ -102,14 +94,14 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
 
 
 def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
-    recorded = attributes(path)
-    if arrays_digest(path, layout) == recorded.get("arrays_digest"):
+    recorded = layouts.attributes(path)
+    if layouts.arrays_digest(path, layout) == recorded.get("arrays_digest"):
         return
     _require_own(path, layout)
     with TemporaryDirectory() as folder:
         empty = Path(folder, "empty.zarr")
-        create(empty, layout, {}, np.zeros(layout.images, np.int64))
-        if attributes(empty)["arrays_digest"] != recorded.get("arrays_digest"):
+        layouts.create(empty, layout, {}, np.zeros(layout.images, np.int64))
+        if layouts.attributes(empty)["arrays_digest"] != recorded.get("arrays_digest"):
             made_with = recorded.get("made_with", {}).get("zarr", "another version")
             raise StoreError(f"{path}: its arrays' metadata are lost, and this zarr writes others than zarr "
                              f"{made_with}, which wrote them; install that version, or extract again")
@@ -121,19 +113,13 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
                 yield f"{name}/zarr.json restored from the layout"
 
 
-def _has_ids(path: Path, layout: StoreLayout) -> bool:
-    file = ledger.shard_file(path, "image_ids", 0, 1)
-    return file.is_file() and file.stat().st_size == 8 * layout.images and \
-        digest(places.ids(path).tolist()) == attributes(path).get("image_ids_digest")
-
-
 def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path) -> str:
     """Write the manifest's ids, if these are the store's; else find each image's row by its photograph.
 
     Rows of images that are in no manifest any more have lost their ids.
     """
     ids, source = manifest.images["image_id"].to_numpy(), "manifest"
-    recorded = attributes(path).get("image_ids_digest")
+    recorded = layouts.attributes(path).get("image_ids_digest")
     if digest(ids.tolist()) != recorded:
         ids, source = _by_photographs(path, layout, manifest, folder), "photographs"
     elif _most_differ(path, layout, manifest):
@@ -179,8 +165,8 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
     if contents.arrays.keys() != layout.arrays().keys():
         return None
     status, sizes = contents.arrays["status"], contents.arrays["bytes"]
-    image_of = {row: image for image, row in enumerate(places.find(
-        layout, places.ids(path), manifest.images["image_id"].to_numpy()).tolist()) if row in rows}
+    found = layout.find(ledger.column(path, "image_ids"), manifest.images["image_id"].to_numpy())
+    image_of = {row: image for image, row in enumerate(found.tolist()) if row in rows}
     done = {row: image for row, image in image_of.items() if status[row - rows.start] == DONE}
     now = manifest.images["bytes"].to_numpy()[list(done.values())]
     failed = (rows.start + np.flatnonzero(status == FAILED)).tolist()

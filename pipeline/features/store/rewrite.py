@@ -52,29 +52,20 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
-    columns = store.columns("sizes"), store.columns("bytes")
+    sizes, file_bytes = store.columns("sizes"), store.columns("bytes")
     compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
-        shard = _shard(store, layout, number, columns, reasons, checksums)
+        shard = Shard.empty(layout, number)
+        for image in shard.rows:
+            row = int(store.rows[image])
+            if row in reasons:
+                shard.fail(image, reasons[row])
+                continue
+            features, extras = store.items(image)
+            shard.fill(image, features, tuple(sizes[image]), extras, int(file_bytes[image]), checksums.get(row, ""))
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
     for file in (store.path / name for name in record.FILES):
         if file.exists():
             shutil.copy2(file, successor)
-
-
-def _shard(store: FeatureStore, layout: StoreLayout, number: int, columns: tuple[np.ndarray, np.ndarray],
-           reasons: dict[int, str], checksums: dict[int, str]) -> Shard:
-    shard, (sizes, file_bytes) = Shard.empty(layout, number), columns
-    for image in shard.rows:
-        row = int(store.rows[image])
-        if row in reasons:
-            shard.fail(image, reasons[row])
-            continue
-        features, counts = store.read(np.array([image]))
-        count = int(counts[0])
-        extras = {name: store.extra(name, np.array([image]))[0, :count] for name in layout.extras}
-        shard.fill(image, features[0, :count], tuple(sizes[image]), extras, int(file_bytes[image]),
-                   checksums.get(row, ""))
-    return shard

@@ -9,22 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from pipeline.features.store import ledger, places, shard_file
-from pipeline.features.store.layout import (
-    COPY,
-    DONE,
-    FAILED,
-    StoreError,
-    StoreLayout,
-    arrays_digest,
-    attributes,
-    maker,
-    read_header,
-)
+from pipeline.features.store import layout as layouts
+from pipeline.features.store import ledger, shard_file
+from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
 from pipeline.files.digest import digest
 
 Progress = Callable[[int], object]
@@ -38,14 +28,14 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(f"{path}: zarr.json is another store's, by what the ledger says made the shards; --repair "
-                         f"restores it where {COPY} is this store's own")
+                         f"restores it where {layouts.COPY} is this store's own")
     import zarr
 
     try:
         group = zarr.open_group(path, mode="r", zarr_format=3)
     except Exception as error:  # zarr raises its own and others' for metadata that is not its own
         raise StoreError(f"{path}: zarr cannot open it ({type(error).__name__}); extract again") from None
-    if arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
+    if layouts.arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
         raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
     for name, (shape, dtype) in layout.arrays().items():
         array = group.get(name)
@@ -110,12 +100,6 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
             yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"
 
 
-def shards(layout: StoreLayout, rows: np.ndarray) -> list[int]:
-    """Find the shards that hold some rows. `rows` is int64 [B]."""
-    found: list[int] = np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist()
-    return found
-
-
 def content(path: Path, rows: np.ndarray, like: str = "") -> str:
     """Digest the recorded content of some rows, int64 [B], without reading features.
 
@@ -123,12 +107,12 @@ def content(path: Path, rows: np.ndarray, like: str = "") -> str:
     `like`, a digest that was recorded, was made otherwise, or rows have no digest: see `_by_shards`.
     """
     layout, _ = read_header(path)
-    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    entries = _entries(path, layout, rows)
     known: dict[int, str] = {row: text for entry in entries for row, text in (entry.failed | entry.values).items()}
     if (like and not like.startswith(BY_IMAGES)) or not known.keys() >= set(rows.tolist()):
         return _by_shards(path, layout, rows, entries)
     photographs = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
-    each = zip(places.ids(path)[rows].tolist(), rows.tolist(), strict=True)
+    each = zip(ledger.column(path, "image_ids")[rows].tolist(), rows.tolist(), strict=True)
     return BY_IMAGES + digest([layout.dtype, [[name, known[row], photographs.get(row)] for name, row in each]])
 
 
@@ -137,17 +121,14 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[
 
     In a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
     """
-    files = [_without_values(entry) for entry in entries]
+    # As they were recorded before images had digests and entries said what made them.
+    files = [{name: value for name, value in asdict(entry).items() if name not in ("values", "maker")}
+             for entry in entries]
     if layout.sizes:  # what grows further is no part of these rows
         kept = replace(layout, images=0, sizes=()).recorded()
-        return digest([kept, places.ids(path)[rows].tolist(), *files])
-    recorded = attributes(path)
+        return digest([kept, ledger.column(path, "image_ids")[rows].tolist(), *files])
+    recorded = layouts.attributes(path)
     return digest([recorded.get("arrays_digest"), recorded.get("image_ids_digest"), *files])
-
-
-def _without_values(entry: ledger.LedgerEntry) -> dict[str, Any]:
-    """An entry as it was recorded before images had digests and entries said what made them."""
-    return {name: value for name, value in asdict(entry).items() if name not in ("values", "maker")}
 
 
 def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
@@ -158,7 +139,7 @@ def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
     what the store says.
     """
     layout, fingerprint = read_header(path)
-    entries = [_entry(path, layout, shard) for shard in shards(layout, rows)]
+    entries = _entries(path, layout, rows)
     with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
         for size, differ in threads.map(lambda entry: _compared(path, layout, maker(fingerprint), entry), entries):
             progress(size)
@@ -190,10 +171,15 @@ def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
                          "`pipeline verify --repair`")
 
 
-def _entry(path: Path, layout: StoreLayout, shard: int) -> ledger.LedgerEntry:
-    entry, rows = ledger.read(path, shard), layout.rows(shard)
-    if entry is None:
-        raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
-    if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
-        raise StoreError(f"{ledger.file(path, shard)}: is of other images; repair it with `pipeline verify --repair`")
-    return entry
+def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> list[ledger.LedgerEntry]:
+    """The entries of the shards that hold some rows, int64 [B]."""
+    found = []
+    for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist():
+        entry, here = ledger.read(path, shard), layout.rows(shard)
+        if entry is None:
+            raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
+        if (entry.shard, entry.first, entry.images) != (shard, here.start, len(here)):
+            raise StoreError(f"{ledger.file(path, shard)}: is of other images; repair it with `pipeline verify "
+                             "--repair`")
+        found.append(entry)
+    return found

@@ -13,7 +13,7 @@ import pytest
 from counted import Counted
 from new_stores import prepare
 
-from pipeline.features.store import Plan, StoreLayout, Wanted, ledger, places, plan
+from pipeline.features.store import Plan, StoreLayout, Wanted, ledger, plan
 from pipeline.manifest.table import NO_FILE
 
 SHARD = 10
@@ -47,8 +47,8 @@ def at_once(path: Path, images: int) -> Plan:
 @pytest.mark.parametrize("planned", [at_once, resumed, grown])
 def test_a_plan_and_its_tasks_grow_as_the_images_do(planned: Callable[[Path, int], Plan], tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = places.ids
-    monkeypatch.setattr(places, "ids", lambda path: ids(path).view(Counted))
+    column = ledger.column
+    monkeypatch.setattr(ledger, "column", lambda path, name: column(path, name).view(Counted))
     numbers = []
     for images in (200, 2000):
         Counted.numbers = 0
