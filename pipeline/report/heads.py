@@ -82,12 +82,12 @@ class TrainedHead:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row for each training step, as in steps.csv; empty where there is no such file."""
+        """A row for each training step, or for the means of `averaged` steps, as in steps.csv; empty without a file."""
         import pandas as pd
 
         file = self.folder / "steps.csv"
         try:
-            return pd.read_csv(file) if file.exists() else pd.DataFrame()
+            return pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file))) if file.exists() else pd.DataFrame()
         except ValueError:
             raise InputError(f"{file}: not readable; train the head again, or move it away") from None
 

@@ -7,7 +7,8 @@
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
       history.csv         a row an epoch: how many are trained, loss, negatives, val recalls
-      steps.csv           a row a step: how many are trained, loss, what the objective logs (AdOpt: K and both γ),
+      steps.csv           a row a step, or means of `averaged` steps up to `step` of the epoch where a training has more
+                          than ROWS: how many are trained, loss, what the objective logs (AdOpt: K and both γ),
                           similarities, gradient
 """
 
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from safetensors import SafetensorError, safe_open
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     import torch
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
+ROWS = 4000  # of steps.csv, besides one an epoch: 0.6 MB, where a row for each step on COCO took 17
 FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 
@@ -178,13 +181,21 @@ def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
     return [",".join(columns), *(",".join("" if math.isnan(cell) else repr(cell) for cell in row) for row in cells)]
 
 
-def write_steps(folder: Path, epoch: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """Write steps.csv: the rows of earlier epochs, then this epoch's.
+def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each number over the steps that log it."""
+    names = dict.fromkeys(name for log in logs for name in log)
+    return {name: fmean(log[name] for log in logs if name in log) for name in names}
+
+
+def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[str, float]]) -> None:
+    """Write steps.csv: the rows of earlier epochs of all, then this epoch's.
 
     Rows with other columns, of earlier versions, are left out.
     """
-    header, *rows = _csv([{"epoch": epoch, "step": step, "steps": epoch * len(logs) + step + 1, **log}
-                          for step, log in enumerate(logs)])
+    together, trained = -(-epochs * len(logs) // ROWS), epoch * len(logs)
+    parts = {first: logs[first:first + together] for first in range(0, len(logs), together)}
+    header, *rows = _csv([{"epoch": epoch, "step": first + len(part) - 1, "steps": trained + first + len(part),
+                           "averaged": len(part), **_means(part)} for first, part in parts.items()])
     path = folder / "steps.csv"
     columns, *before = (path.read_text(encoding="utf-8").splitlines() if path.exists() else []) or [header]
     before = before if columns == header else []

@@ -115,7 +115,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         state.history.append({"epoch": epoch, **{name: sum(log[name] for log in logs) / len(logs) for name in shown}})
         if first:
             state.history[-1] |= _measured(job, step.model, val, text, step.update.precision)
-            checkpoint.write_steps(job.folder, epoch, logs)
+            checkpoint.write_steps(job.folder, epoch, job.training.epochs, logs)
             checkpoint.save(job.folder, step.model, step.update.optimizer, state)
             job.put_back()  # a head that was replaced is needed no more
             on_epoch(state.history[-1])

@@ -140,6 +140,17 @@ def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.M
     assert drawn == [of["a"]["negatives"], of["a"]["mean"], of["g"]["negatives"], of["g"]["mean"]]
 
 
+def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2
+    written = head(tmp_path, "a", [1, 2], negatives=[[63, 50], [40, 46]]) / "steps.csv"
+    pd.read_csv(written).assign(averaged=[2, 1, 2, 1]).to_csv(written, index=False)
+    drawing = draw("negatives", tmp_path)
+    assert drawing.numbers["step"].tolist() == [2, 3, 5, 6]
+    assert drawing.numbers["mean"].tolist() == [63, 56.5, 40, 43]
+    assert "mean over the 2 steps around each; faint: means over 2 steps." in drawing.caption
+
+
 def test_damaged_steps_are_refused(tmp_path: Path) -> None:
     (head(tmp_path, "a", [1]) / "steps.csv").write_text("")
     with pytest.raises(InputError, match=r"a/steps\.csv: not readable"):

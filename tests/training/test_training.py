@@ -53,13 +53,27 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
 
 def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
     logs = [{"loss": 2.0, "negatives": 3.0}, {"loss": 1.0, "negatives": 2.0}]
-    checkpoint.write_steps(tmp_path, 0, logs)
-    checkpoint.write_steps(tmp_path, 1, logs)
-    checkpoint.write_steps(tmp_path, 1, logs)  # again, after a run that was cut behind it
+    checkpoint.write_steps(tmp_path, 0, 2, logs)
+    checkpoint.write_steps(tmp_path, 1, 2, logs)
+    checkpoint.write_steps(tmp_path, 1, 2, logs)  # again, after a run that was cut behind it
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [1, 2, 3, 4]
     (tmp_path / "steps.csv").write_text("epoch,step,loss\n0,0,2.0\n0,1,1.0\n")
-    checkpoint.write_steps(tmp_path, 1, logs)
+    checkpoint.write_steps(tmp_path, 1, 2, logs)
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
+
+
+def test_steps_of_a_long_training_are_averaged(tmp_path: Path) -> None:
+    """As many as on COCO, 25 epochs of 4426: rows for means, each within an epoch."""
+    epochs, number = 25, np.arange(4426)
+    for epoch in range(epochs):
+        checkpoint.write_steps(tmp_path, epoch, epochs, [{"loss": float(value + epoch)} for value in number])
+    steps = pd.read_csv(tmp_path / "steps.csv")
+    assert 3900 < len(steps) < checkpoint.ROWS + epochs
+    assert steps["averaged"].max() == 28
+    assert steps["averaged"].cumsum().tolist() == steps["steps"].tolist()
+    assert (steps["epoch"] * len(number) + steps["step"] + 1).tolist() == steps["steps"].tolist()
+    assert steps["steps"].iloc[-1] == epochs * len(number)
+    np.testing.assert_allclose(steps["loss"], steps["epoch"] + steps["step"] - (steps["averaged"] - 1) / 2)
 
 
 class Cut(Exception):

@@ -92,14 +92,15 @@ WINDOWS = 20
 
 
 def draw_negatives(inputs: FigureInputs) -> Drawing:
-    """Draw the running mean of K over the training steps, and each step's own K faintly.
+    """Draw the running mean of K over the training steps, and each step's own K, or that of a few steps, faintly.
 
     One line for each feature, and one for each other reading of K on the first feature.
 
     Source: VSE+2AD, equation 6 and Figure C-2.
     """
     heads = _chosen(inputs)
-    window = _window(max(len(head.steps) for head in heads))
+    window = _window(max(int(head.steps["averaged"].sum()) for head in heads))
+    faint = max(head.steps["averaged"].max() for head in heads)
     figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
     rows = []
@@ -108,8 +109,9 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
         steps = head.steps
         apart = max(1, len(steps) // 8)
-        mean = steps["negatives"].rolling(window, center=True, min_periods=1).mean()
-        count = pd.RangeIndex(1, len(steps) + 1)
+        count = steps["averaged"].cumsum()
+        each = steps["negatives"].repeat(steps["averaged"].tolist())
+        mean = each.rolling(window, center=True, min_periods=1).mean().iloc[count - 1]
         axes.plot(count, steps["negatives"], color=line["color"], alpha=0.25, linewidth=0.5, rasterized=True)
         label = f"{head.feature}, {_reading(head)}" if several else head.feature
         axes.plot(count, mean, label=label, markevery=(number * apart // len(LINES), apart), **line)
@@ -117,8 +119,9 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
                                   "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
     _frame(axes, heads[0].description["training"]["batch_size"] - 1)
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
-               f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: every "
-               f"step. {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
+               f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: "
+               f"{'every step' if faint == 1 else f'means over {faint} steps'}. {names.method(heads[0].recipe)}, "
+               f"{names.encoder(heads[0].text)}, seed {heads[0].seed}."
                + drawing.stand_in_sentence(head.member for head in heads))
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
 
