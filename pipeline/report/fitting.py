@@ -1,8 +1,9 @@
 """How a table is fitted into a two-column page: which float, which size of type, where it is split.
 
-The rule: a panel takes the narrower float in which it fits with type of 7 points or more, one column of the page or
-both, in the largest type that fits there. A panel that fits neither is split by test set; a part that still does not
-fit, by direction (image retrieval, caption retrieval); a row without a number in a part is left out of it. Where a part
+The rule: a panel takes the narrower float in which it fits with type of 9 or 8 points, one column of the page or both;
+where it fits neither, 7 points. Columns stand closer before type becomes smaller than 8 points. A panel that fits
+nowhere is split by test set; a part that still does not fit, by direction (image retrieval, caption retrieval); a row
+without a number in a part is left out of it. Where a part
 without such halves is too wide, its text is broken into lines. A part that is taller than the page goes on in another
 one. Each part is a float of its own. Nothing is scaled, but in a document whose columns are narrower than it was told.
 """
@@ -10,6 +11,7 @@ one. Each part is a float of its own. Nothing is scaled, but in a document whose
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 from pipeline.report.table import MISSING, Cell, Note, Panel, RowGroup, TableRow
@@ -64,8 +66,8 @@ def width(text: str, bold: bool = False) -> float:
 
 LEAST = 7.0
 """The least size of type in points: of tables, footnotes and deviations."""
-GAPS = (6.0, 10.0)
-"""Points between two columns: at least, and at most where there is room."""
+GAPS = (3.0, 6.0, 10.0)
+"""Points between two columns: at least, wanted, and at most where there is room."""
 NARROWEST = 50.0
 """Points: the least width of a column whose text is broken into lines."""
 NUMBER = re.compile(r"(?=.*\d)(?P<sign>[+−-]?)(?P<whole>\d[\d,]*)?(?:\.(?P<decimals>\d+))?(?P<times>×?)")
@@ -133,7 +135,7 @@ def _widened(panel: Panel, columns: list[FittedColumn], size: float) -> list[Fit
     return columns
 
 
-def total(columns: Sequence[FittedColumn], gap: float = GAPS[0]) -> float:
+def total(columns: Sequence[FittedColumn], gap: float = GAPS[1]) -> float:
     """The width of a table in points, with a gap between two columns."""
     return sum(column.width for column in columns) + gap * (len(columns) - 1)
 
@@ -150,8 +152,10 @@ def broken(panel: Panel, columns: Sequence[FittedColumn], available: float) -> t
     return tuple(found)
 
 
-SIZES = (9.0, 8.0, LEAST)
-"""Sizes of type in points, the preferred one first."""
+READABLE = ((9.0, GAPS[1]), (8.0, GAPS[1]), (8.0, GAPS[0]))
+"""Sizes of type in points with the least space between columns, the preferred one first."""
+SMALLEST = ((LEAST, GAPS[1]),)
+"""That of tables which are too wide for `READABLE`."""
 CAPTION = 11.0
 """Points: the size of captions, which the document sets."""
 FILLED = 0.98
@@ -171,8 +175,8 @@ class Part:
     @property
     def gap(self) -> float:
         """The space between two columns in points."""
-        spare = (FILLED * self.available - total(self.columns)) / max(1, len(self.columns) - 1)
-        return min(GAPS[1], GAPS[0] + max(0.0, spare))
+        spare = (FILLED * self.available - total(self.columns, 0.0)) / max(1, len(self.columns) - 1)
+        return min(GAPS[-1], max(GAPS[0], spare))
 
     @property
     def width(self) -> float:
@@ -182,10 +186,11 @@ class Part:
 
 def fit(panel: Panel, paper: Paper) -> list[Part]:
     """Fit a panel into a paper by the rule above: one float, or several where it is split."""
-    for wide, available in ((False, paper.column), (True, paper.text)):
-        for size in SIZES:
+    floats = (False, paper.column), (True, paper.text)
+    for sizes, (wide, available) in product((READABLE, SMALLEST), floats):
+        for size, gap in sizes:
             columns = measure(panel, size, paper.stretch(size))
-            if total(columns) <= available:
+            if total(columns, gap) <= available:
                 return [Part(each, columns, size, wide, available) for each in _pages(panel, size, available, paper)]
     parts = list(_split(panel))
     if len(parts) > 1:
