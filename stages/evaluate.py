@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.metrics import parse_all
     from pipeline.evaluation.retrieval import Protocol, Ties, summary
     from pipeline.evaluation.retrieval.relevance import as_relevance
+    from pipeline.evaluation.retrieval.workers import counted_on
     from pipeline.files.atomic import write_text
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Run, Settings
@@ -55,12 +56,13 @@ if TYPE_CHECKING:
 @measuring.files
 @click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
               help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels says what is right.")
+@options.scheduler
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
             distractors: tuple[Path, ...], keep: bool, columns: Columns, truth: Truth, rules: Protocol | None,
             ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
-            output: str) -> None:
+            scheduler: str | None, output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
     Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. One
@@ -74,10 +76,13 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     similarity = None if source is None else source.scores(paths, settings)
     if from_run:
         options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
-                       "save_qrels", "per_query", why="goes without --from-run, whose lists are measured as they are")
+                       "save_qrels", "per_query", "scheduler",
+                       why="goes without --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
         return
+    opened = click.get_current_context().with_resource
+    opened(counted_on(opened(options.executor(1, scheduler)())))
     if embeddings or distractors:
         options.choose_products(settings)
     if distractors:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.compute.tasks import Wanted
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,28 +38,32 @@ class DaskExecutor:
         result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
         return result
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
-             ) -> Generator[Result, None, None]:
+    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
+             common: bytes | None = None) -> Generator[Result, None, None]:
         """Call a function with each task on all workers."""
         from distributed import as_completed
 
         waiting = iter(tasks)
-        function = partial(_in_folder, folder.absolute(), function)
+        function = function if folder is None else partial(_in_folder, folder.absolute(), function)
         function = partial(_said_where, function) if self.elsewhere else function
-        running = as_completed(self._hand_out(function, waiting, 0))
+        # Not scattered: the only worker that has it may die. A result is computed, here fetched, again.
+        first = () if common is None else (self.client.submit(_same, common, pure=False),)
+        running = as_completed(self._hand_out(function, first, waiting, 0))
         try:
             for future in running:
                 yield self._wait(future)
-                for more in self._hand_out(function, waiting, running.count()):
+                for more in self._hand_out(function, first, waiting, running.count()):
                     running.add(more)
         finally:
             with suppress(OSError):  # the cluster may be gone
-                self.client.cancel(list(running.futures))
+                self.client.cancel([*running.futures, *first])
 
-    def _hand_out(self, function: Callable[[Any, Wanted], Any], waiting: Iterator[Any], running: int) -> list[Future]:
+    def _hand_out(self, function: Callable[..., Any], first: Sequence[Future], waiting: Iterator[Any], running: int
+                  ) -> list[Future]:
         """As many futures as keep every thread busy, also when workers have come since."""
         wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
-        return [self.client.submit(_on_worker, function, task, pure=False) for task in islice(waiting, max(0, wanted))]
+        return [self.client.submit(_on_worker, function, *first, task, pure=False)
+                for task in islice(waiting, max(0, wanted))]
 
     def _wait(self, future: Future) -> Any:
         from distributed import CancelledError
@@ -76,7 +79,11 @@ class DaskExecutor:
             raise InputError("the dask cluster went away; run again to resume") from None
 
 
-def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
+def _same(content: bytes) -> bytes:
+    return content
+
+
+def _on_worker(function: Callable[..., Result], *arguments: Any) -> Result:
     """Run a task on a worker. Its result is not wanted where its run was interrupted or has died.
 
     Dask then takes the task back, but cannot stop a thread.
@@ -90,14 +97,14 @@ def _on_worker(function: Callable[[Any, Wanted], Result], task: Any) -> Result:
         known = here.state.tasks.get(key)
         return known is not None and known.state == "executing"
 
-    return function(task, wanted)
+    return function(*arguments, wanted)
 
 
-def _in_folder(folder: Path, function: Callable[[Any, Wanted], Result], task: Any, wanted: Wanted) -> Result:
+def _in_folder(folder: Path, function: Callable[..., Result], *arguments: Any) -> Result:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder there, though this run writes into it; all workers must see the "
                          "same files under the same paths")
-    return function(task, wanted)
+    return function(*arguments)
 
 
 def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:

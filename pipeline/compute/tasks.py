@@ -39,14 +39,15 @@ class Executor(Protocol):
         """
         ...
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
-             ) -> Generator[Result, None, None]:
+    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
+             common: bytes | None = None) -> Generator[Result, None, None]:
         """Call a function with each task there.
 
         Args:
             function: A module's function of a task and of what tells whether its result is still wanted.
             tasks: Tasks that can be pickled.
-            folder: The folder in which they write, which is there; every worker must see it.
+            folder: The folder in which they write, which is there; every worker must see it. None if none writes.
+            common: What all tasks need, which is sent once to each worker; the function then takes it first.
 
         Yields:
             The results, in any order.
@@ -61,10 +62,11 @@ class InProcess:
         """Call a function, see `Executor.call`."""
         return function(*arguments)
 
-    def each(self, function: Callable[[Any, Wanted], Result], tasks: Iterable[Any], folder: Path
-             ) -> Generator[Result, None, None]:
+    def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
+             common: bytes | None = None) -> Generator[Result, None, None]:
         """Call a function with each task, see `Executor.each`: results in the order of the tasks."""
-        yield from (function(task, lambda: True) for task in tasks)
+        first = () if common is None else (common,)
+        yield from (function(*first, task, lambda: True) for task in tasks)
 
 
 class _Work(NamedTuple):

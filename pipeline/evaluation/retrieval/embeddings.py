@@ -229,7 +229,7 @@ class Enlarged(Embeddings):
         self.own = own.shape
 
     @property
-    def cells(self) -> int:
+    def cells_computed(self) -> int:
         """How many cells the blocks of the grid have in all."""
         return self.own[0] * self.shape[1] + (self.shape[0] - self.own[0]) * self.own[1]
 

@@ -15,7 +15,7 @@ from pipeline.evaluation.retrieval.blocks import Cells, Ids, cut
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries
-from pipeline.evaluation.retrieval.workers import Block, Progress, in_items, share, threads
+from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
 NEVER = 1 << 60
 """So many candidates stand above a right one that a run does not list: it is never found."""
@@ -114,9 +114,9 @@ def place(source: Similarity | PerDirection, relevance: Relevance, direction: Di
         source = source.direction(direction, block_bytes)
     by_image = direction == "i2t"
     positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
-    placer = _Placer(source, positives, by_image)
-    share(_blocks(source, positives, by_image, block_bytes), lambda: placer, in_items(progress, 1, candidates))
-    return Placements.of(positives, placer.above, placer.tied, candidates)
+    above, tied = count(_blocks(source, positives, by_image, block_bytes), _Placer(source, positives, by_image),
+                        in_items(progress, 1, candidates))
+    return Placements.of(positives, above, tied, candidates)
 
 
 def _blocks(source: Similarity, positives: Positives, by_image: bool, block_bytes: int) -> Iterator[Block]:
@@ -130,12 +130,12 @@ def _blocks(source: Similarity, positives: Positives, by_image: bool, block_byte
                  ((candidates, queries), candidates, at_once)))
 
 
-class _Placer:
-    """Sorts whole queries, and counts around each right candidate. All threads fill it, each its own queries."""
+class _Placer(Counter):
+    """Sorts whole queries, and counts around each right candidate: how many are above it, and how many tied."""
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image = source, positives, by_image
-        self.above, self.tied = (np.zeros(len(positives.candidate), np.int64) for _ in range(2))
+        self.counts = tuple(np.zeros(len(positives.candidate), np.int64) for _ in range(2))
         equal = source.equal
         labels = None if equal is None else equal.captions if by_image else equal.images
         self.same: Ids | None = None
@@ -151,10 +151,11 @@ class _Placer:
         pairs, part = self.positives.part(queries)
         right = scores[pairs.query, pairs.candidate]
         scores.sort(axis=1)
-        self.above[part], self.tied[part] = _count(scores, right, pairs.start)
+        for counts, values in zip(self.counts, _around(scores, right, pairs.start), strict=True):
+            counts[part] = values
 
 
-def _count(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
+def _around(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
     """Count how many scores of its row are above each right one, and how many are equal to it."""
     above, tied = (np.empty(len(right), np.int64) for _ in range(2))
     bounds = start.tolist()

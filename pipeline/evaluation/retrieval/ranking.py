@@ -12,7 +12,7 @@ from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, 
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, as_similarity
-from pipeline.evaluation.retrieval.workers import Progress, in_items, share, threads
+from pipeline.evaluation.retrieval.workers import Counter, Progress, count, in_items, threads
 from pipeline.parts.errors import InputError
 
 # Eight flags are added at once, as the bytes of an int64; so many words can be added before a byte overflows.
@@ -48,7 +48,7 @@ def rank(similarity: object, truth: object, block_megabytes: float = 32, progres
         counts = _count(source.direction("i2t", block_bytes), relevance, block_bytes, finished, "i2t")
         counts |= _count(source.direction("t2i", block_bytes), relevance, block_bytes, finished, "t2i")
     else:
-        finished = in_items(progress, rows, getattr(source, "cells", cells))
+        finished = in_items(progress, rows, getattr(source, "cells_computed", cells))
         counts = _count(source, relevance, block_bytes, finished, "i2t", "t2i")
     return Ranks(counts["i2t"], counts["t2i"], relevance)
 
@@ -58,13 +58,12 @@ def _count(source: Similarity, relevance: Relevance, block_bytes: int, finished:
     blocks = source.grid(source.shape, block_bytes)
     if isinstance(source, WholeQueries):
         own = _OwnQueries(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
-        share(blocks, lambda: own, finished)
-        return {directions[0]: _ranks(own.above, own.at, own.right)}
+        above, at, right = count(blocks, own, finished)
+        return {directions[0]: _ranks(above, at, right)}
     thresholds = _Thresholds(source, relevance)
-    counters = share(blocks, lambda: _Counter(source, thresholds, directions), finished)
-    return {name: _ranks(np.sum([each.counts[name].above for each in counters], axis=0),
-                         np.sum([each.counts[name].at for each in counters], axis=0), thresholds.of[name].right)
-            for name in directions}
+    counts = count(blocks, _AllQueries(source, thresholds, directions), finished)
+    return {name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right)
+            for number, name in enumerate(directions)}
 
 
 def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
@@ -72,54 +71,43 @@ def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
     return QueryRanks(query, above[query], at[query] - right[query], right[query])
 
 
-class _Counter:
-    """One thread's counts of the blocks that it computes."""
+class _AllQueries(Counter):
+    """Counts of the queries of some directions: of each the cells above its threshold, and those equal to it."""
 
     def __init__(self, source: Similarity, thresholds: _Thresholds, directions: tuple[Direction, ...]) -> None:
-        self.source, self.thresholds = source, thresholds
-        self.counts = {name: _Counts(thresholds.of[name].best, by_row=name == "i2t") for name in directions}
+        self.source, self.thresholds, self.directions = source, thresholds, directions
+        self.counts = tuple(np.zeros(len(thresholds.of[name].best), np.int64) for name in directions for _ in range(2))
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
         self.thresholds.settle(block, rows, columns)
-        for counts in self.counts.values():
-            counts.add(block, rows.start, columns.start)
+        for number, name in enumerate(self.directions):
+            part = rows if name == "i2t" else columns
+            above, at = (each[part] for each in self.counts[2 * number:2 * number + 2])
+            _compare(block, self.thresholds.of[name].best[part], name == "i2t", above, at)
 
 
-class _Counts:
-    """How many cells of each row or column are above its threshold, and how many are equal to it: int64 [n] each."""
+def _compare(block: npt.NDArray[Any], threshold: npt.NDArray[Any], by_row: bool, above: Ids, at: Ids) -> None:
+    """Add how many cells of each row or column are above its threshold, and how many are equal to it: [n] each."""
+    width = min(block.shape[1], TILE_WIDTH)
+    height = min(TILE_CELLS // width, ADDED)
+    for top in range(0, block.shape[0], height):
+        for left in range(0, block.shape[1], width):
+            cells = block[top : top + height, left : left + width]
+            part = slice(top, top + len(cells)) if by_row else slice(left, left + cells.shape[1])
+            border = threshold[part, None] if by_row else threshold[part]
+            flags = np.zeros((len(cells), math.ceil(cells.shape[1] / (8 * ADDED)) * 8 * ADDED), bool)
+            for counts, compare in ((above, np.greater), (at, np.equal)):
+                compare(cells, border, out=flags[:, :cells.shape[1]])
+                counts[part] += _sums(flags, by_row)[:part.stop - part.start]
 
-    def __init__(self, threshold: npt.NDArray[Any], by_row: bool) -> None:
-        self.threshold, self.by_row = threshold, by_row
-        self.above: Ids = np.zeros(len(threshold), np.int64)
-        self.at: Ids = np.zeros(len(threshold), np.int64)
 
-    def add(self, block: npt.NDArray[Any], top: int, left: int) -> None:
-        """Count a block."""
-        width = min(block.shape[1], TILE_WIDTH)
-        height = min(TILE_CELLS // width, ADDED)
-        for row in range(0, block.shape[0], height):
-            for column in range(0, block.shape[1], width):
-                cells = block[row : row + height, column : column + width]
-                self._add_tile(cells, top + row, left + column)
-
-    def _add_tile(self, cells: npt.NDArray[Any], top: int, left: int) -> None:
-        height, width = cells.shape
-        first, length = (top, height) if self.by_row else (left, width)
-        part = slice(first, first + length)
-        threshold = self.threshold[part, None] if self.by_row else self.threshold[part]
-        flags = np.zeros((height, math.ceil(width / (8 * ADDED)) * 8 * ADDED), bool)
-        np.greater(cells, threshold, out=flags[:, :width])
-        self.above[part] += self._sums(flags)[:length]
-        np.equal(cells, threshold, out=flags[:, :width])
-        self.at[part] += self._sums(flags)[:length]
-
-    def _sums(self, flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.integer[Any]]:
-        words = flags.view(np.int64)
-        if not self.by_row:
-            return np.add.reduce(words, axis=0).view(np.uint8)
-        lanes = np.add.reduce(words.reshape(len(words), -1, ADDED), axis=2).view(np.uint8)
-        return lanes.sum(axis=1, dtype=np.int64)
+def _sums(flags: npt.NDArray[np.bool_], by_row: bool) -> npt.NDArray[np.integer[Any]]:
+    words = flags.view(np.int64)
+    if not by_row:
+        return np.add.reduce(words, axis=0).view(np.uint8)
+    lanes = np.add.reduce(words.reshape(len(words), -1, ADDED), axis=2).view(np.uint8)
+    return lanes.sum(axis=1, dtype=np.int64)
 
 
 class _Threshold:
@@ -187,16 +175,16 @@ class _Thresholds:
             threshold.write_equals(block, rows, columns)
 
 
-class _OwnQueries:
+class _OwnQueries(Counter):
     """Counts of one direction, whose thresholds are read from the block that holds the whole query.
 
-    Cells are computed once, and none is computed beforehand. Several threads fill the arrays at once, each its own
-    queries.
+    Cells are computed once, and none is computed beforehand. Of each query it counts the cells above its threshold,
+    those equal to it, and those of them that are right.
     """
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image, equal = source, positives, by_image, source.equal
-        self.above, self.at, self.right = (np.zeros(len(positives), np.int64) for _ in range(3))
+        self.counts = tuple(np.zeros(len(positives), np.int64) for _ in range(3))
         distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
         self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 
@@ -213,7 +201,6 @@ class _OwnQueries:
             label[query[reached]] = self.labels[candidate[reached]]
             np.copyto(scores, best[:, None], where=label[:, None] == self.labels)
             cells = scores[query, candidate]
-        counts = _Counts(best, by_row=True)
-        counts.add(scores, 0, 0)
-        self.above[queries], self.at[queries] = counts.above, counts.at
-        self.right[queries] = np.bincount(query[cells == best[query]], minlength=len(best))
+        above, at, right = (each[queries] for each in self.counts)
+        _compare(scores, best, True, above, at)
+        right += np.bincount(query[cells == best[query]], minlength=len(best))

@@ -1,4 +1,4 @@
-"""Blocks of a matrix shared among threads, each of which computes and counts its own blocks.
+"""Blocks of a matrix shared among threads, each of which computes and counts its own, or among workers of a cluster.
 
 Threads that take whole blocks do not wait for each other, as the threads within one matrix product do. On two cores,
 counting then takes no extra time.
@@ -6,10 +6,19 @@ counting then takes no extra time.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from copy import copy
 from threading import Event, Lock
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from pipeline.compute import by_path
+from pipeline.compute.tasks import Executor, Wanted
+from pipeline.evaluation.retrieval.blocks import Ids
 
 Block: TypeAlias = tuple[slice, slice]
 Progress: TypeAlias = Callable[[int], object]
@@ -29,6 +38,97 @@ class Worker(Protocol):
 
 
 W = TypeVar("W", bound=Worker)
+Part: TypeAlias = tuple[int, list[tuple[int, Ids]]]
+"""What a task did: cells counted, and of each array the place of the first value above 0, and all up to the last."""
+CELLS_A_TASK = 500_000_000
+"""Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item."""
+_place: ContextVar[Executor | None] = ContextVar("place", default=None)
+
+
+class Counter(Worker):
+    """Counts blocks into int64 arrays, which are 0 at first and, of several counters of different blocks, are added."""
+
+    counts: tuple[Ids, ...]
+
+    def fresh(self) -> Self:
+        """Make another counter of the same that has counted nothing."""
+        other = copy(self)
+        other.counts = tuple(map(np.zeros_like, self.counts))
+        return other
+
+
+@contextmanager
+def counted_on(place: Executor | None) -> Iterator[None]:
+    """Have `count` send blocks to the workers of a cluster; None for the threads of this process."""
+    before = _place.set(place)
+    try:
+        yield
+    finally:
+        _place.reset(before)
+
+
+def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tuple[Ids, ...]:
+    """Count blocks here, or where `counted_on` says if all that they are read from lies in files.
+
+    The counts are the same in both cases on the same kind of processor.
+
+    Args:
+        blocks: The blocks.
+        counter: Has counted nothing yet.
+        finished: Called with numbers of cells.
+
+    Returns:
+        The arrays of `counter`.
+    """
+    place = _place.get()
+    content = None if place is None else _packed(counter)
+    if place is None or content is None:
+        each = [one.counts for one in share(blocks, counter.fresh, finished)]
+        return tuple(np.sum(arrays, axis=0) for arrays in zip(*each, strict=True))
+    totals = counter.fresh().counts
+    with closing(place.each(_count_part, _parts(blocks), common=content)) as parts:
+        for cells, counted in parts:
+            for total, (first, values) in zip(totals, counted, strict=True):
+                total[first:first + len(values)] += values
+            finished(cells)
+    return totals
+
+
+def _packed(counter: Counter) -> bytes | None:
+    from pipeline.compute import products
+
+    return by_path.packed((counter, products.current()))
+
+
+def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
+    """Put consecutive blocks together to tasks."""
+    part, cells = [], 0
+    for rows, columns in blocks:
+        part.append((rows, columns))
+        cells += (rows.stop - rows.start) * (columns.stop - columns.start)
+        if cells >= CELLS_A_TASK:
+            yield part
+            part, cells = [], 0
+    if part:
+        yield part
+
+
+def _count_part(content: bytes, blocks: list[Block], wanted: Wanted) -> Part:
+    """Count some blocks on a worker."""
+    from pipeline.compute import products
+
+    counter, kind = by_path.unpacked(content)
+    products.use(kind)
+    done: list[int] = []
+    each = [one.counts for one in share(iter(blocks), counter.fresh, done.append)]
+    totals = [np.sum(arrays, axis=0) for arrays in zip(*each, strict=True)]
+    return sum(done), [_trimmed(total) for total in totals]
+
+
+def _trimmed(total: Ids) -> tuple[int, Ids]:
+    above_zero = np.flatnonzero(total)
+    first, last = (int(above_zero[0]), int(above_zero[-1]) + 1) if len(above_zero) else (0, 0)
+    return first, total[first:last].astype(np.min_scalar_type(int(total.max(initial=0))))
 
 
 def threads() -> int:

@@ -82,6 +82,9 @@ class _Mapped:
         down = ceil(values.shape[0] / values.chunks[0])
         self._chunk = lru_cache(maxsize=down + 4)(partial(_map, values, self.dtype))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Mapped, (self.values,)
+
     def block(self, images: Index, captions: Index) -> npt.NDArray[Any]:
         parts = [_by_chunk(index, size, chunk)
                  for index, size, chunk in zip((images, captions), self.values.shape, self.chunks, strict=True)]

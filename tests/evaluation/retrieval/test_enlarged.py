@@ -43,7 +43,7 @@ def test_what_is_not_asked_for_is_not_computed() -> None:
     assert visited[:, :90].all()
     assert visited.max() == 1
     assert not visited[30:, 90:].any()
-    assert enlarged.cells == visited.sum()
+    assert enlarged.cells_computed == visited.sum()
 
 
 def test_more_distractors_never_raise_a_recall() -> None:

@@ -1,0 +1,73 @@
+"""Objects for workers, as bytes. Arrays that are mapped from files travel as paths, so all workers must see these."""
+
+import io
+import mmap
+import pickle
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.parts.errors import InputError
+
+
+def packed(value: object) -> bytes | None:
+    """Write an object as bytes; None if a matrix of floats, a zarr array or a function of it is in memory alone."""
+    from zarr.abc.store import Store
+    from zarr.storage import LocalStore
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, LocalStore):
+                return _store, (obj.root.absolute(),)
+            if isinstance(obj, np.ndarray) and (mapped := _mapped(obj)) is not None:
+                return _map, mapped
+            if isinstance(obj, Store) or (isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"):
+                raise pickle.PicklingError(f"{type(obj).__name__} in memory")
+            return NotImplemented
+
+    content = io.BytesIO()
+    try:
+        Pickler(content).dump(value)
+    except (pickle.PicklingError, AttributeError):  # the latter for a function within a function
+        return None
+    return content.getvalue()
+
+
+@lru_cache(maxsize=1)
+def unpacked(content: bytes) -> Any:
+    """Read what `packed` wrote, once for all tasks of one object; InputError for a file that is not seen here."""
+    return pickle.loads(content)
+
+
+def _mapped(values: npt.NDArray[Any]) -> tuple[str, str, tuple[int, ...], int, tuple[int, ...]] | None:
+    """Where in a file an array's values lie: path, dtype, shape, offset, strides; None for an array in memory."""
+    whole: Any = values
+    while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):
+        whole = whole.base
+    if not isinstance(whole, np.memmap) or whole.filename is None:
+        return None
+    first, of_whole = (each.__array_interface__["data"][0] for each in (values, whole))
+    return str(whole.filename), values.dtype.str, values.shape, whole.offset + first - of_whole, values.strides
+
+
+def _map(path: str, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> npt.NDArray[Any]:
+    try:
+        return np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
+    except (OSError, ValueError, TypeError):
+        raise _unseen(path) from None
+
+
+def _store(root: Path) -> Any:
+    from zarr.storage import LocalStore
+
+    if not root.exists():
+        raise _unseen(root)
+    return LocalStore(root, read_only=True)
+
+
+def _unseen(path: object) -> InputError:
+    return InputError(f"{path}: is not there, or is another file, though this run reads it; all workers must see the "
+                      "same files under the same paths")
