@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pipeline.report import figures, latex, names
     from pipeline.report.examples import Gallery
     from pipeline.report.heads import read_heads
-    from pipeline.report.measured import MeasuredSystem
-    from pipeline.report.read_metrics import read_metrics
+    from pipeline.report.measured import MeasuredSystem, read_metrics
     from pipeline.settings import Settings
     from stages import scored_systems
 

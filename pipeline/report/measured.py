@@ -1,14 +1,24 @@
-"""Results measured here: systems over their seeds, and what each was measured on and with."""
+"""Results measured here: systems of `results/metrics.json`, checked, over their seeds, with what made each."""
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from pipeline.evaluation.statistics import ImageHits
-from pipeline.provenance.head_record import HeadRecord
+from pipeline.evaluation.statistics import STATISTICS, ImageHits
+from pipeline.parts.errors import InputError
+from pipeline.provenance.head_record import HeadRecord, differences
+from pipeline.provenance.results import HITS
+from pipeline.report import names
+from pipeline.report.published import RECALLS
+from pipeline.settings.features import FEATURES, visual
+from pipeline.systems.scores import ENCODER
 
+HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
+"""Metric of one direction, as `results/metrics.json` names it -> how it is printed."""
 BENCHMARKS = {
     ("coco", "coco_1k_5fold"): "coco_1k_5fold",
     ("coco", "coco_5k"): "coco_5k",
@@ -108,6 +118,25 @@ class MeasuredSystem:
         values = self.values[column]
         return stdev(values) if len(values) > 1 else None
 
+    @property
+    def part(self) -> str:
+        """CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO of Geigle et al.; "" with heads that are no cross-encoders."""
+        of_heads = [tasks(member.settings) for member in self.members]
+        if not of_heads or not all(of_heads):
+            return ""
+        joint, rerank = len(of_heads[0]) == 2, dict(self.origin.rerank)
+        if not rerank:
+            return "JOIN+EMB" if joint else next(iter(of_heads[0])).upper()
+        if len(of_heads) == 1 and SEPARATE not in rerank:
+            return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
+        return "SEP+CO"
+
+    def label(self, with_part: bool = True) -> str:
+        """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "SEP+CO (emb, Region, BERT)"."""
+        o, part = self.origin, self.part if with_part else ""
+        parts = names.method(o.recipe, o.visual), f"{names.features(o.visual)}, {names.encoder(o.text)}"
+        return f"{part} ({', '.join(parts)})" if part else "{} ({})".format(*parts)
+
 
 @dataclass(frozen=True)
 class Results:
@@ -143,3 +172,152 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
             o = chosen.origin
             test_sets[o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions].append(chosen)
     return list(test_sets.values())
+
+
+def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
+    """What a head was trained for, of {"emb", "ce"}; nothing for a head that is no cross-encoder."""
+    if (settings.get("architecture") or {}).get("name") != "cross":
+        return frozenset()
+    return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}  # embeddings too, by near negatives
+
+
+def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
+    """Read the evaluated systems.
+
+    A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept. So are two
+    systems of one seed that differ in their names alone: the first is kept.
+
+    Args:
+        metrics: The parsed `results/metrics.json`.
+
+    Returns:
+        One system for each origin, in file order.
+
+    Raises:
+        InputError: If a system does not say what made it (as in metrics of earlier versions), if a metric is missing or
+            not finite, if one system and seed has two numbers, or if seeds of one name were trained with other settings
+            or on other features.
+    """
+    found: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
+    for name, made_from, protocol, scores in _evaluations(metrics):
+        lone = made_from.get("ensemble") is None
+        seed, run = _run(name, metrics[name], protocol, scores)
+        before = found[run.origin].get(seed)
+        if before and before[0] == lone and before[1].values != run.values:
+            raise InputError(f"metrics hold {name!r} and {before[1].systems[0]!r}, the same system and seed; drop one")
+        if before is None or before[0]:
+            found[run.origin][seed] = lone, run
+    return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in found.values())
+
+
+def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
+    """(system, what made it, protocol, scores) for each system and protocol."""
+    if not isinstance(metrics, Mapping):
+        raise InputError("metrics are no mapping of systems to scores; run `pipeline evaluate` again")
+    for name, system in metrics.items():
+        made_from = system.get("made_from") if isinstance(system, Mapping) else None
+        if not isinstance(made_from, Mapping):
+            raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
+        for protocol, scores in system.items():
+            if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
+                yield name, made_from, protocol, scores
+        whole = system.get("coco_5k")
+        if isinstance(whole, Mapping) and "cxc" in whole.get("extended", {}):
+            yield name, made_from, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
+
+
+def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
+    first, *others = runs
+    for run in others:
+        if why := differences(first.members, run.members):
+            raise InputError(f"metrics of {first.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
+                             f"{why}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
+                             "again")
+    values = {column: tuple(run.values[column][0] for run in runs) for column in first.values
+              if all(column in run.values for run in others)}
+    return replace(first, systems=tuple(run.systems[0] for run in runs), values=values,
+                   tested={} if others else first.tested)
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Say in one line what of results/metrics.json is malformed."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be read at {error}; run `pipeline evaluate` again") from None
+
+
+def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
+    """One system by one protocol, with its seed."""
+    made_from = entry["made_from"]
+    with _reading("recorded distractors"):
+        distractors = tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
+                            f"{names.DATASETS.get(each['dataset'], each['dataset'])}"
+                            for each in entry.get("evaluated_with", {}).get("distractors", ()))
+    with _reading(f"metrics of {name!r}"):
+        letters, trained_on = visual(made_from), str(made_from.get("trained_on", ""))
+        origin = Origin(
+            dataset=str(made_from["dataset"]), split=str(made_from["split"]), manifest=str(made_from["manifest"]),
+            protocol=protocol, images=int(scores["images"]), captions=int(scores["captions"]),
+            recipe=str(made_from["recipe"] or names.SEVERAL["recipe"]), visual=letters,
+            text=str(made_from["text"] or names.SEVERAL["text"]),
+            features=tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"]),
+            untrained=tuple(sorted(made_from["untrained"])), steps=names.steps(made_from),
+            trained_on="" if trained_on == made_from["dataset"] else trained_on, distractors=distractors,
+            transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
+            rerank=_rerank(made_from),
+            zero_shot=not letters and any(ENCODER in member for member in made_from["members"]))
+        if origin.zero_shot != (not letters):
+            raise ValueError(f"features {letters!r}")
+        seed = int(made_from["seed"] or 0)
+    with _reading(where := f"metrics of {name}, {protocol}"):
+        values = {column: (float(value),) for column, value in _columns(scores)}
+    if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
+        raise InputError(f"{where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
+    with _reading(f"the hits of each image of {name!r}"):
+        kept = entry.get(HITS, {}).get(protocol, {})
+        hits = ImageHits(kept)
+        tested = {column: TestedColumn(hits, column) for column in STATISTICS if kept} | {
+            f"{language}_mR": TestedColumn(ImageHits(own), "rsum")
+            for language, own in kept.get("languages", {}).items()}
+    return seed, MeasuredSystem(origin, (name,), values, _members(name, made_from), tested)
+
+
+def _rerank(made_from: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    steps = made_from.get("steps", ())
+    last = dict(steps[-1]) if steps else {}
+    if last.pop("name", None) != "rerank":
+        return ()
+    # A stored system that scores is among the members; a head that scores pairs, or a network of pixels, is not.
+    scorer = made_from.get("reranked", {}).get("scorer", {"kind": "system"})
+    own = scorer["kind"] == "system" or scorer.get("checkpoint") in [
+        member["checkpoint"] for member in made_from["members"]]
+    return (*last.items(), *([] if own else [(SEPARATE, True)]))
+
+
+def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
+    try:
+        members = tuple(HeadRecord.of(entry) for entry in made_from["members"])
+        if {member.feature for member in members if not member.encoder} != made_from["features"].keys():
+            raise KeyError("members")
+        return members
+    except (KeyError, TypeError):
+        raise InputError(f"metrics of {name!r} do not say which networks and settings made them: they are of an "
+                         "earlier version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` "
+                         "again") from None
+
+
+def _columns(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The recalls and RSUM, of the other metrics those that were written, and mR of each language; or CxC's recalls."""
+    if "cxc" in scores:  # R@1, R@5 and R@10 of the tasks that were measured
+        yield from ((f"{task}_r{metric[2:]}", value) for metric, tasks in scores["cxc"].items()
+                    for task, value in tasks.items() if task != "interval")
+        return
+    for side in ("i2t", "t2i"):
+        yield from ((f"{side}_{metric}", scores[side][metric]) for metric in HEADINGS
+                    if f"{side}_{metric}" in RECALLS or metric in scores[side])
+    for side in ("i2t", "t2i"):
+        yield from ((f"{side}_{name}", ways[side]) for name, ways in scores.get("metrics", {}).items() if side in ways)
+    yield "rsum", scores["rsum"]
+    yield from ((f"{language}_mR", found["mR"]) for language, found in scores.get("languages", {}).items())

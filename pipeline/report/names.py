@@ -1,11 +1,9 @@
-"""The papers' names of recipes, features, encoders, data sets, and of the parts that heads play in retrieval."""
+"""The papers' names of recipes, features, encoders and data sets."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.heads import pooling
-from pipeline.report.measured import SEPARATE, MeasuredSystem
-from pipeline.report.published import PublishedRow
 from pipeline.settings.features import FEATURES, of_ensemble, visual
 from pipeline.systems.scores import ENCODER
 
@@ -120,48 +118,3 @@ def features(visual: str) -> str:
 def is_variant(recipe: str) -> bool:
     """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
     return any(recipe.startswith(f"{paper}-") for paper in METHODS)
-
-
-CROSS = "cross"
-"""The architecture of their heads, see `pipeline.heads.HEADS`."""
-
-
-def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
-    """What a head was trained for, of {"emb", "ce"}; nothing for a head of another architecture."""
-    architecture = settings.get("architecture") or {}
-    if architecture.get("name") != CROSS:
-        return frozenset()
-    return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}  # embeddings too, by near negatives
-
-
-def part(system: MeasuredSystem) -> str:
-    """CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO of Geigle et al.; "" with heads that are no cross-encoders."""
-    of_heads = [tasks(member.settings) for member in system.members]
-    if not of_heads or not all(of_heads):
-        return ""
-    joint, rerank = len(of_heads[0]) == 2, dict(system.origin.rerank)
-    if not rerank:
-        return "JOIN+EMB" if joint else next(iter(of_heads[0])).upper()
-    if len(of_heads) == 1 and SEPARATE not in rerank:
-        return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
-    return "SEP+CO"
-
-
-def label(system: MeasuredSystem) -> str:
-    """Name a system for a row: "SEP+CO (emb, Region, BERT)"; with other heads as `plain_label`."""
-    origin, kind = system.origin, part(system)
-    read = f"{features(origin.visual)}, {encoder(origin.text)}"
-    return f"{kind} ({method(origin.recipe, origin.visual)}, {read})" if kind else plain_label(system)
-
-
-def plain_label(system: MeasuredSystem) -> str:
-    """Name a system without the part that its heads play: "VSE∞ (Region, BiGRU)"."""
-    origin = system.origin
-    return (f"{method(origin.recipe, origin.visual)} ({features(origin.visual)}, "
-            f"{encoder(origin.text)})")
-
-
-def published_label(row: PublishedRow) -> str:
-    """Name a published row: CE (OSCAR) for CE^OSCAR, for the file has a ^ before what the paper prints raised."""
-    name, _, raised = row["method"].partition("^")
-    return f"{name} ({raised.replace('_', ', ')})" if raised else name

@@ -13,7 +13,6 @@ from typing import Any
 
 from pipeline.files.weights import RELEASED, UNTRAINED, checkpoints
 from pipeline.provenance.head_record import HeadRecord
-from pipeline.report.measured import MeasuredSystem
 
 OTHER = "other"
 STAND_IN = "†"
@@ -56,12 +55,6 @@ BERT_SIZES = (12, 768, 30522)
 """Layers, width, size of the vocabulary."""
 
 
-def networks(system: MeasuredSystem) -> dict[str, str]:
-    """Feature -> the papers' name of the network that made it, or `OTHER`."""
-    return {each.feature: network(each.feature, each.features, each.image) for each in system.members
-            if not each.encoder}
-
-
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     """The papers' name of the network behind one feature, or `OTHER`."""
     engine = image.get("engine", "")
@@ -73,19 +66,17 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     return PAPERS.get((feature, engine, image.get("network", ""), image.get("weights", "")), OTHER)
 
 
-def backbone(system: MeasuredSystem) -> str:
-    """All of a system's image networks, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
-    names = list(dict.fromkeys(networks(system).values()))
+def backbone(members: Iterable[HeadRecord]) -> str:
+    """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
+    names = dict.fromkeys(network(each.feature, each.features, each.image) for each in members if not each.encoder)
     return OTHER if OTHER in names else "+".join(names)
 
 
-def stand_ins(system: MeasuredSystem) -> list[str]:
-    """The stand-ins of a system, images first: `patch (vit_tiny, untrained)`."""
-    return stand_ins_of(system.members)
+def stand_ins(members: Iterable[HeadRecord]) -> list[str]:
+    """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`.
 
-
-def stand_ins_of(members: Iterable[HeadRecord]) -> list[str]:
-    """The stand-ins of several heads, each once. A dual encoder stands for itself."""
+    A dual encoder stands for itself.
+    """
     heads = [member for member in members if not member.encoder]
     described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
     described += [text_stand_in(head.text) for head in heads]

@@ -61,6 +61,12 @@ class PublishedRow:
     def __getitem__(self, column: str) -> str:
         return self.cells[column]
 
+    @property
+    def label(self) -> str:
+        """Its name: CE (OSCAR) for CE^OSCAR, for the file has a ^ before what the paper prints raised."""
+        name, _, raised = self["method"].partition("^")
+        return f"{name} ({raised.replace('_', ', ')})" if raised else name
+
     def value(self, column: str) -> Decimal | None:
         """The number in a column, None where the paper prints '-' or the table has no such column."""
         text = self.cells.get(column, "")

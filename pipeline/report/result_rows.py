@@ -120,7 +120,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
         tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe])
-        marks = (STAND_IN,) * bool(stand_ins(system)) + (TRANSDUCTIVE,) * origin.transductive
+        marks = (STAND_IN,) * bool(stand_ins(system.members)) + (TRANSDUCTIVE,) * origin.transductive
         shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
         found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
     return [_distinguished(row, key, [other[1:] for other in found if other[0] == key[0]])
@@ -177,7 +177,7 @@ def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[
 def remarks(measured: Sequence[MeasuredSystem], ratio: str, timing: Timing) -> list[Note]:
     """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds, other work during column `ratio`."""
     notes = []
-    if made := sorted({stand_in for system in measured for stand_in in stand_ins(system)}):
+    if made := sorted({stand_in for system in measured for stand_in in stand_ins(system.members)}):
         notes.append(Note(f"Not the papers' networks; stand-ins made these features: {', '.join(made)}.", STAND_IN))
     encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
     if encoders:

@@ -12,9 +12,8 @@ from decimal import Decimal
 from pipeline.evaluation.metrics import parse
 from pipeline.report import names, published, result_rows
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
-from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
+from pipeline.report.measured import HEADINGS, MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
-from pipeline.report.read_metrics import HEADINGS
 from pipeline.report.result_rows import DELTA, ZERO_SHOT, Measured, ResultRow, RowHeader
 from pipeline.report.table import (
     Bold,

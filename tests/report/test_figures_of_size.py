@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from pipeline.report import figures
 from pipeline.report.heads import read_heads
-from pipeline.report.read_metrics import read_metrics
+from pipeline.report.measured import read_metrics
 
 
 def cross(recipe: str, tasks: list[str], r1: float, seed: int = 0, layers: list[int] | None = None, **settings: Any

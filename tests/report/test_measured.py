@@ -11,10 +11,9 @@ from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import checkpoints
 from pipeline.parts.errors import InputError
 from pipeline.report import tables
-from pipeline.report.measured import outside_benchmarks
+from pipeline.report.measured import outside_benchmarks, read_metrics
 from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
-from pipeline.report.read_metrics import read_metrics
 from pipeline.report.table import TableRequest
 from pipeline.training.source import RELEASED
 
@@ -123,11 +122,11 @@ BUTD = {"engine": "butd-36", "weights": "butd-36"}
 def test_networks_go_by_the_papers_names() -> None:
     names = {"region": "butd-10-100", "grid": "grid16-resnext101_32x8d.fb_wsl_ig1b_ft_in1k"}
     (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, networks={"grid": WSL}))
-    assert backbone(found) == "BUTD+WSL"
-    assert stand_ins(found) == []
+    assert backbone(found.members) == "BUTD+WSL"
+    assert stand_ins(found.members) == []
     (found,) = read_metrics(system("coco", "coco_5k", ensemble="RG", features=names, untrained=["grid"]))
-    assert backbone(found) == "other"
-    assert stand_ins(found) == [f"grid ({names['grid']}, untrained)"]
+    assert backbone(found.members) == "other"
+    assert stand_ins(found.members) == [f"grid ({names['grid']}, untrained)"]
 
 
 @pytest.mark.parametrize(("feature", "image", "name"), [
@@ -198,9 +197,9 @@ def test_windows_over_a_papers_grid_network_are_no_papers_regions() -> None:
     image = {"engine": "pyramid", "network": "resnet152.tv_in1k", "weights": "resnet152-in1k"}
     windows = {"region": "pyramid36-resnet152"}
     (found,) = read_metrics(system("coco", "coco_5k", features=windows, networks={"region": image}))
-    assert stand_ins(found) == ["region (pyramid36-resnet152)"]
+    assert stand_ins(found.members) == ["region (pyramid36-resnet152)"]
     (found,) = read_metrics(system("coco", "coco_5k", networks={"region": {"engine": "butd-36", "file": "mine.pth"}}))
-    assert stand_ins(found) == ["region (butd-36, weights of mine.pth)"]
+    assert stand_ins(found.members) == ["region (butd-36, weights of mine.pth)"]
 
 
 KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
@@ -221,7 +220,7 @@ KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
 ])
 def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
     (found,) = read_metrics(system("coco", "coco_5k", text="bert", bert=bert))
-    assert stand_ins(found) == [told] * bool(told)
+    assert stand_ins(found.members) == [told] * bool(told)
 
 
 def broken(**changes: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
-from pipeline.report.networks import STAND_IN, stand_ins_of
+from pipeline.report.networks import STAND_IN, stand_ins
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 LEGEND_CHARACTERS = 54  # that a row of a legend has room for above a plot of a column's width
@@ -247,5 +247,5 @@ class FigureInputs:
 
 def stand_in_sentence(members: Iterable[HeadRecord]) -> str:
     """A sentence for a caption on the stand-ins behind a figure, beginning with a space; "" without stand-ins."""
-    named = ", ".join(stand_ins_of(members))
+    named = ", ".join(stand_ins(members))
     return f" {STAND_IN} Not the papers' networks; stand-ins made these features: {named}." if named else ""

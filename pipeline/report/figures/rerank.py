@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from pipeline.report import names
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import BLUE, GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.measured import MeasuredSystem
@@ -29,7 +28,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     rows: list[dict[str, object]] = []
     for number, points in enumerate(lines):
         line, sizes = LINES[number % len(LINES)], sorted(points)
-        label = names.label(points[sizes[-1]])
+        label = points[sizes[-1]].label()
         drawing.plot_mean(axes, {size: points[size].values["rsum"] for size in sizes}, label, line)
         rows += [{"system": name, "label": label, "images": size, "rsum": rsum} for size in sizes
                  for name, rsum in zip(points[size].systems, points[size].values["rsum"], strict=True)]
@@ -63,7 +62,7 @@ def _but_for(system: MeasuredSystem, *ignored: str) -> str:
         kept = {key: value for key, value in architecture.items() if key not in ignored}
         heads.append([member.feature, settings | {"architecture": kept}])
     rerank = {key: value for key, value in origin.rerank if key != "with"}  # the scorer's name says its size
-    return json.dumps([origin.dataset, origin.split, origin.protocol, names.part(system), origin.visual, origin.text,
+    return json.dumps([origin.dataset, origin.split, origin.protocol, system.part, origin.visual, origin.text,
                        len(origin.steps), rerank, heads], sort_keys=True)
 
 
@@ -91,10 +90,10 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
             axes.bar(at, system.mean("rsum"), 0.36, color=colour, label=label if place == 0 else None)
             axes.annotate(f"{size / 1e6:.1f} M" if size else "?", (at, system.mean("rsum")), ha="center", va="bottom",
                           fontsize=7)
-            rows.append({"system": system.systems[0], "part": names.part(system), "layers": label,
+            rows.append({"system": system.systems[0], "part": system.part, "layers": label,
                          "parameters": size or None, "rsum": system.mean("rsum")})
     origin, shown = pairs[0][False].origin, [system for pair in pairs for system in pair.values()]
-    axes.set_xticks(range(len(pairs)), [names.part(pair[False]) for pair in pairs])
+    axes.set_xticks(range(len(pairs)), [pair[False].part for pair in pairs])
     axes.set(ylabel=f"RSUM on {origin.split}")
     drawing.legend_above(axes)
     caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
@@ -109,6 +108,6 @@ def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSyst
     found: dict[str, dict[bool, MeasuredSystem]] = defaultdict(dict)
     for system in systems:
         fewer = {bool((member.settings.get("architecture") or {}).get("layers")) for member in system.members}
-        if names.part(system) and len(fewer) == 1:
+        if system.part and len(fewer) == 1:
             found[_but_for(system, "layers")].setdefault(fewer.pop(), system)
     return [{fewer: pair[fewer] for fewer in LAYERS} for pair in found.values() if len(pair) == len(LAYERS)]

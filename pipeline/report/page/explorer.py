@@ -12,7 +12,7 @@ from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
 from pipeline.report import examples
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
-from pipeline.report.networks import STAND_IN, stand_ins_of
+from pipeline.report.networks import STAND_IN, stand_ins
 from pipeline.settings import Report
 
 
@@ -99,7 +99,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
             "systems": [{"name": name, "title": _title(gallery), "before": _before(gallery, list(galleries))}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
-            "stand_ins": stand_ins_of(member for gallery in galleries.values() for member in gallery.members),
+            "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
@@ -107,7 +107,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
 
 
 def _title(gallery: Gallery) -> str:
-    return f"{gallery.title} {STAND_IN}" if stand_ins_of(gallery.members) else gallery.title
+    return f"{gallery.title} {STAND_IN}" if stand_ins(gallery.members) else gallery.title
 
 
 def _before(gallery: Gallery, names: Sequence[str]) -> int | None:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report import emphasis, names
-from pipeline.report.measured import MeasuredSystem
+from pipeline.report.measured import MeasuredSystem, read_metrics
 from pipeline.report.networks import stand_ins
 from pipeline.report.published import COLUMNS
-from pipeline.report.read_metrics import read_metrics
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
@@ -38,7 +37,7 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
                 for test_set in {key[0] for key in row.numbers} - found.keys():
                     numbers = {column: str(number.value) for column in COLUMNS
                                if (number := row.numbers.get((test_set, column))) and number.value is not None}
-                    same = test_set == system.origin.benchmark and not stand_ins(system)
+                    same = test_set == system.origin.benchmark and not stand_ins(system.members)
                     found[test_set] = Counterpart(test_set, same, numbers)
     return [found[test_set] for test_set in sorted(found)]
 
@@ -147,7 +146,7 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
         languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
                      for column in system.values if column.endswith("_mR")}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), len(system.systems),
-                                system.systems, shown, stand_ins(system), winners, span, languages,
+                                system.systems, shown, stand_ins(system.members), winners, span, languages,
                                 counterparts(system)))
     return rows
 

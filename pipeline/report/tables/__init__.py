@@ -5,8 +5,7 @@ from typing import Any
 
 from pipeline.parts import lazy
 from pipeline.parts.errors import unknown
-from pipeline.report.measured import Results
-from pipeline.report.read_metrics import read_metrics
+from pipeline.report.measured import Results, read_metrics
 from pipeline.report.table import Table, TableRequest
 
 

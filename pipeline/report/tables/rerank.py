@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from pipeline.report import emphasis, names
-from pipeline.report.measured import MeasuredSystem, Results
+from pipeline.report.measured import MeasuredSystem, Results, tasks
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
@@ -30,18 +30,18 @@ MARKS = {"†": ", from the literature", "‡": ", their own run"}
 
 
 def _published_main(row: PublishedRow) -> RowHeader:
-    return RowHeader((f"{names.published_label(row)}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]])
+    return RowHeader((f"{row.label}{MARKS.get(row['mark'], '')}",), GROUPS[row["group"]])
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
     """Every system that is no variant of a paper's recipe."""
     if names.is_variant(system.origin.recipe):
         return None
-    if names.part(system) == "CE":
+    if system.part == "CE":
         group = "G2"
     else:
         group = "G1" if system.origin.text == "bigru" and not system.origin.rerank else "G3"
-    return RowHeader((names.label(system),), GROUPS[group])
+    return RowHeader((system.label(),), GROUPS[group])
 
 
 # Tables 2 and 7: mean recall on Multi30K by language, trained on all languages or on English.
@@ -81,7 +81,7 @@ def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str
 
 def _published_by_language(marks: Mapping[tuple[str, str], str], row: PublishedRow) -> RowHeader:
     marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
-    return RowHeader((names.published_label(row),), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
+    return RowHeader((row.label,), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
 
 
 def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str, str],
@@ -90,7 +90,7 @@ def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tup
     return RetrievalTable(
         name=f"rerank_table{number}", data="Multi30K", columns=_columns_of(LANGUAGES, mean), notes=notes,
         caption=f"Mean recall (mR) on {{data}} by language in percent, after Table {number} of Geigle et al.; {said}.",
-        measured=lambda system: RowHeader((names.plain_label(system),)), zero_shot=True,
+        measured=lambda system: RowHeader((system.label(with_part=False),)), zero_shot=True,
         published=partial(_published_by_language, marks), elsewhere=partial(_elsewhere, mean),
         source=partial(_by_language, trained_on, mean[1], has_part))
 
@@ -127,14 +127,14 @@ def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
 
 def _published_zero_shot(row: PublishedRow) -> RowHeader:
     trained = SAME if row["zero_shot"] == "0" else "its own pairs" if row["method"] == "CLIP" else "on another"
-    method = names.published_label(row).replace(f", {IN_DOMAIN}", "")
+    method = row.label.replace(f", {IN_DOMAIN}", "")
     return RowHeader((trained, method), competes=trained != SAME)
 
 
 def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
     other = system.origin.trained_on
     trained = f"on {names.DATASETS.get(other, other)}" if other else SAME
-    return RowHeader((trained, names.label(system)), competes=bool(other))
+    return RowHeader((trained, system.label()), competes=bool(other))
 
 
 # Tables 8 and 11: how many candidates are reranked, and how both scores become one.
@@ -148,7 +148,7 @@ def _measured_k(system: MeasuredSystem) -> RowHeader | None:
     step = dict(system.origin.rerank)
     if not step or set(SUMS) & step.keys():
         return None
-    name = names.plain_label(system)
+    name = system.label(with_part=False)
     return RowHeader((str(step["k"]), name), group=name)
 
 
@@ -162,7 +162,7 @@ def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
     step = dict(system.origin.rerank)
     if not step:
         return None
-    how, name = next((name for name in SUMS if name in step), ""), names.plain_label(system)
+    how, name = next((name for name in SUMS if name in step), ""), system.label(with_part=False)
     return RowHeader((SUMS.get(how, "scorer alone"), f"{step[how]:g}" if how else "0.0", name), group=name)
 
 
@@ -175,22 +175,22 @@ LOSSES = (("T^BHE", "T^BHE: triplet loss with the hardest wrong pair of a batch.
 
 
 def _published_loss(row: PublishedRow) -> RowHeader:
-    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], names.published_label(row)))
+    return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], row.label))
 
 
 def _measured_loss(part: str) -> Callable[[MeasuredSystem], RowHeader | None]:
     """Cross-encoders in this part."""
-    return lambda system: RowHeader((loss(system.members[0].settings), names.label(system))) \
-        if names.part(system) == part else None
+    return lambda system: RowHeader((loss(system.members[0].settings), system.label())) \
+        if system.part == part else None
 
 
 def loss(settings: Mapping[str, Any]) -> str:
     """What a cross-encoder learnt by, e.g. "T^BHE + E^ANCE"; other objectives go by their own names."""
-    tasks, pairs = names.tasks(settings), settings.get("pairs") or {}
+    learnt, pairs = tasks(settings), settings.get("pairs") or {}
     objective = settings.get("objective", {}).get("name", "triplet")
-    parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in tasks)
+    parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in learnt)
     parts += ["T^ANCE"] * ("ance" in settings.get("tasks", ()))
-    if "ce" in tasks:
+    if "ce" in learnt:
         name = "E" if pairs.get("objective", "cross_entropy") == "cross_entropy" else str(pairs["objective"])
         parts.append(f"{name}^ANCE" if pairs.get("hard") else name)
     return " + ".join(parts)
@@ -213,8 +213,8 @@ TABLE5 = RetrievalTable(
     columns=_columns(("Method", "Distractors"), (
         ("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
         ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K"))),
-    measured=lambda system: RowHeader((names.label(system), ", ".join(system.origin.distractors))),
-    published=lambda row: RowHeader((names.published_label(row), "as headed")), data="Flickr30K and MS-COCO",
+    measured=lambda system: RowHeader((system.label(), ", ".join(system.origin.distractors))),
+    published=lambda row: RowHeader((row.label, "as headed")), data="Flickr30K and MS-COCO",
     source=_larger, notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
 )
 TABLE6 = RetrievalTable(

@@ -54,7 +54,7 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if not _is_shown(system):
         return None
-    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system)
+    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system.members)
     identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
     return RowHeader((method, names.features(origin.visual)), _section(network, origin.text), identity=identity)
 
@@ -89,7 +89,7 @@ def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
         return None
     named = (names.method(origin.recipe, origin.visual), names.published_method(origin.recipe))
     method, published = (f"{name} ({'+'.join(origin.visual)})" for name in named)
-    network = networks.backbone(system)
+    network = networks.backbone(system.members)
     return RowHeader((method, "✗", network), "Embeddings", identity=(published, network))
 
 
@@ -106,7 +106,7 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
-    network, (base, _, varied) = networks.backbone(system), origin.recipe.partition(VIDEO)
+    network, (base, _, varied) = networks.backbone(system.members), origin.recipe.partition(VIDEO)
     if VIDEO not in origin.recipe and base.partition("-")[0] not in RECIPES_OF_CLIPS:
         method = f"{names.method(base, origin.visual)}, trained as on photographs"
     else:
@@ -139,7 +139,7 @@ def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.benchmark != "coco_5k_cxc" or not _is_shown(system):
         return None
-    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system)
+    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system.members)
     return RowHeader((f"{method} ({names.features(origin.visual)}, {names.encoder(origin.text)})",),
                      identity=(names.published_method(origin.recipe), origin.visual, network, origin.text))
 
