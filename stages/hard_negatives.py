@@ -17,7 +17,7 @@ from stages.progress import printable
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import dual_encoders
+    from pipeline import dual_encoders, training
     from pipeline.compute import made_with
     from pipeline.dual_encoders.base import Usage
     from pipeline.files import atomic, digest
@@ -78,19 +78,22 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         click.echo(f"{save}: {len(asked)} questions")
     if source is None:
         return
-    options.choose_products(settings)
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"
     name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
     device = device or settings.training_of(own.dataset).device
     system: System
     if source.is_encoder:
+        options.choose_products(settings)
         shown.require_photographs("a dual encoder")
         called = Path(source.named.partition(":")[2]).name
         system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(device=device)), shown,
                            settings.score.batch_size)
     else:
-        called, stores = source.named, [(each, paths.features(each.dataset, "").parent) for each in (own, shown)]
-        system = OfHead.open(paths.head(own.dataset, called), stores[0], stores[1], settings.score.batch_size, device)
+        called = source.named
+        opened = training.OpenHead.open(training.HeadUse(paths, paths.head(own.dataset, called), own.dataset,
+                                                         shown.dataset, None, device, settings.compute.products))
+        training.require_embeddings(opened.head, called)
+        system = OfHead(opened, settings.score.batch_size)
     result = _measure(system, asked, Path(questions or shown.dataset), own)
     path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +128,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)
-    result = {"accuracies": [each.as_json() for each in found], "ties": "expected",
+    result = {"accuracies": [vars(each) for each in found], "ties": "expected",
             "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},

@@ -57,22 +57,28 @@ def scores(store: System, paths: Paths) -> Step:
             parts = [System.open(path) for path in places]
             if source:
                 again, _ = layout.divided(stored.compute(parts[0], made, paths).scores)
+            elif parts:
+                again = _fused(store, fusion, parts)
             else:
-                again = _fused(store, fusion, parts) if parts else [_product(store)]
-            other = _other_cell(store, again) or cells
+                vectors = store.embeddings()
+                again = [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
+            kept = map(as_similarity, _stored(store).matrices)
+            other = next(filter(None, map(_first_other, kept, again)), cells)
         except InputError as error:
             other = str(error)
     return Step(store.path, f"scores again, {what}", cells, other)
 
 
-def _product(store: System) -> Similarity:
-    vectors = store.embeddings()
-    return Embeddings(vectors.images, vectors.captions)  # twice as fast as in float64, and close enough
-
-
 def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> list[Similarity]:
-    """What an ensemble's matrices should be. Raises InputError where it is read by another fusion than it says."""
-    fused = fuse([_aligned(member, store) for member in members], fusion["method"], fusion["weights"])
+    """What an ensemble's matrices should be.
+
+    Raises InputError where it is read by another fusion than it says, or a member lacks some of its images or captions.
+    """
+    def rows(member: System, side: Side) -> Ids:
+        return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
+
+    aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
+    fused = fuse(aligned, fusion["method"], fusion["weights"])
     matrices, by_query = layout.divided(fused.scores, fusion["method"])
     how, kind = by_query or {"method": None, "weights": []}, _stored(store)
     if (how["method"], tuple(how["weights"])) != (kind.method, kind.weights):
@@ -82,22 +88,9 @@ def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> l
     return matrices
 
 
-def _aligned(member: System, store: System) -> System:
-    """A member with the images and captions of an ensemble. Raises InputError where it lacks some."""
-    def rows(side: Side) -> Ids:
-        return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
-
-    return member.only(rows("image"), rows("caption"))
-
-
 def _stored(store: System) -> Matrix | Fused:
     assert isinstance(store.kind, Matrix | Fused)
     return store.kind
-
-
-def _other_cell(store: System, again: list[Similarity]) -> str | None:
-    """The first cell of any matrix that is another than when it is computed again; None where there is none."""
-    return next(filter(None, map(_first_other, map(as_similarity, _stored(store).matrices), again)), None)
 
 
 def _first_other(kept: Any, again: Similarity) -> str | None:

@@ -39,22 +39,17 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
             if "origin" not in head:
                 yield Step(path, "bytes that were trained on", head.get("content"),
                            store.content(read, head.get("content") or ""))
-        yield from _network(store, member, network)
-        yield from of_record(store.path)
+        yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
+        try:
+            built: str | None = network(store)
+        except InputError:  # the checkpoint is not on this machine
+            built = None
+        yield Step(path, "weights of the network, built anew", member["weights"], built)
+        yield from of_record(path)
         yield from _metadata(store, manifest)
         yield from _shards(store, row)
     except InputError as error:
         yield Step(path, MADE, member["store"], str(error))
-
-
-def _network(store: FeatureStore, member: Mapping[str, Any], network: Callable[[FeatureStore], str]
-             ) -> Iterator[Step]:
-    yield Step(store.path, "weights of its network", member["weights"], store.fingerprint["weights"])
-    try:
-        built: str | None = network(store)
-    except InputError:  # the checkpoint is not on this machine
-        built = None
-    yield Step(store.path, "weights of the network, built anew", member["weights"], built)
 
 
 def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
@@ -75,7 +70,13 @@ def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
 def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
     """Every file of the shard with this row, or one step for all shards' files, and one for each that differs."""
     if row is not None:
-        yield from _shard(store, row)
+        shard = int(store.rows[row]) // store.layout.shard_images
+        entry = ledger.read(store.path, shard)
+        for name, (shape, _) in store.layout.arrays().items():
+            file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
+            yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}",
+                       entry.checksums.get(name) if entry else "no ledger entry",
+                       blake.of_file(file) if file.exists() else None)
         return
     rows = store.layout.used()
     wrong = list(verify.changed(store.path, rows))
@@ -84,16 +85,6 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
     if not wrong:
         told = verify.content(store.path, rows)
         yield Step(store.path, f"BLAKE2b of every file of its {store.layout.shards} shards", told, told)
-
-
-def _shard(store: FeatureStore, row: int) -> Iterator[Step]:
-    shard = int(store.rows[row]) // store.layout.shard_images
-    entry = ledger.read(store.path, shard)
-    for name, (shape, _) in store.layout.arrays().items():
-        file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
-        yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}",
-                   entry.checksums.get(name) if entry else "no ledger entry",
-                   blake.of_file(file) if file.exists() else None)
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]

@@ -43,7 +43,11 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
     yield Step(folder / "head.json", "the settings it was trained with", digest(settings) if settings else None,
                digest(found))
     yield _named(folder, member, made_from, said)
-    yield Step(folder / "text", "the words it was trained with", member.get("vocabulary"), _words(folder, said))
+    try:
+        words: str | None = texts.kind(str(said.get("text"))).load(folder / "text").digest
+    except (InputError, KeyError, ValueError):  # their files cannot be read
+        words = None
+    yield Step(folder / "text", "the words it was trained with", member.get("vocabulary"), words)
 
 
 def _named(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any], said: Mapping[str, Any]) -> Step:
@@ -56,14 +60,6 @@ def _named(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]
         key: member.get(key) for key in ("feature", "networks", "features", "published")}
     known = "networks" in member and "networks" in said
     return Step(folder / "head.json", "what it is called", digest(recorded) if known else None, digest(found))
-
-
-def _words(folder: Path, said: Mapping[str, Any]) -> str | None:
-    """The digest of the words computed again from their files; None where these cannot be read."""
-    try:
-        return texts.kind(str(said.get("text"))).load(folder / "text").digest
-    except (InputError, KeyError, ValueError):
-        return None
 
 
 def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest,
@@ -132,40 +128,33 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
         part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
         again = embed(part, scores)
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
-        if isinstance(again, Embeddings):
-            return Step(store, what, told, _other_vector(scores, part, again) or told)
-        return Step(store, "scored again", told, _other_score(scores, part, again) or told)
+        said = what if isinstance(again, Embeddings) else "scored again"
+        return Step(store, said, told, _other(scores, part, again) or told)
     except InputError as error:
         return Step(store, what, told, str(error) if all(path.exists() for path in (store, *needed)) else None)
 
 
-def _other_score(scores: System, part: Split, again: np.ndarray) -> str | None:
-    """The first score that is another than the store holds, in words; None where there is none."""
-    rows, columns = (_rows("image", scores.image_ids, part.image_ids),
-                     _rows("caption", scores.caption_ids, part.caption_ids))
-    apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(rows, columns)] - again)
-    image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
-    if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
-        return None
-    return (f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
-            f"{apart[image, caption]:.3f} apart")
+def _other(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
+    """The first vector or score that is another than the store holds, in words; None where there is none."""
+    def rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")
 
-
-def _other_vector(scores: System, part: Split, again: Embeddings) -> str | None:
-    """The first vector that is another than the store holds, in words; None where there is none."""
+    images = rows("image", scores.image_ids, part.image_ids)
+    captions = rows("caption", scores.caption_ids, part.caption_ids)
+    if not isinstance(again, Embeddings):
+        apart = np.abs(np.asarray(scores.similarity[:])[np.ix_(images, captions)] - again)
+        image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
+        if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
+            return None
+        return (f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
+                f"{apart[image, caption]:.3f} apart")
     kept = scores.embeddings()
-    for what, ids, wanted, stored, made in (
-            ("image", scores.image_ids, part.image_ids, kept.images, again.images),
-            ("caption", scores.caption_ids, part.caption_ids, kept.captions, again.captions)):
-        rows = _rows(what, ids, wanted)
+    for what, ids, stored, made in (("image", part.image_ids, kept.images[images], again.images),
+                                    ("caption", part.caption_ids, kept.captions[captions], again.captions)):
         if stored.shape[1] != made.shape[1]:
             return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
-        distance = np.linalg.norm(stored[rows] - made, axis=1)
+        distance = np.linalg.norm(stored - made, axis=1)
         wrong = np.flatnonzero(~(distance <= APART))
         if len(wrong):
-            return f"{what} {wanted[wrong[0]]} is {distance[wrong[0]]:.3f} apart"
+            return f"{what} {ids[wrong[0]]} is {distance[wrong[0]]:.3f} apart"
     return None
-
-
-def _rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")

@@ -132,7 +132,7 @@ class MeasuredSystem:
         return "SEP+CO"
 
     def label(self, with_part: bool = True) -> str:
-        """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "SEP+CO (emb, Region, BERT)"."""
+        """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "CE (emb, Region, BERT)"."""
         o, part = self.origin, self.part if with_part else ""
         parts = names.method(o.recipe, o.visual), f"{names.features(o.visual)}, {names.encoder(o.text)}"
         return f"{part} ({', '.join(parts)})" if part else "{} ({})".format(*parts)

@@ -49,6 +49,15 @@ class Inconsistency:
     believed: str
     found_by: Mapping[str, str]
 
+    @property
+    def note(self) -> str:
+        """What is said below a table that shows one of its cells."""
+        if self.kind == "sum":
+            return (f"As printed; the six recalls of this row sum to {self.computed}, its RSUM is printed as "
+                    f"{self.printed}. Probably meant: {self.believed}.")
+        lead = "As printed; other papers disagree" if self.kind == "elsewhere" else "As printed; in doubt"
+        return f"{lead}: {self.believed}."
+
 
 @dataclass(frozen=True)
 class PublishedRow:

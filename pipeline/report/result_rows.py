@@ -1,6 +1,5 @@
 """The rows of a table of results, published and measured, and what is said about them below the table."""
 
-import string
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -9,9 +8,7 @@ from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.networks import STAND_IN, stand_ins
-from pipeline.report.published import Inconsistency, PublishedRow
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number, rounded
-from pipeline.report.throughput import Timing
 
 TRANSDUCTIVE = "‡"
 """The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
@@ -61,39 +58,6 @@ class Measured:
     rows: Sequence[ResultRow] = ()
     notes: Sequence[Note] = ()  # what is said below the panel
     made_from: tuple[str, ...] = ()  # what made the numbers, for those who want to check or repeat them
-
-
-def published_rows(rows: Iterable[PublishedRow], header_of: Callable[[PublishedRow], RowHeader],
-                   cells_of: Callable[[PublishedRow], Mapping[MetricKey, tuple[str, Cell]]]
-                   ) -> tuple[list[ResultRow], list[Note]]:
-    """Join the lines of a published table that have one header; with a lettered note for each doubt about a column.
-
-    cells_of: the cells of a line, each with its column in the paper's file.
-    """
-    found: dict[RowHeader, ResultRow] = {}
-    notes: dict[str, Note] = {}
-    for row in rows:
-        header, cells = header_of(row), cells_of(row)
-        joined = found.setdefault(header, ResultRow(header))
-        marks: dict[str, tuple[str, ...]] = {}
-        for doubt in row.doubts:
-            if set(doubt.columns) & {column for column, _ in cells.values()}:
-                text = _doubt(doubt)
-                note = notes.setdefault(text, Note(text, mark=string.ascii_lowercase[len(notes)]))
-                marks |= dict.fromkeys(doubt.columns, (note.mark,))
-        for key, (column, cell) in cells.items():
-            joined.numbers[key] = replace(cell, marks=cell.marks + marks.get(column, ()))
-        if row.cells.get("oips"):
-            joined.numbers.setdefault(RATIO, Cell(f"{row['oips']}×"))
-    return list(found.values()), list(notes.values())
-
-
-def _doubt(doubt: Inconsistency) -> str:
-    if doubt.kind == "sum":
-        return (f"As printed; the six recalls of this row sum to {doubt.computed}, its RSUM is printed as "
-                f"{doubt.printed}. Probably meant: {doubt.believed}.")
-    lead = "As printed; other papers disagree" if doubt.kind == "elsewhere" else "As printed; in doubt"
-    return f"{lead}: {doubt.believed}."
 
 
 def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[MeasuredSystem], RowHeader | None],
@@ -174,10 +138,10 @@ def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[
         yield replace(cell, bold=bold.get((place, column.key)))
 
 
-def remarks(measured: Sequence[MeasuredSystem], ratio: str, timing: Timing) -> list[Note]:
-    """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds, other work during column `ratio`."""
+def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
+    """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds."""
     notes = []
-    if made := sorted({stand_in for system in measured for stand_in in stand_ins(system.members)}):
+    if made := sorted(stand_ins(member for system in measured for member in system.members)):
         notes.append(Note(f"Not the papers' networks; stand-ins made these features: {', '.join(made)}.", STAND_IN))
     encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
     if encoders:
@@ -190,12 +154,10 @@ def remarks(measured: Sequence[MeasuredSystem], ratio: str, timing: Timing) -> l
     if seeds := sorted({len(system.systems) for system in measured} - {1}):
         how_many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
         notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
-    if measured and ratio and timing.busy:
-        notes.append(Note(f"{ratio}: other work ran on the machine while measured rows were timed; time them again."))
     return notes
 
 
-def made_from(measured: Sequence[MeasuredSystem], timing: Timing) -> tuple[str, ...]:
+def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     """What made the measured numbers of a panel. All settings are in metrics.json."""
     sets = dict.fromkeys(
         f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
@@ -206,8 +168,7 @@ def made_from(measured: Sequence[MeasuredSystem], timing: Timing) -> tuple[str, 
             if not member.encoder:
                 sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     said = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
-    trained = [f"Training: {'; '.join(said)}."] if sizes else []
-    return (*sets, *trained, *[f"#OIPs: {timing.method}"] * bool(measured and timing.ratios))
+    return [*sets, *[f"Training: {'; '.join(said)}."] * bool(sizes)]
 
 
 def _size(member: HeadRecord) -> str:

@@ -4,17 +4,18 @@ The first panel has the paper's columns: its own rows, and below them, apart, wh
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
 """
 
+import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from pipeline.evaluation.metrics import parse
-from pipeline.report import names, published, result_rows
+from pipeline.report import names, published, result_rows, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
 from pipeline.report.measured import HEADINGS, MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
-from pipeline.report.result_rows import DELTA, ZERO_SHOT, Measured, ResultRow, RowHeader
+from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
 from pipeline.report.table import (
     Bold,
     Cell,
@@ -28,7 +29,6 @@ from pipeline.report.table import (
     rounded,
     signed,
 )
-from pipeline.report.throughput import timing
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class TableColumns:
         level = ("",) * any(title for _, title in self.blocks)
         above_labels = (*level, self.labels_above) if self.labels_above else ()
         labels = [Column(label, above_labels, "text") for label in self.labels]
-        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=result_rows.RATIO)] * bool(self.ratio))
+        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=RATIO)] * bool(self.ratio))
 
 
 def _of_metric(key: MetricKey, metric: str, above: tuple[str, ...]) -> Column:
@@ -146,6 +146,10 @@ class PaperTable(ABC):
             InputError: If what was measured cannot be read.
         """
 
+    def together(self, header: RowHeader) -> Hashable:
+        """What published rows share that stand together."""
+        return header.section, header.group
+
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
         return {(row["dataset"], column): (column, number(row.value(column))) for column in self.columns.shown()}
@@ -158,7 +162,10 @@ class PaperTable(ABC):
         bases = None
         if request.delta and measured.rows and table.columns.compared():
             bases = {row.header.identity: row for row in printed if row.header.identity}
-            measured = replace(measured, notes=[*measured.notes, table.note_on_differences()])
+            what = ", in the mean of a row's errors;" if table.columns.by_mean else (
+                " RSUM," if table.columns.rsum else " sum of the recalls shown,")
+            measured = replace(measured, notes=[*measured.notes, Note(
+                f"Δ: measured minus published{what} from the numbers as shown.")])
         shown, doubted = (printed, doubts) if request.published else ([], [])
         panel = table.panel(shown, measured, doubted, bases)
         elsewhere = table.measure_elsewhere(results, printed) if request.measured else ()
@@ -169,19 +176,28 @@ class PaperTable(ABC):
         return ()
 
     def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one group together, and the notes on those in doubt; both may be empty."""
+        """The published rows, those of one group together, and a lettered note for each doubt about a column shown.
+
+        Lines of the paper's file that have one header are one row.
+        """
         if self.published is None:
             return [], []
-        rows, doubts = result_rows.published_rows(published.load(self.name), self.published, self.printed_cells)
-        groups = list(dict.fromkeys((row.header.section, row.header.group) for row in rows))
-        return sorted(rows, key=lambda row: groups.index((row.header.section, row.header.group))), doubts
-
-    def note_on_differences(self) -> Note:
-        """What a column of differences shows."""
-        if self.columns.by_mean:
-            return Note("Δ: measured minus published, in the mean of a row's errors; from the numbers as shown.")
-        what = "RSUM" if self.columns.rsum else "sum of the recalls shown"
-        return Note(f"Δ: measured minus published {what}, from the numbers as shown.")
+        found: dict[RowHeader, ResultRow] = {}
+        notes: dict[str, Note] = {}
+        for line in published.load(self.name):
+            header, cells = self.published(line), self.printed_cells(line)
+            numbers = found.setdefault(header, ResultRow(header)).numbers
+            marks: dict[str, tuple[str, ...]] = {}
+            for doubt in line.doubts:
+                if set(doubt.columns) & {column for column, _ in cells.values()}:
+                    note = notes.setdefault(doubt.note, Note(doubt.note, mark=string.ascii_lowercase[len(notes)]))
+                    marks |= dict.fromkeys(doubt.columns, (note.mark,))
+            numbers |= {key: replace(cell, marks=cell.marks + marks.get(column, ()))
+                        for key, (column, cell) in cells.items()}
+            if line.cells.get("oips"):
+                numbers.setdefault(RATIO, Cell(f"{line['oips']}×"))
+        groups = list(dict.fromkeys(map(self.together, found)))
+        return sorted(found.values(), key=lambda row: groups.index(self.together(row.header))), [*notes.values()]
 
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
               bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
@@ -225,18 +241,13 @@ class PaperTable(ABC):
         return replace(row, numbers=row.numbers | differences)
 
 
-def evaluated(results: Results) -> Sequence[MeasuredSystem]:
-    """The systems of results/metrics.json, which most tables show."""
-    return results.systems
-
-
 @dataclass(frozen=True, kw_only=True)
 class RetrievalTable(PaperTable):
     """The definition of a retrieval table: everything but the measured numbers.
 
     Attributes:
         measured: The header of a measured system, None for one that the table does not show.
-        source: The systems that the table is made from.
+        source: The systems that the table is made from; most are made from those of results/metrics.json.
         elsewhere: The columns on other data than the paper's, from the first system that was measured there; None for
             a table that shows no other data, because another one of the paper has the same rows.
         base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
@@ -244,7 +255,7 @@ class RetrievalTable(PaperTable):
     """
 
     measured: Callable[[MeasuredSystem], RowHeader | None]
-    source: Callable[[Results], Iterable[MeasuredSystem]] = evaluated
+    source: Callable[[Results], Iterable[MeasuredSystem]] = lambda results: results.systems
     elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] | None = lambda columns, system: columns
     base: str = ""
     zero_shot: bool = False
@@ -280,7 +291,13 @@ class RetrievalTable(PaperTable):
 
     def _measured(self, systems: Sequence[MeasuredSystem], results: Results, printed: Sequence[ResultRow],
                   test_set: str | None = None) -> Measured:
-        timed = timing(results.throughput, self.base)
-        rows = result_rows.measured_rows(systems, self.header, timed.ratios, test_set)
-        return Measured(result_rows.in_order(rows, printed),
-                        result_rows.remarks(systems, self.columns.ratio, timed), result_rows.made_from(systems, timed))
+        timed = throughput.read(results.throughput) if self.base and results.throughput else None
+        ratios = timed.ratios(self.base) if timed else {}
+        notes, made_from = result_rows.remarks(systems), result_rows.made_from(systems)
+        if timed and ratios and systems:
+            made_from.append(f"#OIPs: multiples of {self.base}. {timed.methods.get('poolings', '')}")
+            if timed.busy and self.columns.ratio:
+                notes.append(Note(f"{self.columns.ratio}: other work ran on the machine while measured rows were "
+                                  "timed; time them again."))
+        rows = result_rows.measured_rows(systems, self.header, ratios, test_set)
+        return Measured(result_rows.in_order(rows, printed), notes, tuple(made_from))

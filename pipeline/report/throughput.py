@@ -1,7 +1,6 @@
 """Times in results/throughput.json: of poolings as multiples of the one that a paper prints as 1.0×, and of queries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -11,15 +10,6 @@ from pipeline.report.table import significant
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 CAPTIONS = 5  # an image, as MS-COCO
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The throughput of poolings that one table shows; empty where the pooling that counts as 1.0× was not timed."""
-
-    ratios: Mapping[str, str] = field(default_factory=dict)  # recipe -> its multiple of the base as printed, e.g. 4.9×
-    method: str = ""  # what counts as 1.0×, and how all were timed
-    busy: bool = False  # whether other work ran on the machine meanwhile
 
 
 class Latency(BaseModel):
@@ -77,6 +67,12 @@ class Throughput(BaseModel):
     query: TimedQuery | None = None
     busy: bool | None = False  # whether other work ran on the machine meanwhile
 
+    def ratios(self, base: str) -> dict[str, str]:
+        """Recipe -> the multiple of its pooling's speed to the base's as printed: 4.9×; {} where that was not timed."""
+        if base not in self.poolings:
+            return {}
+        return {name: f"{significant(rate / self.poolings[base])}×" for name, rate in self.poolings.items()}
+
 
 def read(throughput: Mapping[str, Any]) -> Throughput:
     """Check a parsed results/throughput.json."""
@@ -86,14 +82,3 @@ def read(throughput: Mapping[str, Any]) -> Throughput:
         fault = error.errors()[0]
         raise InputError(f"the throughput of {fault['loc'][-1]!r} cannot be read: {fault['msg']}; run "
                          "`pipeline throughput` again") from None
-
-
-def timing(throughput: Mapping[str, Any], base: str) -> Timing:
-    """The multiples of the recipe that counts as 1.0×; none where `base` is ""."""
-    if not base or not throughput:
-        return Timing()
-    timed = read(throughput)
-    if base not in timed.poolings:
-        return Timing()
-    ratios = {name: f"{significant(rate / timed.poolings[base])}×" for name, rate in timed.poolings.items()}
-    return Timing(ratios, f"multiples of {base}. {timed.methods.get('poolings', '')}", bool(timed.busy))

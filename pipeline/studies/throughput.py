@@ -45,7 +45,10 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     cores were needed. settings and made_with.
     """
     s, d = settings, training.dimension
-    _require(s.device)
+    try:
+        torch.zeros(1, device=s.device)
+    except (RuntimeError, AssertionError):
+        raise InputError(f"throughput.device {s.device!r} is not available; use cpu") from None
     began = machine.now()
     poolings = {recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()}
     taken = _timed({f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)
@@ -103,13 +106,6 @@ def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
         "pools": f"One query: {query} (BiGRU, pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} "
                  f"{how}",
     }
-
-
-def _require(device: str) -> None:
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise InputError(f"throughput.device {device!r} is not available; use cpu") from None
 
 
 def _machine(device: str) -> str:

@@ -113,9 +113,9 @@ def test_each_image_has_its_own_vector_behind_a_missing_one_and_another_as_contr
 
 def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes: Manifest) -> None:
     files = scenes.images["file"].tolist()
-    unread: Any = None
     source: Any = SimpleNamespace(done=np.arange(len(files)) != 1)
-    head = OfHead(Path(), unread, scenes, source, 1)
+    opened: Any = SimpleNamespace(manifest=scenes, source=source)
+    head = OfHead(opened, 1)
     assert head.find([files[2], "nowhere.jpg", files[1], files[0]], Path()).tolist() == [True, False, False, True]
     assert head.rows.tolist() == [2, 0]
 

@@ -41,11 +41,9 @@ class TimeTable(PaperTable):
         marks = (EXTRAPOLATED,) * (row.cells.get("extrapolated") == "1")
         return {(self.name, row["n_images"]): (f"{self.column}_seconds", Cell(row[self.column], marks=marks))}
 
-    def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one machine together."""
-        rows, doubts = super().published_rows()
-        machines = list(dict.fromkeys(row.header.labels[1] for row in rows))
-        return sorted(rows, key=lambda row: machines.index(row.header.labels[1])), doubts
+    def together(self, header: RowHeader) -> Hashable:
+        """Rows of one machine stand together."""
+        return header.labels[1]
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """A row for each method, see `PaperTable.measure`. Nothing where an earlier version timed other things."""

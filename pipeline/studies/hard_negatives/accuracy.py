@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -39,14 +38,6 @@ class Accuracy:
     ties: int
     chance: float
     other_image: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values.
-
-        Returns:
-            By name.
-        """
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)
