@@ -6,7 +6,7 @@ every best number is plain bold.
 
 import re
 
-from pipeline.report.table import RAISED, Cell, Column, Panel, RowGroup, Table, TableRow
+from pipeline.report.table import RAISED, Cell, Panel, Table
 
 
 def escape(text: str) -> str:
@@ -21,27 +21,15 @@ def to_markdown(table: Table) -> str:
 
 
 def _panel(panel: Panel) -> str:
-    lines = [
-        _line([_heading(column) for column in panel.columns]),
-        _line([":--" if column.kind == "text" else "--:" for column in panel.columns]),
-        *(line for group in panel.groups for line in _group(group, len(panel.columns))),
-    ]
+    lines = [["<br>".join(map(escape, filter(None, (*column.above, column.heading)))) for column in panel.columns],
+             [":--" if column.kind == "text" else "--:" for column in panel.columns]]
+    for group in panel.groups:
+        lines += [[f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)]] * bool(group.title)
+        lines += [list(map(_cell, row.cells)) for row in group.rows]
     notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
     notes += [f"- {escape(line)}" for line in panel.made_from]
-    return "\n".join([_label(panel.caption), "", *lines, *([""] if notes else []), *notes])
-
-
-def _heading(column: Column) -> str:
-    return "<br>".join(escape(part) for part in (*column.above, column.heading) if part)
-
-
-def _group(group: RowGroup, width: int) -> list[str]:
-    title = [_line([f"*{escape(group.title)}*"] + [""] * (width - 1))] if group.title else []
-    return title + [_row(row) for row in group.rows]
-
-
-def _row(row: TableRow) -> str:
-    return _line([_cell(cell) for cell in row.cells])
+    rows = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([_label(panel.caption), "", *rows, *[""] * bool(notes), *notes])
 
 
 def _cell(cell: Cell) -> str:
@@ -57,7 +45,3 @@ def _label(text: str) -> str:
 
 def _superscript(mark: str) -> str:
     return f"<sup>{escape(mark)}</sup>" if mark else ""
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"

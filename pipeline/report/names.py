@@ -54,19 +54,14 @@ def method(recipe: str, visual: str = "") -> str:
     On R alone no network is fine-tuned, so the name does not say it.
     """
     base, _, ending = recipe.partition("-")
-    if base in METHODS and ending:
-        return f"{METHODS[base]}, {_variant(ending)}"
-    plain = published_method(recipe)
-    return f"{plain}, fine-tuned" if recipe.endswith(FINETUNED) and plain != recipe and visual != "R" else plain
-
-
-def _variant(ending: str) -> str:
-    """What the ending of a recipe's name says; of images and captions where it names two poolings."""
+    if base not in METHODS or not ending:
+        plain = published_method(recipe)
+        return f"{plain}, fine-tuned" if recipe.endswith(FINETUNED) and plain != recipe and visual != "R" else plain
     poolings = [f"{part[4:]}-max" if part[:4] == "kmax" and part[4:].isdecimal()
-                else POOLINGS.get(part, part) if part in pooling.POOLINGS else None for part in ending.split("_")]
+                else POOLINGS.get(part, part) if part in pooling.POOLINGS else "" for part in ending.split("_")]
     if ending in VARIANTS or not all(poolings):
-        return VARIANTS.get(ending, ending)
-    return f"{'–'.join(filter(None, poolings))} pooling"
+        return f"{METHODS[base]}, {VARIANTS.get(ending, ending)}"
+    return f"{METHODS[base]}, {'–'.join(poolings)} pooling"  # of images and captions where it names two
 
 
 def system(made_from: Mapping[str, Any]) -> str:
@@ -83,8 +78,11 @@ def system(made_from: Mapping[str, Any]) -> str:
 def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of what was done to the heads' scores, but for the papers' mean: ("csls (bank test)",)."""
     own, fusion = made_from.get("ensemble"), made_from.get("fusion") or {}
-    first = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
-    return (*first, *(step(each) for each in made_from.get("steps", ())))
+    found = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
+    for step in made_from.get("steps", ()):
+        settings = ", ".join(f"{key} {value}" for key, value in dict(step).items() if key != "name")
+        found.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
+    return tuple(found)
 
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
@@ -92,12 +90,6 @@ def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
     said = [encoder.get("title") or name, "zero-shot", *[f"prompt “{prompt}”"] * (prompt != "{}")]
     return ", ".join(map(str, said))
-
-
-def step(record: Mapping[str, Any]) -> str:
-    """The name of a step after the ensemble: "rerank (k 20)" for {name: rerank, k: 20}."""
-    settings = ", ".join(f"{key} {value}" for key, value in dict(record).items() if key != "name")
-    return f"{record['name']} ({settings})" if settings else str(record["name"])
 
 
 def published_method(recipe: str) -> str:

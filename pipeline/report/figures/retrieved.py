@@ -25,7 +25,9 @@ def draw_photograph(axes: Axes, opened: Callable[[], Image.Image], right: bool |
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
     try:
         # Clipping is off because an SVG names a clip after its exact position, whose last bits vary between machines.
-        axes.imshow(_square(opened()), extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
+        square = ImageOps.pad(opened().convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white")
+        few = np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
+        axes.imshow(few, extent=(0, 1, 0, 1), interpolation="none", clip_on=False)
     except ImageError as error:
         reason = "\n".join(textwrap.wrap(drawing.printable(f"not shown: {error}"), 14))
         write(axes, 0.5, 0.5, reason, ha="center", fontsize=5, color=GREY)
@@ -46,12 +48,6 @@ def write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 def tick_or_cross(right: bool) -> str:
     """The mark of a candidate that is relevant, or is not."""
     return "✓" if right else "✗"
-
-
-def _square(image: Image.Image) -> np.ndarray:
-    """The whole photograph on a white square of few colours, uint8 [PIXELS, PIXELS, 3]."""
-    square = ImageOps.pad(image.convert("RGB"), (PIXELS, PIXELS), Image.Resampling.LANCZOS, color="white")
-    return np.asarray(square.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB"))
 
 
 def rank_text(rank: float) -> str:

@@ -26,7 +26,10 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 3.6)
     axes, printed = figure.subplots(2, 1)
     for line, heads in zip(LINES, pair.values(), strict=False):
-        _plot(axes, heads, _label(heads[0]), line)
+        values: dict[int, list[float]] = defaultdict(list)
+        for row in (row for head in heads for row in head.history):
+            values[int(row["epoch"]) + 1].append(row["rsum"])
+        drawing.plot_mean(axes, values, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     drawing.legend_above(axes)
@@ -69,13 +72,6 @@ def _label(head: TrainedHead) -> str:
     return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
 
 
-def _plot(axes: Axes, heads: Sequence[TrainedHead], label: str, line: dict[str, object]) -> None:
-    values: dict[int, list[float]] = defaultdict(list)
-    for row in (row for head in heads for row in head.history):
-        values[int(row["epoch"]) + 1].append(row["rsum"])
-    drawing.plot_mean(axes, values, label, line)
-
-
 def _plot_published(axes: Axes) -> None:
     """The paper's own points; the epochs between its two panels are left open."""
     points = pd.DataFrame(published.training_curve()).set_index("epochs").reindex(range(1, 26))
@@ -99,7 +95,8 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     Source: VSE+2AD, equation 6 and Figure C-2.
     """
     heads = _chosen(inputs)
-    window = _window(max(int(head.steps["averaged"].sum()) for head in heads))
+    wanted = max(1, max(int(head.steps["averaged"].sum()) for head in heads) / WINDOWS)
+    window = max(factor * 10**power for power in range(9) for factor in (1, 2, 5) if factor * 10**power <= wanted)
     faint = max(head.steps["averaged"].max() for head in heads)
     figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
@@ -134,7 +131,8 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
         raise MissingInputs("a head that was trained with the objective adopt: train vse2ad")
     system = inputs.preferred_system(adaptive, "vse2ad")
     readings = {_reading(head): head for head in reversed(adaptive)
-                if head.seed == system[0].seed and _but_for_reading(head) == _but_for_reading(system[0])}
+                if head.seed == system[0].seed and head.settings_key("objective") == system[0].settings_key("objective")
+                and {**head.setting("objective"), "count": ""} == {**system[0].setting("objective"), "count": ""}}
     return system + [head for reading, head in sorted(readings.items()) if reading != _reading(system[0])]
 
 
@@ -144,17 +142,6 @@ def _reading(head: TrainedHead) -> str:
     from pipeline.heads.objectives.adopt import AdOpt
 
     return cast(AdOpt, objectives.build(**head.setting("objective"))).count.__name__
-
-
-def _but_for_reading(head: TrainedHead) -> tuple[str, dict[str, object]]:
-    """Its settings without the seed and the reading of K."""
-    return head.settings_key("objective"), {**head.setting("objective"), "count": ""}
-
-
-def _window(steps: int) -> int:
-    """A round number of steps, 1, 2 or 5 times a power of ten."""
-    wanted = max(1, steps / WINDOWS)
-    return max(factor * 10**power for power in range(9) for factor in (1, 2, 5) if factor * 10**power <= wanted)
 
 
 def _frame(axes: Axes, most: int) -> None:

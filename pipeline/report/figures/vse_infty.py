@@ -139,20 +139,13 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
     """Heads of one recipe, text encoder and seed with GPO on both sides."""
-    heads = [head for head in inputs.heads
-             if all(_is_plain_gpo(head.setting(f"{side}_pooling")) for side in ("image", "text"))]
+    heads = [head for head in inputs.heads if all(
+        how.get("name") == "gpo" and not (how.get("data_dependent") or how.get("per_dimension"))
+        for how in map(head.setting, ("image_pooling", "text_pooling")))]
     if not heads:
         raise MissingInputs("a head with gpo for images and captions, not data dependent and not per dimension: "
                       "train vse_infty")
     return inputs.preferred_system(heads, "vse_infty")
-
-
-def _is_plain_gpo(setting: object) -> bool:
-    """Whether the coefficients depend on the number of items alone, and are the same for every dimension."""
-    match setting:
-        case {"name": "gpo", **options}:
-            return not (options.get("data_dependent") or options.get("per_dimension"))
-    return False
 
 
 @torch.inference_mode()

@@ -34,22 +34,19 @@ def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Seque
     gains = (_largest(owner, of[before] - of[after], 0.0, count) for before, after in pairs for owner, of in ways)
     kept: dict[int, None] = {}
     _keep(kept, order, count - count // 2 - count // 4)
-    _keep(kept, _in_turn(missed), len(kept) + count // 4)
-    _keep(kept, _in_turn(gains), count)
+    _keep(kept, chain.from_iterable(zip_longest(*missed)), len(kept) + count // 4)
+    _keep(kept, chain.from_iterable(zip_longest(*gains)), count)
     _keep(kept, order, count)
     return np.array(list(kept), np.int64)
 
 
-def _keep(kept: dict[int, None], rows: Iterable[int], most: int) -> None:
-    """Add rows until there are so many."""
+def _keep(kept: dict[int, None], rows: Iterable[int | None], most: int) -> None:
+    """Add rows until there are so many; None is what lists taken in turn give when the shorter ones have ended."""
     for row in rows:
         if len(kept) >= most:
             return
-        kept.setdefault(row)
-
-
-def _in_turn(lists: Iterable[Iterator[int]]) -> Iterator[int]:
-    return (row for row in chain.from_iterable(zip_longest(*lists)) if row is not None)
+        if row is not None:
+            kept.setdefault(row)
 
 
 def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
@@ -96,18 +93,14 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
     i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
     return {"judged": first.relevance is not None, "languages": languages, "files": list(first.files),
-            "systems": [{"name": name, "title": _title(gallery), "before": _before(gallery, list(galleries))}
-                        for name, gallery in galleries.items()],
+            "systems": [{"name": name, "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
+                         "before": _before(gallery, list(galleries))} for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
-
-
-def _title(gallery: Gallery) -> str:
-    return f"{gallery.title} {STAND_IN}" if stand_ins(gallery.members) else gallery.title
 
 
 def _before(gallery: Gallery, names: Sequence[str]) -> int | None:
@@ -170,13 +163,8 @@ def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], obje
     progress(gallery.files[row])
     own = gallery.relevant("i2t", row)
     alt = gallery.captions[int(own[0])] if len(own) else ""
-    return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row],
-            "thumb": _thumbnail(gallery, row, size)}
-
-
-def _thumbnail(gallery: Gallery, row: int, size: int) -> str | None:
-    """None where the photograph cannot be read any more."""
     try:
-        return examples.data_uri(gallery.open(row), size)
-    except ImageError:
-        return None
+        thumb: str | None = examples.data_uri(gallery.open(row), size)
+    except ImageError:  # the photograph cannot be read any more
+        thumb = None
+    return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row], "thumb": thumb}

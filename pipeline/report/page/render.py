@@ -112,15 +112,11 @@ def render(contents: Contents) -> str:
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
     policy = (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
               "base-uri 'none'; form-action 'none'")
+    # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
+    data = json.dumps(_known(contents.explorer), ensure_ascii=False, separators=(",", ":"))
     return environment.get_template("page.html").render(
-        page=contents, data=_packed(_known(contents.explorer)), policy=policy,
+        page=contents, data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode(), policy=policy,
         style=Markup(style), script=Markup(script), stand_in=STAND_IN)
-
-
-def _packed(data: Mapping[str, Any]) -> str:
-    """JSON as gzip in base64, which explorer.js reads. No text of it can end the script."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _known(value: Any) -> Any:

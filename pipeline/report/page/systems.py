@@ -67,14 +67,10 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
         low, high = found["interval"]
         return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
 
-    return _corrected([Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
-                              [part(member, path, parts) for member, path in parts.items()])
-                       for name, parts in ensembles.items() if len(parts) > 1])
-
-
-def _corrected(every: Sequence[Effect]) -> list[Effect]:
-    """With Holm's correction for all that is shown together."""
-    corrected = iter(holm([part.p for effect in every for part in effect.parts]))
+    every = [Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
+                    [part(member, path, parts) for member, path in parts.items()])
+             for name, parts in ensembles.items() if len(parts) > 1]
+    corrected = iter(holm([part.p for effect in every for part in effect.parts]))  # for all that is shown together
     return [replace(effect, parts=[replace(part, holm=next(corrected)) for part in effect.parts]) for effect in every]
 
 
