@@ -19,8 +19,14 @@ BOTH = "MS-COCO and Flickr30K"
 ONE_SET = Note("MS-COCO 1K is one set of 1,000 images, not five folds.")
 
 
-def _columns(labels: tuple[str, ...], blocks: tuple[tuple[str, str], ...]) -> TableColumns:
-    return TableColumns(labels, blocks, DIRECTIONS, rsum=False)
+def _table(number: int, what: str, labels: tuple[str, ...], blocks: tuple[tuple[str, str], ...],
+           measured: Callable[[MeasuredSystem], RowHeader | None], published: Callable[[PublishedRow], RowHeader],
+           data: str = BOTH, said: str = "", **further: Any) -> RetrievalTable:
+    """A table of recalls; what: what it shows; said: how its caption ends."""
+    return RetrievalTable(
+        name=f"rerank_table{number}", columns=TableColumns(labels, blocks, DIRECTIONS, rsum=False), data=data,
+        caption=f"{what} on {{data}} in percent, after Table {number} of Geigle et al.{said}", measured=measured,
+        published=published, **further)
 
 
 # Table 1: the main results.
@@ -59,12 +65,6 @@ def _columns_of(languages: Sequence[str], mean: tuple[str, str]) -> TableColumns
                         single=tuple(Column(heading, key=(TEST_SET, name)) for heading, name in single))
 
 
-def _elsewhere(mean: tuple[str, str], columns: TableColumns, system: MeasuredSystem) -> TableColumns:
-    """The languages of other data, those of Multi30K first."""
-    languages = [name for name in system.values if name != mean[1]]
-    return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
-
-
 def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str], bool], results: Results
                  ) -> Iterator[MeasuredSystem]:
     """Systems whose heads were all trained on these languages, with a number for each language and their mean."""
@@ -79,20 +79,23 @@ def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str
             yield replace(system, values=values | ({mean: means} if means else {}), tested=tested)
 
 
-def _published_by_language(marks: Mapping[tuple[str, str], str], row: PublishedRow) -> RowHeader:
-    marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
-    return RowHeader((row.label,), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
-
-
 def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str, str],
                   has_part: Callable[[str], bool], marks: Mapping[tuple[str, str], str], notes: tuple[Note, ...]
                   ) -> RetrievalTable:
+    def published(row: PublishedRow) -> RowHeader:
+        marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
+        return RowHeader((row.label,), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
+
+    def elsewhere(columns: TableColumns, system: MeasuredSystem) -> TableColumns:
+        """The languages of other data, those of Multi30K first."""
+        languages = [name for name in system.values if name != mean[1]]
+        return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
+
     return RetrievalTable(
         name=f"rerank_table{number}", data="Multi30K", columns=_columns_of(LANGUAGES, mean), notes=notes,
         caption=f"Mean recall (mR) on {{data}} by language in percent, after Table {number} of Geigle et al.; {said}.",
         measured=lambda system: RowHeader((system.label(with_part=False),)), zero_shot=True,
-        published=partial(_published_by_language, marks), elsewhere=partial(_elsewhere, mean),
-        source=partial(_by_language, trained_on, mean[1], has_part))
+        published=published, elsewhere=elsewhere, source=partial(_by_language, trained_on, mean[1], has_part))
 
 
 # Tables 5 and 6: systems of results/recorded.json.
@@ -100,11 +103,6 @@ def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tup
 IN_DOMAIN = "In-Domain"
 SAME = "on the same"
 """What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold."""
-
-
-def _larger(results: Results) -> Iterator[MeasuredSystem]:
-    """Recorded systems whose pool was enlarged."""
-    return (system for system in results.recorded if system.origin.distractors)
 
 
 def _shifted(results: Results) -> Iterator[MeasuredSystem]:
@@ -178,10 +176,9 @@ def _published_loss(row: PublishedRow) -> RowHeader:
     return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], row.label))
 
 
-def _measured_loss(part: str) -> Callable[[MeasuredSystem], RowHeader | None]:
+def _measured_loss(part: str, system: MeasuredSystem) -> RowHeader | None:
     """Cross-encoders in this part."""
-    return lambda system: RowHeader((loss(system.members[0].settings), system.label())) \
-        if system.part == part else None
+    return RowHeader((loss(system.members[0].settings), system.label())) if system.part == part else None
 
 
 def loss(settings: Mapping[str, Any]) -> str:
@@ -196,34 +193,27 @@ def loss(settings: Mapping[str, Any]) -> str:
     return " + ".join(parts)
 
 
-TABLE1 = RetrievalTable(
-    name="rerank_table1", caption="Retrieval on {data} in percent, after Table 1 of Geigle et al.",
-    columns=_columns(("Method",), BLOCKS[1:]), measured=_measured_main, published=_published_main, data=BOTH,
-    emphasis=emphasis.best_of_sections,
+TABLE1 = _table(
+    1, "Retrieval", ("Method",), BLOCKS[1:], _measured_main, _published_main, emphasis=emphasis.best_of_sections,
     legend=(("SEP+CO", "SEP+CO: EMB retrieves, CE orders the best candidates anew (20 in the paper)."),
             ("JOIN+CO", "JOIN+CO: one network does both.")),
 )
 LITERATURE = Note("From the literature, as the paper says.", "a")
 TABLE2 = _of_languages(2, "trained on captions in all languages", (), ("Mean", "mean"), lambda language: True,
                 {("mark", "†"): "a", ("mark", "‡"): "b"}, (LITERATURE, Note("The authors' own run.", "b")))
-TABLE5 = RetrievalTable(
-    name="rerank_table5",
-    caption="Retrieval among distractors, images and captions of other data that no query asks for, on {data} in "
-    "percent, after Table 5 of Geigle et al.",
-    columns=_columns(("Method", "Distractors"), (
-        ("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
-        ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K"))),
-    measured=lambda system: RowHeader((system.label(), ", ".join(system.origin.distractors))),
-    published=lambda row: RowHeader((row.label, "as headed")), data="Flickr30K and MS-COCO",
-    source=_larger, notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
+TABLE5 = _table(
+    5, "Retrieval among distractors, images and captions of other data that no query asks for,",
+    ("Method", "Distractors"), (("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
+                                ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K")),
+    lambda system: RowHeader((system.label(), ", ".join(system.origin.distractors))),
+    lambda row: RowHeader((row.label, "as headed")), "Flickr30K and MS-COCO",
+    source=lambda results: [system for system in results.recorded if system.origin.distractors],
+    notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
 )
-TABLE6 = RetrievalTable(
-    name="rerank_table6",
-    caption="Zero-shot retrieval, by heads that were trained on other data, on {data} in percent, after Table 6 of "
-    "Geigle et al.",
-    columns=_columns(("Trained", "Method"), (*BLOCKS[1:2], BLOCKS[2], ("cc_14k", "CC 14K"))),
-    measured=_measured_zero_shot, published=_published_zero_shot, data="MS-COCO, Flickr30K and CC", source=_shifted,
-    notes=(Note(
+TABLE6 = _table(
+    6, "Zero-shot retrieval, by heads that were trained on other data,", ("Trained", "Method"),
+    (*BLOCKS[1:], ("cc_14k", "CC 14K")), _measured_zero_shot, _published_zero_shot, "MS-COCO, Flickr30K and CC",
+    source=_shifted, notes=(Note(
         "On another: Flickr30K for MS-COCO and for CC, MS-COCO for Flickr30K. Models such as OSCAR and UNITER are "
         "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own. Those "
         "trained on the same are a bound, and not bold."),),
@@ -232,30 +222,20 @@ TABLE6 = RetrievalTable(
 TABLE7 = _of_languages(7, "trained on English captions alone. The mean is of the other languages", ("en",),
                 ("Mean without en", "avg_non_english"), lambda language: language != "en",
                 {("from_literature", "1"): "a"}, (LITERATURE,))
-TABLE8 = RetrievalTable(
-    name="rerank_table8",
-    caption="The retriever's best k candidates reranked, on {data} in percent, after Table 8 of Geigle et al.",
-    columns=_columns(("k", "Method"), BLOCKS), measured=_measured_k, data=BOTH, notes=(ONE_SET,),
+TABLE8 = _table(
+    8, "The retriever's best k candidates reranked,", ("k", "Method"), BLOCKS, _measured_k,
+    lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]), notes=(ONE_SET,),
     emphasis=emphasis.best_of_sections,
-    published=lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]),
 )
-TABLE9 = RetrievalTable(
-    name="rerank_table9",
-    caption="Embeddings by how wrong pairs are drawn in training, on {data} in percent, after Table 9 of Geigle et al.",
-    columns=_columns(("Loss", "Method"), BLOCKS), measured=_measured_loss("EMB"), published=_published_loss, data=BOTH,
-    legend=LOSSES[:2], notes=(ONE_SET,),
+TABLE9 = _table(
+    9, "Embeddings by how wrong pairs are drawn in training,", ("Loss", "Method"), BLOCKS,
+    partial(_measured_loss, "EMB"), _published_loss, legend=LOSSES[:2], notes=(ONE_SET,),
 )
-TABLE10 = RetrievalTable(
-    name="rerank_table10",
-    caption="One network that retrieves and reranks (JOIN+CO) by how wrong pairs are drawn in training, on {data} in "
-    "percent, after Table 10 of Geigle et al.",
-    columns=_columns(("Loss", "Method"), BLOCKS), measured=_measured_loss("JOIN+CO"), published=_published_loss,
-    data=BOTH, legend=LOSSES, notes=(ONE_SET,),
+TABLE10 = _table(
+    10, "One network that retrieves and reranks (JOIN+CO) by how wrong pairs are drawn in training,",
+    ("Loss", "Method"), BLOCKS, partial(_measured_loss, "JOIN+CO"), _published_loss, legend=LOSSES, notes=(ONE_SET,),
 )
-TABLE11 = RetrievalTable(
-    name="rerank_table11",
-    caption="The retriever's and the scorer's scores of the candidates combined, on {data} in percent, after Table 11 "
-    "of Geigle et al. λ: the retriever's share.",
-    columns=_columns(("Sum", "λ", "Method"), BLOCKS[2:]), measured=_measured_sum, published=_published_sum,
-    data="Flickr30K",
+TABLE11 = _table(
+    11, "The retriever's and the scorer's scores of the candidates combined,", ("Sum", "λ", "Method"), BLOCKS[2:],
+    _measured_sum, _published_sum, "Flickr30K", " λ: the retriever's share.",
 )
