@@ -79,7 +79,7 @@ def _gather(paths: Paths, settings: Settings, images: Path | None) -> tuple[figu
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
-    title = names.DATASETS.get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
+    title = names.NAMES["datasets"].get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
     return figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
                             list(product(run.recipes, run.texts, run.seeds)), *_measured(paths, settings)), unreadable
 

@@ -253,7 +253,7 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
     made_from = entry["made_from"]
     with _reading("recorded distractors"):
         distractors = tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
-                            f"{names.DATASETS.get(each['dataset'], each['dataset'])}"
+                            f"{names.dataset(each['dataset'])}"
                             for each in entry.get("evaluated_with", {}).get("distractors", ()))
     with _reading(f"metrics of {name!r}"):
         letters, trained_on = visual(made_from), str(made_from.get("trained_on", ""))

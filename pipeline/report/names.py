@@ -1,8 +1,10 @@
 """The papers' names of recipes, features, encoders and data sets."""
 
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any
 
+from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.settings.features import FEATURES, of_ensemble, visual
 from pipeline.systems.scores import ENCODER
@@ -10,39 +12,9 @@ from pipeline.systems.scores import ENCODER
 FINETUNED = "_finetuned"
 """Ending of recipes that also train the networks of grid and patch features, as the papers do."""
 
-METHODS = {"vse2ad": "VSE+2AD", "vse_infty": "VSE∞", "vse_pp": "VSE++", "hgr": "HGR", "hgr_infty": "HGR∞"}
-ENCODERS = {"bigru": "BiGRU", "bert": "BERT"}
-DATASETS = {
-    "coco": "MS-COCO",
-    "flickr30k": "Flickr30K",
-    "flickr8k": "Flickr8K",
-    "multi30k": "Multi30K",
-    "sample": "the sample of rendered scenes",
-    "msrvtt": "MSR-VTT",
-    "msrvtt_1ka": "MSR-VTT 1k-A",
-    "vatex": "VATEX",
-    "sample_video": "the sample of moving shots",
-}
-VARIANTS = {
-    "video": "for clips", "video_seq2seq": "for clips, Seq2Seq pooling of frames",
-    "en": "trained on English",
-    "notok": "without token-level AdPool", "noemb": "without embedding-level AdPool", "noadpool": "mean pooling",
-    "noadopt": "hard triplet loss", "triplet_warm": "hard triplet loss after an epoch of all negatives",
-    "infonce": "InfoNCE over all negatives", "nomargin": "AdOpt without margin",
-    "released": "AdOpt's K as released",
-    "nowarmup": "without warm-up", "manual": "pooling by hand",
-    "w25": "AdPool weights 0.25, 0.75", "w50": "AdPool weights 0.5, 0.5", "w75": "AdPool weights 0.75, 0.25",
-    "random": "random AdPool weights", "noaug": "no size augmentation", "visualaug": "size augmentation of images",
-    "transformer": "GPO by a Transformer", "perdim": "GPO for each dimension", "datadep": "GPO that sees the features",
-}
-"""Ending of a recipe's name -> what it varies."""
-POOLINGS = {
-    "gpo": "GPO", "cls": "CLS", "lip": "LIP", "gcn": "GCN", "gem": "GeM",
-    "seq2seq": "Seq2Seq", "selfattn": "SelfAttn", "adapool": "AdaPool", "softpool": "SoftPool", "fspool": "FSPool",
-    "adpool": "AdPool",
-}
-"""Pooling -> its name in a sentence, of those whose key is not written so."""
-TEST_SETS = {"coco_1k_5fold": "MS-COCO 5-fold 1K", "coco_5k": "MS-COCO 5K", "f30k_1k": "Flickr30K 1K"}
+NAMES: dict[str, dict[str, str]] = from_yaml(
+    (resources.files("manifests") / "published" / "names.yaml").read_text(encoding="utf-8"))
+METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 """What an ensemble says where its members differ."""
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
@@ -99,7 +71,12 @@ def published_method(recipe: str) -> str:
 
 def encoder(text: str) -> str:
     """The name of a text encoder: "BiGRU" for bigru."""
-    return ENCODERS.get(text, text)
+    return NAMES["encoders"].get(text, text)
+
+
+def dataset(name: str) -> str:
+    """The name of a data set: "MS-COCO" for coco."""
+    return NAMES["datasets"].get(name, name)
 
 
 def features(visual: str) -> str:

@@ -279,8 +279,8 @@ class RetrievalTable(PaperTable):
         """A panel for each other test set."""
         for systems in outside_benchmarks(self._systems(results)) if self.elsewhere else ():
             origin = systems[0].origin
-            data = (f"{names.DATASETS.get(origin.dataset, origin.dataset)} ({origin.split} split, {origin.images:,} "
-                    f"images, {origin.captions:,} captions)")
+            data = (f"{names.dataset(origin.dataset)} ({origin.split} split, {origin.images:,} images, "
+                    f"{origin.captions:,} captions)")
             assert self.elsewhere is not None
             columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
             table = replace(self, columns=columns, data=data)

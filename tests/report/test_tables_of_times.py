@@ -9,7 +9,7 @@ import pytest
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.table import TableRequest
-from pipeline.report.tables.rerank_times import printed_time
+from pipeline.report.tables.times_and_errors import printed_time
 from pipeline.report.throughput import scored_pairs
 
 TIMED: dict[str, Any] = {

@@ -102,12 +102,12 @@ class Headline:
     @property
     def data(self) -> str:
         """The data set's name for readers."""
-        return names.DATASETS.get(self.dataset, self.dataset)
+        return names.dataset(self.dataset)
 
     @property
     def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
         """(row, test set, what the papers print of the row's system there), on other data or with other networks."""
-        return [(row, names.TEST_SETS.get(each.test_set, each.test_set), each)
+        return [(row, names.NAMES["test_sets"].get(each.test_set, each.test_set), each)
                 for row in self.rows for each in row.published if not each.same]
 
     @property

@@ -16,9 +16,9 @@ def _places(paper: str, numbers: str, apart: Mapping[str, str] | None = None) ->
 
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
-    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", {"3": "rerank_times", "4": "rerank_times"}),
+    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", {"3": "times_and_errors", "4": "times_and_errors"}),
     **_places("vse2ad", "1 2 3 4 A1 C2"),
-    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", {"11": "vse_infty_table11"}),
+    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", {"11": "times_and_errors"}),
 }, "tables")
 
 PAPERS = TableRequest()

@@ -131,7 +131,7 @@ def _published_zero_shot(row: PublishedRow) -> RowHeader:
 
 def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
     other = system.origin.trained_on
-    trained = f"on {names.DATASETS.get(other, other)}" if other else SAME
+    trained = f"on {names.dataset(other)}" if other else SAME
     return RowHeader((trained, system.label()), competes=bool(other))
 
 

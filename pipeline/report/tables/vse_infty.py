@@ -115,7 +115,7 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
 
 
 def _of_clips(letter: str, dataset: str) -> RetrievalTable:
-    title = names.DATASETS[dataset]
+    title = names.dataset(dataset)
     return RetrievalTable(
         name=f"vse_infty_table4{letter}", data=title,
         caption=f"Video–text retrieval on {{data}} in percent, after Table 4 ({letter}) of VSE∞.",

@@ -1,15 +1,20 @@
-"""Tables 3 and 4 of Geigle et al.: the time of a query, and of an evaluation, with what is extrapolated marked."""
+"""Tables of what is measured otherwise than systems are: times, and errors on known patterns.
+
+Tables 3 and 4 of Geigle et al. are the time of a query and of an evaluation, with what is extrapolated marked. Table 11
+of VSE∞ (appendix B.3) says how well GPO's designs learn known pooling patterns.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline.parts.errors import InputError
 from pipeline.report.measured import Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import Measured, ResultRow, RowHeader
 from pipeline.report.retrieval_table import PaperTable, TableColumns
-from pipeline.report.table import Cell, Column, MetricKey, Note, Panel
-from pipeline.report.throughput import Latency, TimedQuery, read, scored_pairs
+from pipeline.report.table import Cell, Column, MetricKey, Note, Panel, rounded
+from pipeline.report.throughput import Latency, read, scored_pairs
 
 METHODS = ("EMB", "SEP/JOIN+CO", "CE")
 SIZES = {"1k": 1_000, "5k": 5_000, "50k": 50_000, "100k": 100_000, "1M": 1_000_000}
@@ -56,7 +61,12 @@ class TimeTable(PaperTable):
                      for size, each in taken.items() if each}
             label = "EMB (BiGRU)" if method == "EMB" else method
             rows.append(ResultRow(RowHeader((label, timed.made_with.get("machine", ""))), cells))
-        notes = [Note(_query(timed.query))] if timed.query else []
+        notes = []
+        if query := timed.query:
+            notes.append(Note(
+                f"Measured with models of this run: one query among {query.images:,} images takes "
+                f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its best "
+                f"{query.k} reranked by {query.scorer}: {query.ratio:.1f} times."))
         notes += [Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED), Note(timed.methods.get("latency", ""))]
         notes += [Note("Other work ran on the machine meanwhile; time it again.")] * bool(timed.busy)
         return Measured(rows, notes)
@@ -76,12 +86,6 @@ def printed_time(seconds: float) -> str:
     return f"{number:.1f}{unit}" if number < 9.95 else f"{number:,.0f}{unit}"
 
 
-def _query(query: TimedQuery) -> str:
-    return (f"Measured with models of this run: one query among {query.images:,} images takes "
-            f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its "
-            f"best {query.k} reranked by {query.scorer}: {query.ratio:.1f} times.")
-
-
 def _times(number: int, sizes: tuple[str, ...], **further: Any) -> TimeTable:
     name = f"rerank_table{number}"
     columns = tuple(Column(f"{size} images", kind="text", key=(name, size)) for size in sizes)
@@ -89,13 +93,9 @@ def _times(number: int, sizes: tuple[str, ...], **further: Any) -> TimeTable:
                      published=lambda row: RowHeader((row["method"], row["hardware"])), **further)
 
 
-def _pairs(sizes: Sequence[str]) -> Note:
-    counts = "; ".join(f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in sizes)}"
-                       for method in METHODS[1:])
-    return Note(f"Pairs that are scored: {counts}.")
-
-
 OF_AN_EVALUATION = ("1k", "5k", "100k")
+PAIRS = "; ".join(f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in OF_AN_EVALUATION)}"
+                  for method in METHODS[1:])
 TABLE3 = _times(
     3, ("50k", "1M"), column="latency", time=Latency.of_query,
     caption="Time of one text query among 50,000 and 1,000,000 images, after Table 3 of Geigle et al.: embeddings "
@@ -110,5 +110,60 @@ TABLE4 = _times(
     extrapolated="All measured rows: from the time of one image's pooling, one caption, one similarity and one pair; "
     "images are not put through the network that makes their features. Captions are encoded and searched one at a "
     "time, the paper's in batches of 512, with which EMB would be several times faster.",
-    always=(_pairs(OF_AN_EVALUATION),),
+    always=(Note(f"Pairs that are scored: {PAIRS}."),),
+)
+
+
+PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
+UNSEEN = {"smaller": "rmse_unseen_smaller", "larger": "rmse_unseen_larger"}
+SYNTHETIC = "synthetic"
+
+
+class ErrorTable(PaperTable):
+    """The table of errors. A column of differences is of the mean of a row's 15 errors."""
+
+    def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
+        """The errors on one pattern, see `PaperTable.printed_cells`."""
+        return _errors(row.cells)
+
+    def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
+        """A row for each design, from a line for each design and pattern, see `PaperTable.measure`."""
+        rows: dict[RowHeader, ResultRow] = {}
+        for line in results.synthetic:
+            try:
+                row = rows.setdefault(header := _design(line), ResultRow(header))
+                row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"synthetic results cannot be read at {error}; run `pipeline synthetic` "
+                                 "again") from None
+        for row in rows.values():
+            if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
+                first = tuple(sorted(missing)[0][1].rsplit(" ", 1))
+                raise InputError(f"synthetic results of {row.header.labels} lack {first}; run `pipeline synthetic` "
+                                 "again")
+        return Measured(list(rows.values()))
+
+
+def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
+    design = str(line["input_repr"]), str(line["decoder"])
+    return RowHeader(design, identity=design)
+
+
+def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
+    """The errors as the paper prints them: .065 for 0.065, and 0 for 0.000."""
+    values = {size: rounded(float(line[size]), places=3) for size in ("rmse_seen", *UNSEEN.values())}
+    return {(SYNTHETIC, f"{line['pattern']} {size}"): (
+        size, Cell(str(value).removeprefix("0") if value else "0", value=value)) for size, value in values.items()}
+
+
+TABLE11 = ErrorTable(
+    name="vse_infty_table11", published=_design,
+    caption="Error (RMSE) of generators of pooling coefficients on known patterns, after Table 11 of VSE∞: average "
+    "(A), the mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), linearly falling weights (L). Seen "
+    "sizes occur in training.",
+    columns=TableColumns(("Input Repr.", "Decoder"), ((SYNTHETIC, ""),), rsum=False, by_mean=True, single=(
+        *(Column(pattern, ("Seen sizes",), key=(SYNTHETIC, f"{pattern} rmse_seen"), less_is_better=True)
+          for pattern in PATTERNS),
+        *(Column(size, ("Unseen sizes", pattern), key=(SYNTHETIC, f"{pattern} {column}"), less_is_better=True)
+          for pattern in PATTERNS for size, column in UNSEEN.items()))),
 )
