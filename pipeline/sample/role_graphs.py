@@ -10,19 +10,11 @@ from typing import Any
 from pipeline.sample.scenes import WORLD
 from pipeline.sample.wording import LIE, STAND
 
-DOING = ("carry", "carries", "moves", "move", "glides", "travels", "shows", "see", "looking", "left")
-STANDING = ("float", "floats", "floating", "hover", "hovers", "hovering", "balanced", "placed",
-            *STAND, *LIE)
+DOING: list[str] = WORLD["roles"]["doing"]
+STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)
 BEING = ("is", "are")
 """Verbs of their own only where no other verb follows."""
-WHERE = {"in", "on", "by", "at", "out", "among", "downtown", "indoors", "outdoors", "under", "against", "between",
-         "before", "behind", "above", "over", "beneath", "underneath", "beside", "next", "to", "left", "right"}
-WHITHER = {"from", "closer", "nearer", "farther", "back", "downwards", "upwards"}
-"""First words of a phrase that says where, or where to."""
-WHEN = {"day", "night", "sunset", "autumn", "starlight", "light", "down"}
-"""Last words of a phrase that says when."""
-PATTERNS = {"stripes", "spots", "dots", "checks", "pattern"}
-"""What comes after a "with" that belongs to a thing."""
+WHERE, WHITHER, WHEN, PATTERNS = (set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns"))
 DETERMINERS = {"a", "an", "the", "another", *WORLD["numbers"][1:], "six", "seven", "eight", "nine", "ten"}
 
 

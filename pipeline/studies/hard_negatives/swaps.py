@@ -15,41 +15,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from importlib import resources
 
+from pipeline.files.parsing import from_yaml
 from pipeline.studies.hard_negatives.questions import Question
 
-COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "white", "black", "brown", "gray")
-SAME_COLOUR = {"grey": "gray", "violet": "purple", "turquoise": "blue", "teal": "blue", "tan": "brown"}
-"""Words that stand for a colour of the list."""
-
-NUMBERS = ("two", "three", "four", "five", "six")
-"""Not one, which is a pronoun too, and whose noun would have to change."""
-
-IRREGULAR = {
-    "man": "men", "woman": "women", "child": "children", "baby": "babies", "person": "people", "puppy": "puppies",
-    "bench": "benches", "beach": "beaches", "box": "boxes"}
-NOUNS = IRREGULAR | {noun: f"{noun}s" for noun in (
-    "boy", "girl", "kid", "player", "dog", "cat", "horse", "bird", "cow", "ball", "frisbee", "bike", "bicycle",
-    "motorcycle", "car", "truck", "boat", "skateboard", "surfboard", "hat", "shirt", "jacket", "coat", "helmet",
-    "chair", "table", "fence", "wall", "tree", "rock", "hill", "mountain", "street", "road", "field", "pool",
-    "building", "house", "stick", "toy", "rope", "swing", "slide", "sphere", "cube", "block", "cone", "cylinder",
-    "drum", "pyramid", "ring", "hoop", "star", "heart", "mushroom", "toadstool", "mug", "cup", "balloon", "umbrella",
-    "parasol")}
-"""Singular -> plural: those of photographs, and of the built-in sample."""
-
-BEFORE_A_NOUN = {"a", "an", "the", "his", "her", "its", "their", "some", "several", "one", *NUMBERS, *COLOURS,
-                 *SAME_COLOUR, "big", "large", "small", "little", "tiny", "huge", "young", "old", "wooden", "plain"}
-"""A noun behind another word may be the second half of a compound, as in "tennis ball"."""
-
-JOINING = {"and", "or", "with", "a", "an", "the", "one", *NUMBERS}
-"""Nouns that only these words join change places without a change of meaning."""
-
-NOT_A_SIDE = {"before": {"has", "have", "had", "is", "are", "was", "were", "being", "all", "just"},
-              "after": {"next", "behind", "in", "into", "at", "by", "before", "after", "above", "below", "over",
-                        "under", "on", "through", "outside", "up", "out", "off", "away", "now", "there"}}
-"""Words beside which left is a verb's form, or right an adverb ("right next to")."""
-
-
+WORDS = from_yaml((resources.files("pipeline.studies.hard_negatives") / "words.yaml").read_text(encoding="utf-8"))
+COLOURS, SAME_COLOUR, NUMBERS = WORDS["colours"], WORDS["same_colour"], WORDS["numbers"]
+NOUNS = WORDS["irregular"] | {noun: f"{noun}s" for noun in WORDS["nouns"]}
+"""Singular -> plural."""
+BEFORE_A_NOUN = {*WORDS["before_a_noun"], *NUMBERS, *COLOURS, *SAME_COLOUR}
+JOINING = {*WORDS["joining"], *NUMBERS}
 WORD = re.compile(r"[A-Za-z]+")
 Swap = Callable[[str, Sequence[str]], str | None]
 
@@ -101,7 +77,7 @@ def left_and_right(caption: str, every: Sequence[str]) -> str | None:
     found = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in found), ""]
     sides = [match for at, match in enumerate(found, 1) if lower[at] in ("left", "right")
-             and lower[at - 1] not in NOT_A_SIDE["before"] and lower[at + 1] not in NOT_A_SIDE["after"]]
+             and lower[at - 1] not in WORDS["before_no_side"] and lower[at + 1] not in WORDS["after_no_side"]]
     for match in reversed(sides):
         caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")
     return caption if sides else None
