@@ -1,7 +1,7 @@
 """Hard-negative text: whether a system prefers an image's caption to one that is nearly the same and wrong.
 
     questions.py   an image with right and wrong captions, its CSV, and readers of published benchmarks with their cards
-    swaps.py       wrong captions made of a data set's own: colour, number, order, left and right
+    swaps.py       wrong captions made of a data set's own: colour, number, order, left and right (with words.yaml)
     systems.py     what answers questions: a trained head, or a dual encoder as it comes
     accuracy.py    from similarities to accuracies with intervals over images
 
