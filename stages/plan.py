@@ -98,7 +98,6 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
-    print_ = {"typesetting": settings.typesetting.recorded()}
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump() | _by("manifest", among=[READERS]),
@@ -110,9 +109,9 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "evaluate": settings.evaluate.recorded({"block_megabytes"}) | made | {"protocols": card.protocols}
         | {"judgements": Truth.of(settings.evaluate).digest()} | _by("evaluation", among=[METRICS]),
         "throughput": _throughput(settings),
-        "tables": {"tables": settings.tables, **print_, **shown}
+        "tables": {"tables": settings.tables, "typesetting": settings.typesetting.recorded({"figure_font"}), **shown}
         | _by("tables", *((TABLES, name) for name in settings.tables)),
-        "figures": {"figures": settings.figures, **print_, **shown}
+        "figures": {"figures": settings.figures, "figure_font": settings.typesetting.figure_font, **shown}
         | _by("figures", *((FIGURES, name) for name in settings.figures)),
         "report": {"report": settings.report.recorded(), **shown} | _by("report"),
     }

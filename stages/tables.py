@@ -35,9 +35,9 @@ def command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, co
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
     A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
-    typesetting of params.yaml with type of 7 points or more: in one column of the page or in both, else it is split by
-    test set, then by direction. What made the numbers stands in comments, and in the .md file. preview.tex is a
-    document of all tables.
+    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. One that is wider is
+    split by test set, then by direction. What made the numbers stands in comments, and in the .md file. preview.tex
+    shows all tables.
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
     patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from

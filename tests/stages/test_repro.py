@@ -203,6 +203,13 @@ def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Ru
     assert run.outdated_by(elsewhere) == set()
 
 
+@pytest.mark.parametrize(("setting", "value", "stage"), [("table_bold", "best", "tables"),
+                                                         ("column_width", 8.0, "tables"),
+                                                         ("figure_font", "serif", "figures")])
+def test_typesetting_reruns_what_it_sets(run: Run, setting: str, value: object, stage: str) -> None:
+    assert run.outdated_by(lambda settings: settings["typesetting"].update({setting: value})) == {stage}
+
+
 def test_a_feature_is_left_out_by_one_setting(run: Run, tmp_path: Path) -> None:
     """As on another machine, with the first run's features and heads."""
     copy = tmp_path / "copy"
