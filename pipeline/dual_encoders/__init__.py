@@ -1,9 +1,8 @@
 """Dual encoders as they come: pretrained networks that embed images and captions in one space, such as CLIP.
 
-    base.py           what every class of dual encoder offers, and how one is used
+    base.py           what every class of dual encoder offers, how one is used, and what all libraries' networks need
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
     open_clip.py      that of OpenCLIP
-    network.py        what all libraries' networks need: damaged files, devices, unit vectors
     embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
     record.py         what is recorded of an encoder and of its embeddings; one split of these
 
@@ -48,7 +47,7 @@ def load(model: str, usage: Usage) -> DualEncoder:
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
     if kind not in DUAL_ENCODERS:
         raise unknown("kind of dual encoder", kind, DUAL_ENCODERS)
-    from pipeline.dual_encoders.network import try_image
+    from pipeline.dual_encoders.base import try_image
 
     encoder = DUAL_ENCODERS[kind].load(place, usage)
     try_image(place, encoder)

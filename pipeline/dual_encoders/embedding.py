@@ -88,8 +88,8 @@ class Job:
 
     def files(self, part: Split) -> list[Path]:
         """List the files of some images."""
-        names = self.manifest.images["file"].iloc[part.store_rows]
-        return [remote.absolute(self.folder) / name for name in names]
+        folder = remote.absolute(self.folder)
+        return [folder / name for name in self.manifest.images["file"].iloc[part.store_rows]]
 
 
 class _Task(NamedTuple):

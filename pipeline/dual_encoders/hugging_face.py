@@ -12,8 +12,7 @@ from PIL import Image
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
-from pipeline.dual_encoders.base import Pixels, Usage, read_folder
-from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
+from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import hub
 from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError
@@ -49,7 +48,9 @@ class TransformersEncoder:
                              f"{config.text_config.vocab_size}; the folder needs the model's tokenizer.json, "
                              "vocab.json and merges.txt, or spiece.model")
         self.sizes = self._sizes()
-        self.preprocessing: Mapping[str, Any] = _plain(self.processor.to_dict() | self.sizes)
+        kept = (bool, int, float, str, list, dict, type(None))  # JSON can hold them
+        self.preprocessing: Mapping[str, Any] = {name: value for name, value in (
+            self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
         weights = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *weights]
         digests = dict(zip(used, of_files(used), strict=True))
@@ -113,12 +114,6 @@ def _network(folder: Path, config: Any) -> Any:
         raise InputError(f"{folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more of the network's "
                          "tensors; expected a whole model")
     return network
-
-
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that JSON can hold."""
-    kept = (bool, int, float, str, list, dict, type(None))
-    return {name: value for name, value in settings.items() if isinstance(value, kept)}
 
 
 class Clip(TransformersEncoder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.dual_encoders.base import Pixels, Usage, read_folder
-from pipeline.dual_encoders.network import PRECISIONS, placed, reading, unit
+from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import hub
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
@@ -34,8 +34,11 @@ class OpenClip:
         if not weights.is_file():
             raise InputError(f"{weights}: is not there; OpenCLIP's weights are read as safetensors alone")
         squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
-        network, self.transform = reading(folder, "network", lambda: _opened(folder, squash))
-        self.tokenizer = reading(folder, "tokenizer", lambda: _tokenizer(folder))
+        library = reading(folder, "network", lambda: import_module("open_clip"))
+        place = f"local-dir:{folder}"
+        network, self.transform = reading(folder, "network", lambda: library.create_model_from_pretrained(
+            place, precision="fp32", device="cpu", weights_only=True, **squash))
+        self.tokenizer = reading(folder, "tokenizer", lambda: library.get_tokenizer(place))
         self.token_limit = int(self.tokenizer.context_length)
         self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
         used = [*read_folder(folder, TEXT_FILES), weights]
@@ -65,14 +68,11 @@ class OpenClip:
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
-        return [self._tokens(caption) > self.token_limit for caption in self.usage.read(captions)]
-
-    def _tokens(self, text: str) -> int:
-        """How many tokens there are, with those at the beginning and the end."""
-        own = getattr(self.tokenizer, "tokenizer", None)  # one of `transformers`
-        if own is None:
-            return len(self.tokenizer.encode(text)) + 2
-        return len(own(self.tokenizer.clean_fn(text), truncation=False, verbose=False)["input_ids"])
+        own, read = getattr(self.tokenizer, "tokenizer", None), self.usage.read(captions)
+        if own is None:  # a beginning and an end are added
+            return [len(self.tokenizer.encode(text)) + 2 > self.token_limit for text in read]
+        tokens = own([*map(self.tokenizer.clean_fn, read)], truncation=False, verbose=False)["input_ids"]
+        return [len(each) > self.token_limit for each in tokens]
 
 
 def _check(folder: Path) -> None:
@@ -92,17 +92,3 @@ def _check(folder: Path) -> None:
     if odd or ":" in tower or text.get("tokenizer_mode"):
         raise InputError(f"{folder / CONFIG}: asks for {', '.join(sorted(odd)) or tower or 'a tokenizer_mode'}, which "
                          "could fetch or run more than the folder's files; such models are not read")
-
-
-def _opened(folder: Path, preprocessing: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The network in float32, and its preprocessing of an image."""
-    import open_clip
-
-    return open_clip.create_model_from_pretrained(  # type: ignore[no-any-return]
-        f"local-dir:{folder}", precision="fp32", device="cpu", weights_only=True, **preprocessing)
-
-
-def _tokenizer(folder: Path) -> Any:
-    import open_clip
-
-    return open_clip.get_tokenizer(f"local-dir:{folder}")

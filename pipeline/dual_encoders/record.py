@@ -54,12 +54,6 @@ def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | Non
                      "splits": {split: dict(found) for split, found in splits.items()}}]})
 
 
-def _of_split(made: Made, split: str) -> Made:
-    """Restrict a record to one split."""
-    members = [member | {"splits": {split: member["splits"][split]}} for member in made.members]
-    return Made(made | {"split": split, "members": members})
-
-
 def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
     """Load the encoder that a record names, whether or not its files are still the same."""
     said = member[ENCODER]
@@ -98,6 +92,9 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
                          f"with --split {name}")
     split = manifest.split(name)
     again = "; run `pipeline embed` again"
+    if made.is_encoder:
+        made = Made(made | {"split": name, "members": [member | {"splits": {name: member["splits"][name]}}
+                                                       for member in made.members]})
     return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
                         embedded.vectors_of("caption", split.caption_ids, again),
-                        _of_split(made, name) if made.is_encoder else made.without_digests)
+                        made if made.is_encoder else made.without_digests)

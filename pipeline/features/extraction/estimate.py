@@ -9,8 +9,7 @@ from pipeline.compute.tasks import Executor, InProcess
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, Task
 from pipeline.features.extraction.needs import free_bytes
-from pipeline.features.extractors import base
-from pipeline.features.store import Plan, StoreLayout, plan
+from pipeline.features.store import Plan, plan
 
 PROBE = 24  # images, after a first batch that warms up
 
@@ -50,15 +49,11 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
         todo = replace(todo, pending=[])
     layout, count = todo.layout, todo.images
     probed, seconds = executor.call(probe, _sample(job, todo)) if todo.pending else (0, None)
-    return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * bytes_of_image(layout),
+    # An image's part of every array, and its entries in the shards' indices.
+    size = 16 * (1 + len(layout.extras)) + sum(
+        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize for shape, dtype in layout.arrays().values())
+    return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * size,
                     free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
-
-
-def bytes_of_image(layout: StoreLayout) -> int:
-    """Compute the size of an image in a store: its part of every array, and its entries in the shards' indices."""
-    parts = sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-                for shape, dtype in layout.arrays().values())
-    return parts + 16 * (1 + len(layout.extras))
 
 
 def _sample(job: ExtractionJob, todo: Plan) -> Task:
@@ -75,17 +70,13 @@ def probe(task: Task) -> tuple[int, float | None]:
 
     It gives how many images were timed, and seconds an image; None if none could be decoded.
     """
-    extractor = worker.load_engine(task.engine)
+    worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0
     for start in range(0, len(task.files), task.batch_size):
         begin = time.perf_counter()
-        batch = task.files[start:start + task.batch_size]
-        decoded = [worker.decode(file, size, task.engine) for file, size in batch]
-        good = [image for image in decoded if not isinstance(image, str)]
-        if good:
-            computed = extractor.extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
-            base.bring(computed, task.layout.dtype)
+        decoded = [worker.decode(*file, task.engine) for file in task.files[start:start + task.batch_size]]
+        found = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.files) <= task.batch_size:
-            timed, seconds = timed + len(batch), seconds + time.perf_counter() - begin
-        warm = warm or bool(good)
+            timed, seconds = timed + len(found), seconds + time.perf_counter() - begin
+        warm = warm or not all(isinstance(each, str) for each in found)
     return timed, seconds / timed if timed and warm else None

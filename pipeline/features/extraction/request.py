@@ -143,30 +143,21 @@ SQUARE = 512  # pixels a side of grids and windows; a ViT's name holds its own
 
 def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], precision: str, weights: str) -> str:
     """The engine's own name, and what is not usual: `butd-36-proposals-rpn45`, `pyramid36-...-384px-bf16`."""
-    return "-".join([reported_as, *_sizes(engine, reported_as, settings), *_weights(engine, settings, weights),
-                     *([] if precision == "fp32" else [precision])])
-
-
-def _sizes(engine: str, reported_as: str, settings: Mapping[str, Any]) -> list[str]:
-    found = []
-    proposals, side = settings.get("proposals", PROPOSALS), settings.get("image_size")
+    parts, proposals, side = [reported_as], settings.get("proposals", PROPOSALS), settings.get("image_size")
     if proposals != PROPOSALS:
-        found.append(f"rpn{proposals}")
+        parts.append(f"rpn{proposals}")
     if side is not None and (f"_{side}" not in reported_as if engine == "patch" else side != SQUARE):
-        found.append(f"{side}px")
+        parts.append(f"{side}px")
     sides = (settings.get("short_side", SIDES[0]), settings.get("long_side", SIDES[1]))
     both = "-".join(f"{side}px" for side in sides)
-    return found if sides == SIDES or reported_as.endswith(both) else [*found, both]
-
-
-def _weights(engine: str, settings: Mapping[str, Any], digest: str) -> list[str]:
-    """Weights are usual where a card in manifests/weights.yaml has them for this network."""
-    name = settings.get("weights")
-    if name == UNTRAINED:
-        return [UNTRAINED]
-    if name is not None and name not in checkpoints():
-        return [f"weights{digest[:8]}"]
-    return [name] if engine.startswith("butd-") and name not in (None, engine, "butd-36") else []
+    if sides != SIDES and not reported_as.endswith(both):
+        parts.append(both)
+    name = settings.get("weights")  # usual where a card in manifests/weights.yaml has them for this network
+    if name not in (None, UNTRAINED, *checkpoints()):
+        parts.append(f"weights{weights[:8]}")
+    elif name == UNTRAINED or (engine.startswith("butd-") and name not in (None, engine, "butd-36")):
+        parts.append(name)
+    return "-".join(parts if precision == "fp32" else [*parts, precision])
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
@@ -186,24 +177,20 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
     images = manifest.images["image_id"].tolist()
     found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:
-        found &= _listed(only, frozenset(images))
+        try:
+            lines = only.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{only}: cannot be read as a text file with an image id a line ({error})") from None
+        listed, known = set(), frozenset(images)
+        for number, text in enumerate(map(str.strip, lines), 1):
+            if text and not (text.removeprefix("-").isdecimal() and int(text) in known):
+                raise InputError(f"{only}, line {number}: expected the id of an image of the manifest, got "
+                                 f"{text[:40]!a}")
+            listed |= {int(text)} if text else set()
+        found &= listed
     if not found:
         raise InputError(f"{only}: lists no image of the split {split}")
     return found
-
-
-def _listed(file: Path, known: frozenset[int]) -> frozenset[int]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read as a text file with an image id a line ({error})") from None
-    ids = set()
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and not (text.removeprefix("-").isdecimal() and int(text) in known):
-            raise InputError(f"{file}, line {number}: expected the id of an image of the manifest, got {text[:40]!a}")
-        ids |= {int(text)} if text else set()
-    return frozenset(ids)
 
 
 def devices(asked: str) -> list[str]:

@@ -28,7 +28,7 @@ LANES = 2  # of a GPU: while one batch is copied there or its features back, the
 
 _own_device: list[str] = []  # of this process, where several have a device each
 _loading = threading.Lock()
-_loaded: list[tuple[EngineSpec, extractors.Extractor]] = []  # the last one
+_loaded: list[tuple[list[EngineSpec], extractors.Extractor]] = []  # the last one, as asked for and with its backend
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
@@ -45,34 +45,26 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
     """Load an engine with its weights, once in a process."""
     engine = _here(engine)
     with _loading:
-        if not _loaded or engine not in (_loaded[0][0], _with_backend(*_loaded[0])):
+        if not _loaded or engine not in _loaded[0][0]:
             engine.runtime.checked()
             half.refuse_slow(engine.runtime.precision, engine.runtime.device)
             products.apply(engine.runtime.products)
-            _loaded[:] = [(engine, extractors.build(engine.name, engine.options, engine.runtime))]
+            extractor = extractors.build(engine.name, engine.options, engine.runtime)
+            got = replace(engine, runtime=replace(engine.runtime, backend=extractor.backend))
+            _loaded[:] = [([engine, got], extractor)]
         return _loaded[0][1]
-
-
-def _with_backend(asked: EngineSpec, extractor: extractors.Extractor) -> EngineSpec:
-    """What was asked for, with the backend that it got."""
-    return replace(asked, runtime=replace(asked.runtime, backend=extractor.backend))
 
 
 def describe_engine(engine: EngineSpec) -> EngineDescription:
     """Load an engine and read its attributes."""
     extractor = load_engine(engine)
-    found = EngineDescription(version=_version(engine.name, extractor),
-                              **{field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
-                                 if field.name != "version"})
+    # Of an engine of another package what the engine says: stores may have been made by it before it was raised.
+    version = record.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
+        else int(getattr(extractor, "version", 1))
+    found = EngineDescription(version=version, **{field.name: getattr(extractor, field.name)
+                                                  for field in fields(EngineDescription) if field.name != "version"})
     return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
                                                    engine.runtime.precision, found.weights))
-
-
-def _version(name: str, extractor: extractors.Extractor) -> int:
-    """Of an engine of another package what the engine says: stores may have been made by it before it was raised."""
-    if extractors.ENGINES.is_built_in(name):
-        return record.version(f"extractors/{name}")
-    return int(getattr(extractor, "version", 1))
 
 
 def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
@@ -136,7 +128,8 @@ def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
         try:
             for task, rows in batches:
                 decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
-                running.append(((task, rows), lanes.submit(_features, engine, decoded, task.layout.dtype)))
+                running.append(((task, rows), lanes.submit(features_of, engine, map(Future.result, decoded),
+                                                           task.layout.dtype)))
                 if len(running) >= first.threads.ahead + computing:
                     batch, features = running.popleft()
                     yield batch, features.result()
@@ -164,9 +157,9 @@ def _own_stream(device: str) -> None:
         gpu.set_stream(gpu.Stream(device))
 
 
-def _features(engine: EngineSpec, decoding: list[Future[Decoded]], dtype: str) -> list[Extracted]:
-    """A batch's features, or the reason why an image has none."""
-    decoded = [future.result() for future in decoding]
+def features_of(engine: EngineSpec, batch: Iterable[Decoded], dtype: str) -> list[Extracted]:
+    """Compute a batch's features, or the reason why an image has none."""
+    decoded = list(batch)
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
@@ -189,27 +182,18 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[
         if shard is None:
             shard = Shard.empty(task.layout, task.shard, task.rows)
         for row, extracted in zip(rows, batch, strict=True):
+            file, file_bytes = task.files[row - task.rows.start]
             if isinstance(extracted, str):
-                _fail(task, shard, row, extracted)
+                shard.fail(row, extracted)
             else:
                 items, size, photograph = extracted
-                shard.fill(row, items.features, size, items.extras, task.files[row - task.rows.start][1], photograph)
+                shard.fill(row, items.features, size, items.extras, file_bytes, photograph)
+            if row in shard.failed and task.on_error == "fail":
+                named = f"{file.path}, {file.part}" if file.part else file.path
+                raise InputError(f"{named}: {shard.failed[row]}; repair or remove it, or skip it with --on-error skip")
         if rows.stop == task.rows.stop:
-            for row, reason in shard.failed.items():
-                _fail(task, shard, row, reason)
             yield task, shard
             shard = None
-
-
-def _fail(task: Task, shard: Shard, row: int, reason: str) -> None:
-    if task.on_error == "fail":
-        raise InputError(f"{_named(task.files[row - task.rows.start][0])}: {reason}; repair or remove it, or skip it "
-                         "with --on-error skip")
-    shard.fail(row, reason)
-
-
-def _named(file: GalleryFile) -> str:
-    return f"{file.path}" + (f", {file.part}" if file.part else "")
 
 
 def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
@@ -234,19 +218,14 @@ def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     extractor = load_engine(engine)
     try:
         if file.kind == "video":
-            frames = file.frames(_frames_for(extractor, engine))
+            most = getattr(extractor, "frames", None)  # of a clip
+            if most is None:
+                raise InputError(f"the engine {engine.name} reads photographs, and the manifest holds clips; extract "
+                                 "the feature frame")
+            frames = file.frames(int(most))
             prepared = extractor.prepare_frames(frames)  # type: ignore[attr-defined]
             return prepared, frames[0].size, blake.of_item(file)
         image = images.decode(path, content)
         return extractor.prepare(image), image.size, blake.of_bytes(content)
     except images.ImageError as error:
         return str(error)
-
-
-def _frames_for(extractor: extractors.Extractor, engine: EngineSpec) -> int:
-    """How many frames of a clip an engine takes at most."""
-    most = getattr(extractor, "frames", None)
-    if most is None:
-        raise InputError(f"the engine {engine.name} reads photographs, and the manifest holds clips; extract the "
-                         "feature frame")
-    return int(most)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.features.extractors.pyramid:Pyramid",
-    "butd-36": "pipeline.features.extractors.butd.detected:Detected",
-    "butd-10-100": "pipeline.features.extractors.butd.detected:Detected",
+    "butd-36": "pipeline.features.extractors.butd.detector:Detected",
+    "butd-10-100": "pipeline.features.extractors.butd.detector:Detected",
     "butd-given": "pipeline.features.extractors.butd.given:Given",
     "grid": "pipeline.features.extractors.grid:Grid",
     "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",

@@ -25,7 +25,11 @@ def chosen(backend: str, device: str, precision: str) -> str:
         return TORCH
     if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
         raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
-    here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
+    try:
+        here = f"{OPENVINO} {version('openvino')}"
+    except PackageNotFoundError:
+        here = None
+    fits = torch.device(device).type == "cpu" and precision == "fp32"
     if backend == AUTO:
         return here if here and fits else TORCH
     if not fits:
@@ -38,11 +42,9 @@ def chosen(backend: str, device: str, precision: str) -> str:
     return here
 
 
-def _installed() -> str | None:
-    try:
-        return f"{OPENVINO} {version('openvino')}"
-    except PackageNotFoundError:
-        return None
+def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:
+    """Run a function of a torch module by a backend; `free` are dimensions in which inputs differ."""
+    return function if backend == TORCH else Graph(module, function, free)
 
 
 class Graph:
@@ -59,11 +61,19 @@ class Graph:
         out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
         return torch.from_numpy(out)
 
-    def _compile(self, example: torch.Tensor) -> Any:
+    def _compile(self, given: torch.Tensor) -> Any:
+        """Not by openvino.convert_model, which sends statistics of its use to its makers."""
         import openvino
+        from openvino.frontend import FrontEndManager
+        from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
 
-        graph = _convert(self._traced, torch.cat([example[:1]] * 2) if 0 in self._free else example)
-        graph.reshape([-1 if place in self._free else size for place, size in enumerate(example.shape)])
+        example = (torch.cat([given[:1]] * 2) if 0 in self._free else given,)
+        frontend = FrontEndManager().load_by_framework("pytorch")
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that tracing is deprecated, and fixes what depends on the image's size
+            traced = TorchScriptPythonDecoder(self._traced, example_input=example, trace_kwargs={"check_trace": False})
+            graph = frontend.convert(frontend.load(traced))
+        graph.reshape([-1 if place in self._free else size for place, size in enumerate(given.shape)])
         # Threads: torch's share, which is a worker's. Not pinned to cores: two workers would take the same ones.
         compiled = openvino.Core().compile_model(graph, "CPU", {
             "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": torch.get_num_threads(),
@@ -80,15 +90,3 @@ class _Traced(nn.Module):
 
     def forward(self, given: torch.Tensor) -> torch.Tensor:
         return self.function(given)
-
-
-def _convert(module: nn.Module, example: torch.Tensor) -> Any:
-    """An openvino.Model. Not by openvino.convert_model, which sends statistics of its use to its makers."""
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-
-    frontend = FrontEndManager().load_by_framework("pytorch")
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that tracing is deprecated, and fixes what depends on the image's size
-        traced = TorchScriptPythonDecoder(module, example_input=(example,), trace_kwargs={"check_trace": False})
-        return frontend.convert(frontend.load(traced))

@@ -2,6 +2,7 @@
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +13,13 @@ import torch
 from PIL import Image
 from torch import nn
 
+from pipeline.features.extractors import backend
+from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
+from pipeline.files import weights
 from pipeline.parts.errors import InputError
+
+AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
 
 @dataclass(frozen=True)
@@ -49,15 +55,6 @@ def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None =
 def in_place(items: OnDevice) -> Items:
     """View tensors in the host's memory as arrays."""
     return Items(items.features.numpy(), {name: each.numpy() for name, each in items.extras.items()})
-
-
-def alike(batch: Sequence[torch.Tensor], most: int) -> Iterator[list[int]]:
-    """Group prepared images of equal size, for networks that take images of any: places in the batch, each once."""
-    by_size: dict[torch.Size, list[int]] = {}
-    for place, prepared in enumerate(batch):
-        by_size.setdefault(prepared.shape, []).append(place)
-    for places in by_size.values():
-        yield from (places[first:first + most] for first in range(0, len(places), most))
 
 
 class Extractor(Protocol):
@@ -97,6 +94,66 @@ class Extractor(Protocol):
             Each image's items.
         """
         ...
+
+
+class MapEngine(ABC):
+    """What engines share whose network makes a map of an image of any size.
+
+    Images of equal size go through it together on a GPU; on a CPU that gains nothing, and takes torch a fifth longer.
+    Others are not padded to that size, which would change the features near the border. A subclass sets `items` and
+    `reported_as`.
+
+    Args:
+        options: Its settings.
+        runtime: Where the network runs.
+        network: The network, with its weights.
+        feature_maps: Computes the maps of stacked prepared images with it.
+        free: Dimensions of these in which images differ.
+    """
+
+    dimension = 2048
+
+    def __init__(self, options: Any, runtime: Runtime, network: nn.Module, feature_maps: backend.Forward,
+                 free: tuple[int, ...]) -> None:
+        self.options, self.runtime = options, runtime
+        self.network: Any = network
+        self.settings: Mapping[str, Any] = options.recorded()
+        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(network)
+        self.backend, self.at_once = runtime.backend, AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
+        network.to(runtime.device).to(memory_format=torch.channels_last)
+        self._feature_maps = backend.by(runtime.backend, network, feature_maps, free)
+
+    @torch.inference_mode()
+    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
+        """Compute the items of each image."""
+        found = {place: self.of_image(feature_map, batch[place], sizes[place])
+                 for place, feature_map in self.feature_maps(batch)}
+        return [found[place] for place in range(len(batch))]
+
+    @abstractmethod
+    def of_image(self, feature_map: torch.Tensor, prepared: Any, size: tuple[int, int]) -> Computed:
+        """Compute the items of one image.
+
+        Args:
+            feature_map: Float32 [C, h, w].
+            prepared: The result of `prepare`.
+            size: Width and height of the image as decoded, in pixels.
+
+        Returns:
+            Its items.
+        """
+
+    def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
+        """Compute the map of each image, float32 [C, h, w], with its place in the batch."""
+        by_size: dict[torch.Size, list[int]] = {}
+        for place, prepared in enumerate(batch):
+            by_size.setdefault(prepared.shape, []).append(place)
+        for same in by_size.values():
+            for places in (same[first:first + self.at_once] for first in range(0, len(same), self.at_once)):
+                with self.runtime.autocast():
+                    pixels = self.runtime.send(torch.stack([batch[place] for place in places]))
+                    maps = self._feature_maps(pixels).float()
+                yield from zip(places, maps, strict=True)
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:

@@ -39,7 +39,7 @@ class ButdCnn(Network):
 
     def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
         """Resize to a square, bilinear and without antialiasing, as OpenCV does: float32 [size, size, 3]."""
-        return pixels.square_input(image, size).permute(1, 2, 0).contiguous()
+        return pixels.resized(image, size / image.width, size / image.height).permute(1, 2, 0).contiguous()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision.

@@ -10,7 +10,7 @@ stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,7 @@ from PIL import Image
 from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
 
-from pipeline.features.extractors import backend
-from pipeline.features.extractors.base import Computed, alike, computed, fill, seeded, without_classifier
+from pipeline.features.extractors.base import Computed, MapEngine, computed, fill, seeded, without_classifier
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
@@ -27,7 +26,6 @@ from pipeline.settings import Count, Section
 
 STRIDE = 32
 MEANS = (103.53, 116.28, 123.675)  # blue, green, red: detectron2's MODEL.PIXEL_MEAN
-AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.1", "stem.conv1.weight": "conv1.weight",
          "stem.conv1.norm": "bn1"}
 """detectron2's names -> torchvision's, where they differ by more than numbers."""
@@ -56,49 +54,32 @@ class Options(Section):
     ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
 
 
-class GridFeats:
+class GridFeats(MapEngine):
     """A detector's last map as items, row by row, with the boxes of its cells."""
 
-    dimension = 2048
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
     def __init__(self, options: Options, runtime: Runtime) -> None:
-        self.options, self.runtime = options, runtime
+        super().__init__(options, runtime, load(options.network, options.weights), self._forward, free=(0, 1, 2))
         backbone = BACKBONES[options.network]
-        self.model = load(options.network, options.weights)
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(self.model)
         self.reported_as = f"grid-feats-{backbone.title}"
         self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
-        self.backend = runtime.backend
-        self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
                                  for each in (MEANS, backbone.deviations))
-        self.model.to(runtime.device).to(memory_format=torch.channels_last)
-        self._maps: backend.Forward = self._forward if runtime.backend == backend.TORCH \
-            else backend.Graph(self.model, self._forward, free=(0, 1, 2))
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
         size = resized(*image.size, self.options.short_side, self.options.long_side)
         return torch.from_numpy(np.array(image.resize(size, Image.Resampling.BILINEAR)))
 
-    @torch.inference_mode()
-    def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute an item for each cell of each image's map. Images of equal size go through the network together."""
-        found: dict[int, Computed] = {}
-        for places in alike(batch, self.at_once):
-            pixels = self.runtime.send(torch.stack([batch[place] for place in places]))
-            with self.runtime.autocast():
-                maps = self._maps(pixels).float()
-            for place, each in zip(places, maps, strict=True):
-                found[place] = computed(each.flatten(1).T.contiguous(), {
-                    "boxes": boxes(each.shape[1], each.shape[2], sizes[place])})
-        return [found[place] for place in range(len(batch))]
+    def of_image(self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]) -> Computed:
+        """Take each cell of the map as an item."""
+        _, rows, columns = feature_map.shape
+        return computed(feature_map.flatten(1).T.contiguous(), {"boxes": boxes(rows, columns, size)})
 
     def _forward(self, pixels: torch.Tensor) -> torch.Tensor:
         planes = pixels.flip(3).permute(0, 3, 1, 2).float()
-        last: torch.Tensor = self.model((planes - self._mean) / self._std)
+        last: torch.Tensor = self.network((planes - self._mean) / self._std)
         return last
 
 

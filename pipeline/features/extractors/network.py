@@ -38,7 +38,9 @@ class NetworkEngine:
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: NetworkOptions, runtime: Runtime, **of_network: Any) -> None:
-        self.network = load(options.network, options.weights, runtime, **of_network)
+        module, kind = OTHERS.get(options.network, (__name__, "Network"))
+        self.network: Network = getattr(import_module(module), kind)(options.network, options.weights, runtime,
+                                                                     **of_network)
         self.settings: Mapping[str, Any] = options.recorded()
         self.size = options.image_size
         self.trained, self.weights = self.network.trained, self.network.digest
@@ -47,13 +49,6 @@ class NetworkEngine:
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
         return self.network.prepare(image, self.size)
-
-
-def load(name: str, weights_name: str, runtime: Runtime, **options: Any) -> Network:
-    """Load a network."""
-    module, kind = OTHERS.get(name, (__name__, "Network"))
-    loaded: Network = getattr(import_module(module), kind)(name, weights_name, runtime, **options)
-    return loaded
 
 
 class Network:

@@ -26,7 +26,9 @@ class Patch(NetworkEngine):
         super().__init__(options, runtime, img_size=options.image_size)
         self.reported_as = f"patch-{options.network}" + ("" if options.cls else "-nocls")
         self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
-        if options.cls and not _has_class_token(self.network.model):
+        # DINOv3's class in timm has no `has_class_token`; a network may have registers and no class token.
+        model = self.network.model
+        if options.cls and not getattr(model, "has_class_token", getattr(model, "cls_token", None) is not None):
             raise InputError(f"patch: {options.network} has no class token; set cls: false")
         self.items, self.dimension = self._chosen(self.network.probe(self.size)).shape[1:]
 
@@ -44,11 +46,3 @@ class Patch(NetworkEngine):
                              f"{tuple(tokens.shape)}; choose a ViT")
         patches = tokens[:, self.prefix:]
         return torch.cat([tokens[:, :1], patches], dim=1) if self.settings["cls"] else patches
-
-
-def _has_class_token(model: torch.nn.Module) -> bool:
-    """Whether the first of a network's prefix tokens is its class token; the others are registers, say.
-
-    DINOv3's class in timm has no `has_class_token`. A network may have registers and no class token.
-    """
-    return bool(getattr(model, "has_class_token", getattr(model, "cls_token", None) is not None))

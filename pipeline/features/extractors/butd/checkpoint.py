@@ -31,7 +31,9 @@ def is_caffe(state: Mapping[str, torch.Tensor]) -> bool:
 
 def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float, ...]) -> dict[str, torch.Tensor]:
     """Convert a state dict to detectron2's conventions."""
-    renamed = {_name(name): value for name, value in state.items()}
+    renamed = dict(state)
+    for theirs, ours in NAMES.items():
+        renamed = {name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}."): value for name, value in renamed.items()}
     for part in ("weight", "bias"):
         for layer in NONE_FIRST:
             name = f"{HEAD}.{layer}.{part}"
@@ -46,12 +48,6 @@ def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float,
         corrections = renamed[f"{RPN}.anchor_deltas.{part}"].unflatten(0, (-1, 4))
         renamed[f"{RPN}.anchor_deltas.{part}"] = _by_scale(corrections).flatten(0, 1)
     return renamed
-
-
-def _name(name: str) -> str:
-    for theirs, ours in NAMES.items():
-        name = name.replace(f"{HEAD}.{theirs}.", f"{HEAD}.{ours}.")
-    return name
 
 
 def _by_scale(anchors: torch.Tensor) -> torch.Tensor:

@@ -1,34 +1,28 @@
-"""What the BUTD engines share: their settings, the network on a device, and the way from a batch to items.
+"""The BUTD engines of regions that the network detects, butd-36 and butd-10-100, and what all BUTD engines share.
 
-Images of equal size go through the first layers together on a GPU; on a CPU that gains nothing, and takes torch a fifth
-longer. Others are not padded to that size, which would change the features near the border. The slowest part, res5, has
-the boxes of one image at once, which fill a batch.
+The slowest part, res5, has the boxes of one image at once, which fill a batch.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from PIL import Image
+from pydantic import model_validator
 
 from pipeline.features.extractors import backend
-from pipeline.features.extractors.base import Computed, alike, computed
+from pipeline.features.extractors.base import Computed, MapEngine, computed
 from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.files import weights
 from pipeline.files.images import ImageError
 from pipeline.settings import Count, Section
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import Regions
 
-AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
-
-class Options(Section):
+class ButdOptions(Section):
     """Settings that all BUTD engines share."""
 
     weights: str = "butd-36"  # a name in manifests/weights.yaml, a file, or "untrained"
@@ -37,47 +31,32 @@ class Options(Section):
     ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
 
 
-class Detector(ABC):
-    """The network on a device. A subclass is an engine: it sets `items` and `reported_as`, and chooses the boxes."""
+class Options(ButdOptions):
+    """Settings of detected regions."""
 
-    dimension = 2048
+    min_boxes: Count = 36  # the fewest items of an image
+    max_boxes: Count = 36  # the most items of an image
+    boxes: Literal["proposals", "regressed"] = "proposals"  # the rule that selects them, see geometry.py
+    proposals: Count = geometry.AFTER_NMS  # how many boxes of the region proposal network are considered
+    ALWAYS_RECORDED = ButdOptions.ALWAYS_RECORDED | {"min_boxes", "max_boxes", "boxes", "proposals"}
+
+    @model_validator(mode="after")
+    def _enough(self) -> Options:
+        if not self.min_boxes <= self.max_boxes <= self.proposals:
+            raise ValueError("expected min_boxes <= max_boxes <= proposals")
+        return self
+
+
+class Detector(MapEngine):
+    """The network on a device. A subclass is an engine: it chooses the boxes."""
+
     extras = EXTRAS
 
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        self.options, self.runtime = options, runtime
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.network = checkpoint.load(options.weights)
-        self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(self.network)
-        self.backend = runtime.backend
-        self.network.to(runtime.device).to(memory_format=torch.channels_last)
-        res5 = self.network.roi_heads.res5
-        self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
-        self._feature_maps: backend.Forward = self.network.feature_maps
-        self._res5: backend.Forward = res5
-        if runtime.backend != backend.TORCH:  # what takes the time; proposals, pooling and classifiers stay in torch
-            self._feature_maps = backend.Graph(self.network, self.network.feature_maps, free=(0, 2, 3))
-            self._res5 = backend.Graph(res5, res5.forward)
-
-    @abstractmethod
-    def of_image(self, feature_map: torch.Tensor, prepared: Any, scale: float) -> Computed:
-        """Compute the items of one image.
-
-        Args:
-            feature_map: Float32 [1024, h, w].
-            prepared: The result of `prepare`.
-            scale: The factor by which the image was resized.
-
-        Returns:
-            Its items.
-        """
-
-    @torch.inference_mode()
-    def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
-        """Compute the items of each image."""
-        maps = self.feature_maps(batch)
-        computed = {place: self.of_image(feature_map, batch[place], self.scale(sizes[place]))
-                    for place, feature_map in maps}
-        return [computed[place] for place in range(len(batch))]
+    def __init__(self, options: ButdOptions, runtime: Runtime) -> None:
+        network = checkpoint.load(options.weights)
+        super().__init__(options, runtime, network, network.feature_maps, free=(0, 2, 3))
+        # What takes the time; proposals, pooling and classifiers stay in torch.
+        self._res5 = backend.by(runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
         """Compute the factor by which an image is resized."""
@@ -85,31 +64,17 @@ class Detector(ABC):
 
     def prepare(self, image: Image.Image) -> Any:
         """Resize the image and subtract the means: float32 [3, H, W]."""
-        prepared = pixels.network_input(image, self.scale(image.size))
+        scale = self.scale(image.size)
+        prepared = pixels.resized(image, scale, scale)
         if min(prepared.shape[1:]) < geometry.STRIDE:
             raise ImageError(f"{image.width} x {image.height} pixels are too narrow to look for regions in")
         return prepared
 
-    def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Compute the map of res4 of each image, float32 [1024, h, w], with its place in the batch.
-
-        Those of equal size are computed together.
-        """
-        for places in alike(batch, self.at_once):
-            with self.runtime.autocast():
-                maps = self._feature_maps(self.runtime.send(torch.stack([batch[place] for place in places]))).float()
-            yield from zip(places, maps, strict=True)
-
-    def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w], float32."""
-        with self.runtime.autocast():
-            objectness, deltas = self.network.proposal_maps(feature_map)
-        return objectness.float(), deltas.float()
-
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
         """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
         with self.runtime.autocast():
-            return self.network.regions(feature_map, boxes, self._res5)
+            found: Regions = self.network.roi_heads(feature_map, boxes, self._res5)
+        return found
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:
@@ -119,3 +84,30 @@ def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed
     return computed(regions.features[rows].float(), {
         "boxes": boxes, "object": label.int(), "object_score": object_score,
         "attribute": attribute.int(), "attribute_score": attribute_score})
+
+
+class Detected(Detector):
+    """Regions that the network detects, best first, with boxes, classes and attributes.
+
+    An image has min_boxes to max_boxes items, fewer where it has fewer regions.
+    """
+
+    def __init__(self, options: Options, runtime: Runtime) -> None:
+        super().__init__(options, runtime)
+        self.items = options.max_boxes
+        counts = dict.fromkeys([str(options.min_boxes), str(options.max_boxes)])
+        sides = options.short_side, options.long_side
+        self.reported_as = "-".join(["butd", *counts, options.boxes] + (
+            [] if sides == (pixels.SHORT_SIDE, pixels.LONG_SIDE) else [f"{side}px" for side in sides]))
+
+    def of_image(self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]) -> Computed:
+        """Propose regions, and choose some by the rule."""
+        (height, width), scale = prepared.shape[1:], self.scale(size)
+        with self.runtime.autocast():
+            objectness, deltas = self.network.proposal_generator(feature_map)
+        proposed = geometry.propose(objectness.float(), deltas.float(), width, height, scale, self.options.proposals)
+        regions = self.regions(feature_map, proposed)
+        select = geometry.RULES[self.options.boxes]
+        rows, boxes = select(proposed, regions.objects, regions.deltas, (width, height), scale,
+                             self.options.min_boxes, self.options.max_boxes)
+        return items(regions, rows, boxes / scale)

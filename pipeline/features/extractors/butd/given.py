@@ -6,9 +6,8 @@ The boxes are pooled as they are: none is proposed, moved or left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
 
 
-class Options(detector.Options):
+class Options(detector.ButdOptions):
     """Settings of given boxes.
 
     Attributes:
@@ -33,8 +32,7 @@ class Options(detector.Options):
     boxes: str
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A prepared image."""
 
     pixels: torch.Tensor  # the network's input, float32 [3, H, W]
@@ -64,13 +62,13 @@ class Given(detector.Detector):
         return Prepared(super().prepare(image), boxes)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Compute the map of res4 of each image, see `Detector.feature_maps`."""
+        """Compute the map of res4 of each image, see `MapEngine.feature_maps`."""
         return super().feature_maps([prepared.pixels for prepared in batch])
 
-    def of_image(self, feature_map: torch.Tensor, prepared: Prepared, scale: float) -> Computed:
+    def of_image(self, feature_map: torch.Tensor, prepared: Prepared, size: tuple[int, int]) -> Computed:
         """Pool the given boxes."""
         boxes = torch.from_numpy(prepared.boxes).to(feature_map.device)
-        regions = self.regions(feature_map, boxes * scale)
+        regions = self.regions(feature_map, boxes * self.scale(size))
         return detector.items(regions, torch.arange(len(boxes), device=boxes.device), boxes)
 
 

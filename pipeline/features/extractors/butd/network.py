@@ -60,17 +60,6 @@ class FasterRCNN(nn.Module):
         """Compute the maps of res4 at 1/16, [B, 1024, h, w], of network inputs of one size [B, 3, H, W]."""
         return self.backbone(pixels)["res4"]
 
-    def proposal_maps(self, feature_map: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Score and correct the anchors of a map: objectness [12, h, w] and corrections [48, h, w]."""
-        return self.proposal_generator(feature_map)
-
-    def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input.
-
-        `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
-        """
-        return self.roi_heads(feature_map, boxes, res5)
-
 
 class Stem(BasicStem):
     """The first layers with Caffe's pooling: no padding, and windows that reach beyond the map count."""
@@ -112,14 +101,13 @@ class RegionHead(nn.Module):
         self.box_predictor = Predictor()
 
     def forward(self, feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward | None = None) -> Regions:
-        """Pool boxes [R, 4] in pixels of the network's input and classify them, see `FasterRCNN.regions`."""
-        pooled = torch.cat([_pool(feature_map, part, res5 or self.res5) for part in boxes.split(BOXES_AT_ONCE)])
-        return self.box_predictor(pooled)
+        """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input.
 
-
-def _pool(feature_map: torch.Tensor, boxes: torch.Tensor, res5: Forward) -> torch.Tensor:
-    cells = roi_pool(feature_map[None], [boxes], POOLED, spatial_scale=1 / STRIDE)
-    return res5(cells).float().mean(dim=(2, 3))
+        `res5` computes that stage, from [B, 1024, 14, 14] to [B, 2048, 14, 14]; the network's own by default.
+        """
+        cells = (roi_pool(feature_map[None], [some], POOLED, spatial_scale=1 / STRIDE)
+                 for some in boxes.split(BOXES_AT_ONCE))
+        return self.box_predictor(torch.cat([(res5 or self.res5)(each).float().mean(dim=(2, 3)) for each in cells]))
 
 
 class Predictor(FastRCNNOutputLayers):

@@ -21,31 +21,18 @@ def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: i
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale
 
 
-def network_input(image: Image.Image, scale: float) -> torch.Tensor:
-    """Subtract the means from an image's pixels and resize it: float32 [3, H, W], blue first."""
-    return _resized(image, scale, scale)
+def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
+    """Subtract the means from an image's pixels and resize it by two factors: float32 [3, H, W], blue first.
 
-
-def square_input(image: Image.Image, size: int) -> torch.Tensor:
-    """Subtract the means and resize to a square, whatever the aspect (VSE∞'s grids): float32 [3, size, size]."""
-    return _resized(image, size / image.width, size / image.height)
-
-
-def _resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
-    """Less the means, resized by two factors, blue first: float32 [3, H, W]."""
-    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
-    return _along(_along(torch.from_numpy(pixels), 1, across), 0, down).permute(2, 0, 1).contiguous()
-
-
-def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
-    """Resize, bilinear and without antialiasing, as OpenCV does when it is given a factor.
-
-    Source positions follow from the factor itself, not from the rounded sizes.
+    Bilinear and without antialiasing, as OpenCV does when it is given a factor: source positions follow from the factor
+    itself, not from the rounded sizes.
     """
-    return _along(_along(pixels, pixels.ndim - 1, scale), pixels.ndim - 2, scale)
+    pixels = np.asarray(image, dtype=np.float32)[:, :, ::-1] - np.array(MEANS, dtype=np.float32)
+    return along(along(torch.from_numpy(pixels), 1, across), 0, down).permute(2, 0, 1).contiguous()
 
 
-def _along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
+def along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
+    """Resize along one axis."""
     size = pixels.shape[axis]
     places = (torch.arange(max(1, round(size * scale)), dtype=torch.float64) + 0.5) / scale - 0.5
     places = places.clamp(0, size - 1)

@@ -18,6 +18,10 @@ from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
 
+def square(image: Image.Image, size: int) -> torch.Tensor:
+    return pixels.resized(image, size / image.width, size / image.height)
+
+
 @pytest.fixture(scope="module")
 def network() -> nn.Module:
     """Random weights, and random statistics in each norm that keep the values in range."""
@@ -56,7 +60,7 @@ def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None
     assert engine.weights == weights.digest(network)
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (50, 70, 3), dtype=np.uint8))
     items = engine.extract([engine.prepare(picture)], [picture.size])[0].features
-    expected = network(pixels.square_input(picture, 64)[None])[0].flatten(1).T
+    expected = network(square(picture, 64)[None])[0].flatten(1).T
     np.testing.assert_allclose(items, expected, atol=1e-3 * float(expected.abs().max()))
 
 
@@ -92,12 +96,12 @@ def test_openvino_gives_torchs_cells() -> None:
 
 def test_pixels_are_blue_first_less_the_means_and_resized_without_smoothing() -> None:
     picture = Image.fromarray(np.array([[[10, 20, 30], [50, 60, 70]]], dtype=np.uint8))  # 2 wide, 1 high
-    planes = pixels.square_input(picture, 4)
+    planes = square(picture, 4)
     assert planes.shape == (3, 4, 4)
     # Centres of 4 pixels over 2: at -0.25, 0.25, 0.75, 1.25 of the source; beyond its ends it goes on level.
     np.testing.assert_allclose(planes[0, 0], np.array([30, 40, 60, 70]) - 102.9801, rtol=1e-5)
     np.testing.assert_allclose(planes[2, 3], np.array([10, 20, 40, 50]) - 122.7717, rtol=1e-5)
-    shrunk = pixels.square_input(Image.fromarray(np.arange(0, 240, 10, dtype=np.uint8).reshape(1, 8, 3)), 2)
+    shrunk = square(Image.fromarray(np.arange(0, 240, 10, dtype=np.uint8).reshape(1, 8, 3)), 2)
     # At 1.5 and 5.5 of 8: halfway between two neighbours, whatever stands further off.
     np.testing.assert_allclose(shrunk[0, 0] + 102.9801, [65.0, 185.0], rtol=1e-5)
 

@@ -16,8 +16,8 @@ from PIL import Image
 from pipeline import manifest
 from pipeline.features import extraction, extractors
 from pipeline.features.extraction import worker
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.butd import checkpoint, detected, detector, given
+from pipeline.features.extractors import Runtime, base
+from pipeline.features.extractors.butd import checkpoint, detector, given
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
 from pipeline.files.digest import sha256
@@ -89,7 +89,7 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
 
 def test_items_are_the_networks_regions_of_their_boxes() -> None:
     picture = Image.fromarray(np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8))
-    engine = detected.Detected(detected.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
+    engine = detector.Detected(detector.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
     assert (engine.items, engine.dimension, engine.reported_as) == (5, 2048, "butd-5-proposals-96px-160px")
     prepared = engine.prepare(picture)
     assert prepared.shape == (3, 96, 128)
@@ -123,7 +123,7 @@ def test_images_of_equal_size_together_give_the_features_of_each_alone(name: str
     for picture in pictures:
         picture.info["file"] = "picture"
     prepared = [engine.prepare(picture) for picture in pictures]
-    assert engine.at_once == detector.AT_ONCE_ON_CPU == 1
+    assert engine.at_once == base.AT_ONCE_ON_CPU == 1
     alone = engine.extract(prepared, [picture.size for picture in pictures])
     sent: list[int] = []
     maps = engine._feature_maps
@@ -157,8 +157,8 @@ def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     picture = Image.fromarray(np.random.default_rng(2).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     by = {}
     for boxes in ("proposals", "regressed"):
-        options = detected.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
-        engine = detected.Detected(options, Runtime())
+        options = detector.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
+        engine = detector.Detected(options, Runtime())
         assert engine.reported_as == f"butd-6-{boxes}-96px-160px"
         by[boxes] = engine.extract([engine.prepare(picture)], [picture.size])[0]
     # Of six boxes, six: both rules keep all, in an order of their own.
@@ -192,8 +192,8 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], word
 
 def test_lower_precision_is_close() -> None:
     picture = Image.fromarray(np.random.default_rng(3).integers(0, 255, (40, 40, 3), dtype=np.uint8))
-    options = detected.Options(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
-    full, lower = (detected.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
+    options = detector.Options(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
+    full, lower = (detector.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
     prepared = full.prepare(picture)
     with torch.inference_mode():
         exact, close = map_of(full, prepared), map_of(lower, prepared)

@@ -166,7 +166,7 @@ def test_the_map_has_a_cell_for_every_16_pixels(network: FasterRCNN, height: int
                                                 columns: int) -> None:
     with torch.inference_mode():
         feature_map = network.feature_maps(torch.zeros(1, 3, height, width))[0]
-        objectness, deltas = network.proposal_maps(feature_map)
+        objectness, deltas = network.proposal_generator(feature_map)
     assert feature_map.shape == (1024, rows, columns)
     assert (objectness.shape, deltas.shape) == ((12, rows, columns), (48, rows, columns))
 
@@ -211,9 +211,9 @@ def test_more_boxes_than_fit_at_once_are_as_alone(network: FasterRCNN) -> None:
     feature_map = torch.rand(1024, 6, 8, generator=generator)
     near = torch.rand(3, 2, generator=generator) * 40
     boxes = torch.cat([near, near + 40], dim=1)
-    together = network.regions(feature_map, boxes)
+    together = network.roi_heads(feature_map, boxes)
     for place in range(3):
-        alone = network.regions(feature_map, boxes[place:place + 1])
+        alone = network.roi_heads(feature_map, boxes[place:place + 1])
         torch.testing.assert_close(alone.features[0], together.features[place])
         torch.testing.assert_close(alone.attributes[0], together.attributes[place])
 

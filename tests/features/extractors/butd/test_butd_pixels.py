@@ -7,7 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.features.extractors.butd.pixels import MEANS, enlarge, network_input, scale_of, square_input
+from pipeline.features.extractors.butd.pixels import MEANS, along, resized, scale_of
+
+
+def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
+    return along(along(pixels, 1, scale), 0, scale)
 
 
 @pytest.mark.parametrize(("size", "scale"), [
@@ -24,7 +28,7 @@ def test_short_side_600_long_side_at_most_1000(size: tuple[int, int], scale: flo
 
 
 def test_channels_are_blue_green_red_less_their_means() -> None:
-    prepared = network_input(Image.new("RGB", (2, 3), (255, 16, 0)), 1.0)
+    prepared = resized(Image.new("RGB", (2, 3), (255, 16, 0)), 1.0, 1.0)
     assert prepared.shape == (3, 3, 2)
     assert prepared.dtype == torch.float32
     torch.testing.assert_close(prepared[:, 0, 0], torch.tensor([-102.9801, 16 - 115.9465, 255 - 122.7717]))
@@ -50,7 +54,7 @@ def test_shrinking_does_not_smooth_first() -> None:
 
 @pytest.mark.parametrize(("width", "height", "expected"), [(640, 513, (749, 600)), (407, 640, (600, 943))])
 def test_sizes_are_rounded(width: int, height: int, expected: tuple[int, int]) -> None:
-    prepared = network_input(Image.new("RGB", (width, height)), scale_of(width, height))
+    prepared = resized(Image.new("RGB", (width, height)), *[scale_of(width, height)] * 2)
     assert (prepared.shape[2], prepared.shape[1]) == expected
 
 
@@ -73,6 +77,6 @@ def plainly(image: Image.Image, across: float, down: float) -> torch.Tensor:
 def test_every_bit_is_as_it_was(size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), np.uint8)
     image, scale = Image.fromarray(pixels), scale_of(*size)
-    assert torch.equal(network_input(image, scale), plainly(image, scale, scale))
-    assert torch.equal(square_input(image, 512), plainly(image, 512 / size[0], 512 / size[1]))
-    assert network_input(image, scale).is_contiguous()
+    assert torch.equal(resized(image, scale, scale), plainly(image, scale, scale))
+    assert torch.equal(resized(image, 512 / size[0], 512 / size[1]), plainly(image, 512 / size[0], 512 / size[1]))
+    assert resized(image, scale, scale).is_contiguous()
