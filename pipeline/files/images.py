@@ -66,20 +66,16 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     with contextlib.suppress(Exception):  # broken EXIF says nothing about orientation
         image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return _from_high_range(image)
+        # 16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched.
+        values = np.nan_to_num(np.asarray(image, dtype=np.float32))
+        low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 and image.mode != "F" \
+            else (values.min(), max(values.max(), values.min() + 1e-12))
+        grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
+        return Image.fromarray(grey).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         opaque = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(opaque, image.convert("RGBA")).convert("RGB")
     return image.convert("RGB")
-
-
-def _from_high_range(image: Image.Image) -> Image.Image:
-    """16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are stretched."""
-    values = np.nan_to_num(np.asarray(image, dtype=np.float32))
-    low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 and image.mode != "F" \
-        else (values.min(), max(values.max(), values.min() + 1e-12))
-    grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
-    return Image.fromarray(grey).convert("RGB")
 
 
 def resize(image: Image.Image, width: int, height: int) -> np.ndarray:

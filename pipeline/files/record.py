@@ -117,9 +117,13 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
     """
     there = read(folder)
     try:
-        return there.request == digest(dict(request)) \
-            and all(sha256(folder / name) == was for name, was in there.wrote.items()) \
-            and not _written_since(folder / (FILE if (folder / FILE).exists() else EARLIER_REQUEST), there.watched)
+        if there.request != digest(dict(request)) \
+                or any(sha256(folder / name) != was for name, was in there.wrote.items()):
+            return False
+        # When a file changed the system sets, no program can.
+        written = (folder / (FILE if (folder / FILE).exists() else EARLIER_REQUEST)).stat().st_mtime_ns
+        return not any(os.stat(os.path.join(place, name)).st_ctime_ns > written
+                       for place, _, names in (os.walk(there.watched) if there.watched else ()) for name in names)
     except OSError:
         return False
 
@@ -145,8 +149,11 @@ def finish(folder: Path, request: Mapping[str, Any], wrote: Iterable[str] | None
         watched: A folder of which no file may be written later than this record.
     """
     versions = request.get("versions", read(folder).versions)
+    if wrote is None:
+        files = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        wrote = sorted(name for name in files if name not in FILES)
     _save(folder, Record(versions=versions, request=digest(dict(request)),
-                         wrote={name: sha256(folder / name) for name in (_files(folder) if wrote is None else wrote)},
+                         wrote={name: sha256(folder / name) for name in wrote},
                          watched=None if watched is None else str(watched.absolute())))
 
 
@@ -166,7 +173,14 @@ def read(folder: Path) -> Record:
     try:
         there = _parsed(folder)
     except FileNotFoundError:
-        return _earlier(folder)
+        versions, asked = json_object(folder / EARLIER_VERSIONS), json_object(folder / EARLIER_REQUEST)
+        # A digest of a module of ours stands for version 1 of every part.
+        others = None if versions is None else {
+            name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
+        try:
+            return Record.model_validate({"versions": others, **(asked or {})})
+        except ValidationError:
+            return Record()
     except (OSError, ValueError):  # damaged: it says nothing, and what it stands beside is compared in full
         return Record()
     if there.seal != there.found_seal:
@@ -188,31 +202,6 @@ def seals(folder: Path) -> tuple[str | None, str] | None:
 
 def _parsed(folder: Path) -> Record:
     return Record.model_validate(from_json((folder / FILE).read_text(encoding="utf-8")))
-
-
-def _earlier(folder: Path) -> Record:
-    """What asked.json and code.json say. A digest of a module of ours stands for version 1 of every part."""
-    versions, asked = json_object(folder / EARLIER_VERSIONS), json_object(folder / EARLIER_REQUEST)
-    others = None if versions is None else {
-        name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
-    try:
-        return Record.model_validate({"versions": others, **(asked or {})})
-    except ValidationError:
-        return Record()
-
-
-def _files(folder: Path) -> list[str]:
-    found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in found if name not in FILES)
-
-
-def _written_since(file: Path, folder: str | None) -> bool:
-    """Whether a file below the folder changed after `file` was written. The system sets that time, no program can."""
-    if folder is None:
-        return False
-    written = file.stat().st_mtime_ns
-    return any(os.stat(os.path.join(place, name)).st_ctime_ns > written
-               for place, _, names in os.walk(folder) for name in names)
 
 
 def named(parts: list[str]) -> str:

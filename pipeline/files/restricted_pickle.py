@@ -82,10 +82,6 @@ class _Array:
         self.array = data.reshape(shape, order="F" if fortran else "C")
 
 
-def _scalar(dtype: _DType, raw: bytes | str) -> Any:
-    return np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]
-
-
 def _bytes(raw: bytes | str) -> bytes:
     return raw.encode("latin1") if isinstance(raw, str) else raw  # Python 2 wrote bytes as str
 
@@ -107,7 +103,8 @@ NAMES = {
     ("numpy", "dtype"): _DType,
     ("numpy", "ndarray"): _refuse_call,  # named as an argument, never called
     **{(f"numpy.{core}.multiarray", name): made for core in ("core", "_core")
-       for name, made in (("_reconstruct", lambda *_: _Array()), ("scalar", _scalar))},
+       for name, made in (("_reconstruct", lambda *_: _Array()),
+                          ("scalar", lambda dtype, raw: np.frombuffer(_bytes(raw), dtype.dtype, count=1)[0]))},
 }
 
 

@@ -220,11 +220,26 @@ def _opened(path: Path) -> Iterator[_Film]:
 
 def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av.Packet]:
     """Read the compressed frames of a part of a file, one after the other: a film may not fit in memory."""
-    begin = film.ticks(start) if start else None
+    begin, finish, last = film.ticks(start) if start else None, film.ticks(end), 0.0
     if begin is not None:
         with _opened(Path(film.container.name)) as trial:
-            begin = begin if _reaches(trial, begin) else None
-    yield from _read(film, begin, film.ticks(end))
+            reached = _reaches(trial, begin)
+        if reached:
+            film.container.seek(int(begin), stream=film.stream, backward=True)
+    for packet in film.container.demux():
+        if not packet.size:
+            continue
+        at = max((time for time in (packet.pts, packet.dts) if time is not None), default=None)
+        if at is not None:
+            last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
+        if packet.stream is not film.stream:
+            continue
+        dts = packet.dts
+        yield packet
+        if finish is not None and dts is not None and dts > finish:  # no later packet is shown before its dts
+            return
+    if last < film.told - max(0.1, min(ENDS_EARLY, 0.05 * film.told)):
+        raise ImageError(f"ends at {last:.1f} s, its header says {film.told:.1f} s")
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
@@ -251,24 +266,3 @@ def _reaches(film: _Film, start: Fraction) -> bool:
     except (av.FFmpegError, StopIteration):
         return False
     return first.pts is not None and first.pts <= start and first.is_keyframe
-
-
-def _read(film: _Film, start: Fraction | None, end: Fraction | None) -> Iterator[av.Packet]:
-    """As `_packets`, in ticks, from a `start` that the file reaches."""
-    if start is not None:
-        film.container.seek(int(start), stream=film.stream, backward=True)
-    last = 0.0
-    for packet in film.container.demux():
-        if not packet.size:
-            continue
-        at = max((time for time in (packet.pts, packet.dts) if time is not None), default=None)
-        if at is not None:
-            last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
-        if packet.stream is not film.stream:
-            continue
-        dts = packet.dts
-        yield packet
-        if end is not None and dts is not None and dts > end:  # no later packet is shown before its dts
-            return
-    if last < film.told - max(0.1, min(ENDS_EARLY, 0.05 * film.told)):
-        raise ImageError(f"ends at {last:.1f} s, its header says {film.told:.1f} s")

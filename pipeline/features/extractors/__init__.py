@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pipeline.settings import Section
 
 ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
-    "pyramid": "pipeline.features.extractors.pyramid:Pyramid",
+    "pyramid": "pipeline.features.extractors.square:Pyramid",
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
     "butd-10-100": "pipeline.features.extractors.butd.detector:Detected",
     "butd-given": "pipeline.features.extractors.butd.given:Given",
-    "grid": "pipeline.features.extractors.grid:Grid",
+    "grid": "pipeline.features.extractors.square:Grid",
     "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
     "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeats",
-    "patch": "pipeline.features.extractors.patch:Patch",
-    "frame": "pipeline.features.extractors.frame:Frame",
+    "patch": "pipeline.features.extractors.square:Patch",
+    "frame": "pipeline.features.extractors.square:Frame",
 }, "extractors")
-"""Engine -> its class. The module of the class has its settings too, as `Options`."""
+"""Engine -> its class. Its module has its settings as `Options`, or else the class has."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
@@ -59,9 +59,10 @@ def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
 
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    module = import_module(ENGINES.module(engine))
+    kind: Any = ENGINES[engine]
+    options = getattr(import_module(ENGINES.module(engine)), "Options", None) or kind.Options
     try:
-        checked: Section = module.Options.model_validate({**PRESETS.get(engine, {}), **chosen})
+        checked: Section = options.model_validate({**PRESETS.get(engine, {}), **chosen})
     except ValidationError as error:
         raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
     return checked

@@ -25,11 +25,7 @@ def chosen(backend: str, device: str, precision: str) -> str:
         return TORCH
     if backend != AUTO and backend.partition(" ")[0] != OPENVINO:
         raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
-    try:
-        here = f"{OPENVINO} {version('openvino')}"
-    except PackageNotFoundError:
-        here = None
-    fits = torch.device(device).type == "cpu" and precision == "fp32"
+    here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
     if backend == AUTO:
         return here if here and fits else TORCH
     if not fits:
@@ -40,6 +36,13 @@ def chosen(backend: str, device: str, precision: str) -> str:
         raise InputError(f"the store was begun with {backend}, here is {here}; install that version, or make the "
                          "store anew with --if-changed redo and a backend by name: --backend openvino")
     return here
+
+
+def _installed() -> str | None:
+    try:
+        return f"{OPENVINO} {version('openvino')}"
+    except PackageNotFoundError:
+        return None
 
 
 def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:

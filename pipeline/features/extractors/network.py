@@ -1,9 +1,5 @@
-"""A timm network with its weights and its own preprocessing, and what the engines that run one share."""
+"""A timm network with its weights and its own preprocessing."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,41 +10,8 @@ from timm.data import resolve_model_data_config
 
 from pipeline.features.extractors import backend, base
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.features.store import Extra
 from pipeline.files import images, weights
 from pipeline.parts.errors import InputError
-from pipeline.settings import Count, Section
-
-# Networks that timm does not have: name -> (module, class), with the surface of `Network`.
-OTHERS = {"butd_resnet101": ("pipeline.features.extractors.butd_cnn", "ButdCnn")}
-
-
-class NetworkOptions(Section):
-    """Settings of every engine that runs one network over a square."""
-
-    network: str = "resnet152.tv_in1k"  # any timm network
-    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
-    image_size: Count = 512  # pixels a side of the square to which the image is resized
-    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
-
-
-class NetworkEngine:
-    """What engines share that run one network over a square. A subclass sets `items`, `dimension` and `reported_as`."""
-
-    extras: Mapping[str, Extra] = {}
-
-    def __init__(self, options: NetworkOptions, runtime: Runtime, **of_network: Any) -> None:
-        module, kind = OTHERS.get(options.network, (__name__, "Network"))
-        self.network: Network = getattr(import_module(module), kind)(options.network, options.weights, runtime,
-                                                                     **of_network)
-        self.settings: Mapping[str, Any] = options.recorded()
-        self.size = options.image_size
-        self.trained, self.weights = self.network.trained, self.network.digest
-        self.backend = runtime.backend
-
-    def prepare(self, image: Image.Image) -> torch.Tensor:
-        """Resize to a square: [S, S, 3], uint8 for timm's networks, float32 for BUTD's."""
-        return self.network.prepare(image, self.size)
 
 
 class Network:

@@ -70,11 +70,6 @@ def _lying(shape: Shape, members: np.lib.npyio.NpzFile) -> bool:
     return shape[0] != boxes
 
 
-def pth_shape(path: Path) -> Shape:
-    """Read the shape of a .pth. Its data are mapped, not read, where torch can."""
-    return tuple(_items(_tensor(path)).shape)
-
-
 def pth(path: Path) -> SourceItems:
     """Read a .pth."""
     return SourceItems(_items(_tensor(path)).float().numpy())
@@ -99,7 +94,8 @@ def _items(tensor: torch.Tensor) -> torch.Tensor:
 
 # Suffix -> (the shape alone, everything).
 READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]] = {
-    ".npy": (lambda path: npy(path).features.shape, npy), ".npz": (npz_shape, npz), ".pth": (pth_shape, pth)}
+    ".npy": (lambda path: npy(path).features.shape, npy), ".npz": (npz_shape, npz),
+    ".pth": (lambda path: tuple(_items(_tensor(path)).shape), pth)}  # its data are mapped, not read, where torch can
 
 
 def shape(path: Path) -> Shape:

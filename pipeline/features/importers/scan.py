@@ -170,19 +170,15 @@ class TextCheck:
                 raise InputError(f"{ids_file}, line {line}: the id {here[0]} stands in line "
                                  f"{image_of[row] * step + 1} too; an image has one place")
             image_of[row] = image
-            first = image * CAPTIONS
-            self._compare(captions_file, first, captions[first:first + CAPTIONS], row)
-        return list(image_of)
-
-    def _compare(self, file: Path, line: int, captions: list[str], row: int) -> None:
-        known = {bare(caption) for caption in self.captions[row]}
-        unlike = [place for place, caption in enumerate(captions) if bare(caption) not in known]
+            known, first = {bare(caption) for caption in self.captions[row]}, image * CAPTIONS
+            unlike = [place for place in range(first, first + CAPTIONS) if bare(captions[place]) not in known]
+            self.unlike += len(unlike)
+            if len(unlike) > CAPTIONS // 2:
+                raise InputError(f"{captions_file}, line {unlike[0] + 1}: {captions[unlike[0]]!r} is no caption of "
+                                 f"image {self.manifest.images['image_id'][row]} in the manifest, which has "
+                                 f"{self.captions[row][0]!r}; give the manifest of the features' data set")
         self.compared += len(captions)
-        self.unlike += len(unlike)
-        if len(unlike) > len(captions) // 2:
-            raise InputError(f"{file}, line {line + unlike[0] + 1}: {captions[unlike[0]]!r} is no caption of image "
-                             f"{self.manifest.images['image_id'][row]} in the manifest, which has "
-                             f"{self.captions[row][0]!r}; give the manifest of the data set that the features are of")
+        return list(image_of)
 
     def notes(self) -> list[str]:
         """Report captions with another spelling."""

@@ -36,8 +36,9 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
         raise InputError(f"{folder}: has {' and '.join(taken)} already, which nothing overwrites; choose another "
                          "folder, or move them away")
     if not (folder / ".dvc").exists():
-        config = DVC["config"] + ("" if _in_git(folder) else WITHOUT_GIT)
-        wanted |= {".dvc/config": config, ".dvc/.gitignore": DVC[".gitignore"]}
+        place = folder.resolve()  # from a clone, ../mine is not below it
+        in_git = any((each / ".git").exists() for each in (place, *place.parents))
+        wanted |= {".dvc/config": DVC["config"] + ("" if in_git else WITHOUT_GIT), ".dvc/.gitignore": DVC[".gitignore"]}
     written = [name for name in wanted if not (folder / name).exists()]
     for name in (*written, *links):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -46,8 +47,3 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
     for name, target in links.items():
         (folder / name).symlink_to(target.absolute())
     return [*written, *links]
-
-
-def _in_git(folder: Path) -> bool:
-    place = folder.resolve()  # from a clone, ../mine is not below it
-    return any((each / ".git").exists() for each in (place, *place.parents))

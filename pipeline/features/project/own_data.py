@@ -54,11 +54,17 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
     drawn: dict[str, str] = {}
 
     def draw(files: list[str]) -> dict[str, str]:
+        """Draw a split for each image, with a fixed seed."""
         if len(files) < sum(FEWEST.values()):
             noun = "clips" if kind == "video" else "images"
             raise InputError(f"{captions}: names {len(files)} {noun}; training needs at least {sum(FEWEST.values())}, "
                              + ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items()))
-        drawn.update(_draw_splits(files))
+        order, start = np.random.default_rng(0).permutation(len(files)), 0
+        drawn.update(dict.fromkeys(files, "train"))
+        for split, share in SHARES.items():
+            count = max(FEWEST[split], round(share * len(files)))
+            drawn.update({files[place]: split for place in order[start:start + count]})
+            start += count
         return drawn
 
     table = manifest.build(name, images, captions, form, draw, kind)
@@ -140,17 +146,6 @@ def captions_file(data: OwnData) -> str:
     writer.writerows(["" if value != value else value for value in row]  # NaN: no start or end
                      for row in table[columns].itertuples(index=False))
     return out.getvalue()
-
-
-def _draw_splits(files: list[str]) -> dict[str, str]:
-    """Draw a split for each image, with a fixed seed."""
-    order = np.random.default_rng(0).permutation(len(files))
-    split_of, start = dict.fromkeys(files, "train"), 0
-    for split, share in SHARES.items():
-        count = max(FEWEST[split], round(share * len(files)))
-        split_of |= {files[place]: split for place in order[start:start + count]}
-        start += count
-    return split_of
 
 
 def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dict[str, str]]:

@@ -175,15 +175,10 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
         return None
     gallery = manifest.gallery(photographs, list(done.values())) if photographs else []
     checksums = {row: blake.if_there(file) for row, file in zip(done, gallery, strict=False)}
-    return ledger.LedgerEntry(shard, rows.start, len(rows), _reasons(path, failed, image_of), contents.checksums,
-                              {row: checksum for row, checksum in sorted(checksums.items()) if checksum},
-                              contents.values)
-
-
-def _reasons(path: Path, failed: list[int], image_of: dict[int, int]) -> dict[int, str]:
-    """Why images failed, by failures.csv, which names them by their place in the manifest."""
-    file = path / "failures.csv"
+    file = path / "failures.csv"  # names images by their place in the manifest
     text = file.read_text(encoding="utf-8", errors="replace").replace("\0", "") if file.is_file() else ""
-    lines = list(csv.reader(text.splitlines()))[1:]
-    known = {line[0]: line[2] for line in lines if len(line) == 3}
-    return {row: known.get(str(image_of.get(row)), "the reason is lost") for row in failed}
+    reasons = {line[0]: line[2] for line in csv.reader(text.splitlines()) if len(line) == 3}
+    return ledger.LedgerEntry(shard, rows.start, len(rows),
+                              {row: reasons.get(str(image_of.get(row)), "the reason is lost") for row in failed},
+                              contents.checksums, {row: told for row, told in sorted(checksums.items()) if told},
+                              contents.values)

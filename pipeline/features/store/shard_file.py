@@ -8,7 +8,7 @@ codec takes ten times as long for either; any zarr library reads the file
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,20 +28,14 @@ ZSTD = Zstd(level=1)
 
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
     """Write a shard. The file appears complete, and is on disk then. `values` is [S', ...], an entry for each image."""
-    index = np.full((images, 2), MISSING)
-    offset = 0
+    index, offset = np.full((images, 2), MISSING), 0
     with replacing(path) as partial, partial.open("wb") as file:
-        for place, chunk in enumerate(_chunks(values, compressor)):
+        for place, image in enumerate(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))):
+            chunk = ZSTD.encode(image) if compressor == "zstd" else memoryview(image.reshape(-1)).cast("B")
             index[place] = offset, len(chunk)
             offset += file.write(chunk)
         raw = index.astype("<u8").tobytes()
         file.write(raw + google_crc32c.value(raw).to_bytes(CRC, "little"))
-
-
-def _chunks(values: np.ndarray, compressor: str) -> Iterator[bytes | memoryview]:
-    values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    for chunk in values:
-        yield ZSTD.encode(chunk) if compressor == "zstd" else memoryview(chunk.reshape(-1)).cast("B")
 
 
 def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
@@ -113,10 +107,10 @@ def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
         if content is None:
             continue
         size += len(content)
-        found = _plain(content, layout, len(rows), shape, dtype) if name in PLAIN else decode(
+        found = _plain(content, layout, shape, dtype) if name in PLAIN else decode(
             content, layout.shard_images, len(rows), shape, dtype, layout.compressor)
         if found is not None:
-            arrays[name] = found
+            arrays[name] = found[:len(rows)]
     return ShardContents(rows, checksums, arrays, size)
 
 
@@ -125,11 +119,11 @@ def file_of(path: Path, layout: StoreLayout, name: str, shard: int) -> Path:
     return ledger.shard_file(path, name, shard, 1 + len(layout.arrays()[name][0]))
 
 
-def _plain(content: bytes, layout: StoreLayout, count: int, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
-    kind = np.dtype(dtype).newbyteorder("<")
-    if len(content) != layout.shard_images * int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
+def _plain(content: bytes, layout: StoreLayout, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
+    try:
+        return np.frombuffer(content, np.dtype(dtype).newbyteorder("<")).reshape(layout.shard_images, *shape)
+    except ValueError:  # of another length
         return None
-    return np.frombuffer(content, kind).reshape(-1, *shape)[:count]
 
 
 def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:

@@ -63,11 +63,14 @@ class Shard:
             ValueError: For a wrong number of items.
         """
         place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
-        if count and not _fit(features, kind):
-            self.fail(row, f"the network's features are not finite in {kind}")
-            return
         if not 1 <= count <= self.arrays["features"].shape[1]:
             raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {count}")
+        # Of float16 the exponent's bits say it, which numpy would compute one after another.
+        fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all() if features.dtype == np.float16 \
+            else np.abs(features).max() <= np.finfo(kind).max  # not a number compares as False
+        if not fit:
+            self.fail(row, f"the network's features are not finite in {kind}")
+            return
         # torch rounds to float16 as numpy does, nine times as fast.
         torch.from_numpy(self.arrays["features"])[place, :count] = torch.from_numpy(
             np.require(features, requirements=("C", "W")))
@@ -89,13 +92,6 @@ class Shard:
         """
         self.failed[row] = reason
         self.arrays["status"][row - self.rows.start] = FAILED
-
-
-def _fit(features: np.ndarray, kind: np.dtype) -> bool:
-    """Whether all are numbers within the range of a dtype."""
-    if features.dtype == np.float16:  # numpy would compute one after another: the exponent's bits say it
-        return bool(((features.view(np.uint16) & 0x7C00) != 0x7C00).all())
-    return bool(np.abs(features).max() <= np.finfo(kind).max)  # not a number compares as False
 
 
 def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from pipeline.features import extractors
 from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.pyramid import windows
+from pipeline.features.extractors.square import windows
 from pipeline.files import weights
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError

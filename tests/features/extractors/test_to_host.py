@@ -14,7 +14,7 @@ import torch
 from folders import tree
 
 from pipeline.features import extraction
-from pipeline.features.extractors import Runtime, base, pyramid
+from pipeline.features.extractors import Runtime, base, square
 from pipeline.features.extractors.base import OnDevice
 from pipeline.features.store import Shard, StoreLayout
 from pipeline.manifest import Manifest
@@ -70,5 +70,5 @@ def test_a_store_is_the_same_whichever_way_its_features_left_the_network(
     stores = [tmp_path / "by_host.zarr", tmp_path / "by_device.zarr"]
     for store in stores:
         extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, engine, 4, 8, dtype=dtype))
-        monkeypatch.setattr(pyramid, "computed", OnDevice)
+        monkeypatch.setattr(square, "computed", OnDevice)
     assert tree(stores[0]) == tree(stores[1])

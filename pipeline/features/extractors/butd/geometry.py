@@ -6,8 +6,6 @@ In detectron2 widths are x2 - x1 and anchors lie half a cell further up and left
 convention, which is therefore used here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The boxes are pooled as they are: none is proposed, moved or left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Caffe resizes by OpenCV, whose float32 differs from the values here in the last bit (3e-5 of 255).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from PIL import Image
