@@ -2,6 +2,7 @@
 
 python -m benchmarks.ranking               # 5,000 images x 25,000 captions; 100,000 x 500,000, embeddings on disk
 python -m benchmarks.ranking --skip-large  # the first alone, in a minute
+python -m benchmarks.ranking --workers 2   # the second alone, on dask workers of this machine with a thread each
 python -m benchmarks.ranking --products medium  # torch's other float32 kernel, where that is the faster one
 """
 
@@ -21,7 +22,9 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.measure import high_water_mark, new_process
+from pipeline.compute import cluster
 from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
+from pipeline.evaluation.retrieval.workers import counted_on
 
 
 def recalls_by_sorting(scores: np.ndarray) -> list[float]:
@@ -122,6 +125,21 @@ def _evaluate_files(paths: list[Path], images: int, products: str) -> tuple[floa
     return took, high_water_mark()
 
 
+def measure_on_workers(images: int, dim: int, workers: int) -> None:
+    """The same on workers: their memory, what is sent to each, and this process's time."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, "images.npy"), Path(folder, "captions.npy")]
+        for path, side in zip(paths, noisy_pairs(images, dim), strict=True):
+            np.save(path, side.numpy())
+        with cluster.local(workers, 1) as place, counted_on(place), tqdm(total=images, unit="image") as bar:
+            took = seconds(lambda: evaluate(Embeddings(*paths), consecutive_captions((images, images * 5)),
+                                            progress=lambda rows: bar.update(rows - bar.n)))
+            peaks = place.client.run(high_water_mark)
+    print(f"{images} images x {images * 5} captions from disk, d = {dim}, {workers} workers of one thread")
+    print(f"  to metrics    {took:8.0f} s   {max(peaks.values()) / 1e6:.0f} MB at most in a worker, with its mapped "
+          f"files; {high_water_mark() / 1e6:.0f} MB here")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=5000)
@@ -131,8 +149,12 @@ def main() -> None:
     parser.add_argument("--products", choices=["highest", "medium"], default="highest",
                         help="torch's float32 matmul precision")
     parser.add_argument("--skip-large", action="store_true", help="leave out the large one, some minutes")
+    parser.add_argument("--workers", type=int, help="the large one alone, on so many workers")
     given = parser.parse_args()
     torch.set_float32_matmul_precision(given.products)
+    if given.workers:
+        measure_on_workers(given.large_images, 256, given.workers)
+        return
     compare_loops(given.images, given.dim, given.repeats)
     if not given.skip_large:
         measure_large(given.large_images, 256, given.products)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -111,9 +110,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
             return
         with Progress(f"extract {feature}", manifest.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
-    if uploaded_to is not None:
-        shutil.rmtree(store)  # all of it is up there
-    elif asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
+    if uploaded_to is None and asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         request.finished(asked_for, job.images_folder)
     click.echo(f"{named}: {_done(outcome, manifest.noun, donor)}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))

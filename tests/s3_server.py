@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import boto3
 import fsspec
 import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 BUCKET = "photographs"
@@ -34,3 +35,18 @@ def running() -> Iterator[str]:
         finally:
             fsspec.get_filesystem_class("s3").clear_instance_cache()
             server.stop()
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """List the requests that are sent meanwhile, such as GET BUCKET/KEY."""
+    sent: list[str] = []
+    before = DomainDispatcherApplication.__call__
+
+    def counting(self: object, environ: dict[str, str], start_response: object) -> object:
+        sent.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO'].lstrip('/')}")
+        return before(self, environ, start_response)
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(DomainDispatcherApplication, "__call__", counting)
+        yield sent

@@ -3,13 +3,15 @@
 A path to one is a `Path`, in which pathlib has folded the two slashes to one: `s3:/bucket/key`.
 """
 
+import glob
+import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
@@ -75,19 +77,59 @@ def write(path: Path, file: Path) -> None:
         files.put_file(str(file), name)
 
 
-def listed(folder: Path) -> dict[str, int]:
+class Listed(NamedTuple):
+    """What an object store lists of a file."""
+
+    bytes: int
+    tag: str  # in S3 the MD5 of most files that went up in one piece; "" where it lists none
+
+
+def found(folder: Path) -> dict[str, Listed]:
     """List all files below a folder of an object store; OSError if that is not possible.
 
     Returns:
-        Name relative to the folder -> size in bytes, sorted; {} where nothing is.
+        Name relative to the folder -> what is known of it, sorted; {} where nothing is.
     """
     with one_line(folder):
         files, name = system(folder)
         try:
-            found = files.find(name, detail=True)
+            every = files.find(name, detail=True)
         except FileNotFoundError:
             return {}
-        return {key.removeprefix(name).lstrip("/"): int(each["size"]) for key, each in sorted(found.items())}
+        return {key.removeprefix(name).lstrip("/"): Listed(int(each["size"]), str(each.get("ETag", "")).strip('"'))
+                for key, each in sorted(every.items())}
+
+
+def listed(folder: Path) -> dict[str, int]:
+    """List names and sizes in bytes, see `found`."""
+    return {name: each.bytes for name, each in found(folder).items()}
+
+
+def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
+    """Tell whether a file was listed with the content of one of this machine; it is read where its tag is no MD5."""
+    if listed is None or not file.exists() or listed.bytes != file.stat().st_size:
+        return False
+    content = file.read_bytes()
+    return listed.tag == hashlib.md5(content, usedforsecurity=False).hexdigest() or read_bytes(path) == content
+
+
+def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
+    """Copy files of a folder of an object store into another one, without bringing them here."""
+    with one_line(source):
+        files, (here, there) = system(source)[0], (system(folder)[1] for folder in (source, target))
+        files.copy([f"{here}/{name}" for name in names], [f"{there}/{name}" for name in names])
+
+
+def delete(folder: Path, names: Sequence[str]) -> None:
+    """Delete files of a folder of an object store."""
+    with one_line(folder):
+        files, place = system(folder)
+        every = [f"{place}/{name}" for name in names]
+        if every and glob.escape(place) == place:
+            files.rm(every)
+        else:  # which would take brackets for a pattern
+            for each in every:
+                files.rm_file(each)
 
 
 def copy(path: Path) -> Path:

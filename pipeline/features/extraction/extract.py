@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,28 +61,31 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
     """
     executor = executor or InProcess()
     names = job.manifest.images["file"].tolist()
-    job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
+    described, there = executor.call(worker.describe_engine, job.engine), job.uploaded_to
     with exclusive(job.store):
         put_back(job.store.resolve())
-        if job.uploaded_to is not None:
-            remote_store.take_up(job.uploaded_to, job.store)
+        if there is not None:
+            remote_store.take_up(there, job.store)
+        job, engine = job.with_backend(described)
         wanted = job.wanted(engine)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
-        if job.uploaded_to is not None and todo.new:
-            remote_store.fetch_shards(job.uploaded_to, job.store, todo.layout, todo.kept)
-        if_changed = "refuse" if job.uploaded_to else job.if_changed
-        with making(job.store, wanted, todo, if_changed) as (store, todo):
+        with making(job.store, wanted, todo, job.if_changed, is_working_copy=there is not None) as (store, todo):
+            replaces = store.name != job.store.name
+            if there is not None and replaces:
+                there = remote_store.successor(there)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
                 record.write(store, made_by(job.engine.name))
-            if job.uploaded_to is not None and not todo.kept:
-                remote_store.push_description(job.uploaded_to, store)
+            if there is not None and todo.pending:
+                remote_store.push_description(there, store, todo.kept if replaces else ())
             on_start(todo.images)
-            _run(executor, job.tasks(engine, todo, store), store, on_images)
+            _run(executor, replace(job, uploaded_to=there).tasks(engine, todo, store), store, on_images)
             rows = todo.layout.find(todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
-        if job.uploaded_to is not None:
-            remote_store.push_description(job.uploaded_to, job.store)
+            if there is not None:
+                remote_store.push_description(there, store)
+        if job.uploaded_to is not None and replaces:
+            remote_store.take_place(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "

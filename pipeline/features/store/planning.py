@@ -140,8 +140,8 @@ def plan(path: Path, wanted: Wanted) -> Plan:
 
 
 @contextmanager
-def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", origin: Path | None = None
-           ) -> Iterator[tuple[Path, Plan]]:
+def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", origin: Path | None = None,
+           is_working_copy: bool = False) -> Iterator[tuple[Path, Plan]]:
     """Make a store ready for the shards that are to be written. Call it inside `exclusive`.
 
     The store stays as it is until its successor is whole. An unfinished successor is resumed.
@@ -152,6 +152,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         todo: The result of `plan`.
         if_changed: "refuse" or "redo" for a store that was made otherwise.
         origin: The store whose features are written, if there is one.
+        is_working_copy: Whether a store lies elsewhere, and here only a part of what describes it.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
@@ -171,7 +172,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
             source, todo = store, begun
     if todo.new:
         layouts.create(store, todo.layout, wanted.fingerprint, todo.image_ids,
-                       lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint)),
+                       lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint), is_working_copy),
                        origin or (source if todo.kept else None))
     else:
         for leftover in store.rglob("*.partial*") if todo.pending else ():  # of a process that was killed
@@ -199,7 +200,7 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
                          "redo to replace it")
 
 
-def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
+def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool) -> None:
     """Give a store that is being created the shards that are kept, and the versions of the code that made them."""
     for shard in todo.kept:
         files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
@@ -209,6 +210,8 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
         else:
             files.append(ledger.file(Path(), shard))
         for file in files:
+            if is_working_copy and not (source / file).exists():
+                continue
             (making / file).parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(source / file, making / file)

@@ -1,21 +1,25 @@
 """A store in an object store. It is written through a working copy here: a shard goes up when it is whole.
 
 The working copy holds what describes the store and a few numbers an image. Features go up, data first and then the
-ledger's entry, and are deleted here. A run that was killed is resumed from what is up.
+ledger's entry, and are deleted here. A run that was killed is resumed from what is up. A store that is replaced or
+grown is made as STORE.successor there, of new shards alone, and then takes the store's place.
 """
 
+import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_header
-from pipeline.files import remote
-from pipeline.files.atomic import take_place
+from pipeline.files import atomic, remote
+from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 
-SMALL = {*PLAIN, "image_ids"}
 FIRST = "zarr.json"  # goes up last: without it there is no store
+KEPT = "kept.json"  # in a successor: which shards of its store stay
 BATCH = 64  # files at once
 
 OnShard = Callable[[int], object]
@@ -26,50 +30,125 @@ def working_copy(store: Path, root: Path) -> Path:
     return root / "features" / ".remote" / f"{store.stem}-{digest(remote.address(store))[:12]}.zarr"
 
 
+def successor(store: Path) -> Path:
+    """Name the place where a store is made that replaces another, or grows it; beside both, here and up there."""
+    return store.with_name(store.name + ".successor")
+
+
 def take_up(store: Path, local: Path) -> None:
-    """Bring what describes a store, and a few numbers an image, into its working copy."""
-    shutil.rmtree(local, ignore_errors=True)
-    names = [name for name in remote.listed(store) if _is_small(name)]
-    if FIRST in names:
-        _get(store, local, names)
+    """Bring what a run needs of a store, a few bytes an image, into its working copy, as far as that lacks it.
+
+    The same of a successor that was begun. What `take_place` was doing when it was cut off is done first.
+    """
+    there, begun = remote.found(store), remote.found(successor(store))
+    if FIRST in begun and FIRST not in there:
+        _bring(successor(store), local, begun)
+        take_place(store, local)
+        there, begun = remote.found(store), {}
+    if begun and (FIRST not in begun or (begun[FIRST].tag and begun[FIRST] == there.get(FIRST))):
+        _clear(successor(store), begun)  # it has taken the store's place
+        begun = {}
+    _bring(store, local, there)
+    _bring(successor(store), successor(local), begun)
+    if (successor(local) / KEPT).exists():
+        _share(local, successor(local))
 
 
-def _is_small(name: str) -> bool:
-    """Whether a file is not a shard of features or of what is stored beside them."""
+def _share(local: Path, new: Path) -> None:
+    """Give the working copy of a successor what its store's has of the shards that it keeps."""
+    layout, _ = read_header(new)
+    try:
+        kept = TypeAdapter(list[int]).validate_json((new / KEPT).read_bytes(), strict=True)
+    except ValueError:
+        raise StoreError(f"{new / KEPT}: is no list of shards; delete {new.name} in the object store") from None
+    for shard in kept:
+        for file in _files(Path(), layout, shard):
+            if (local / file).exists() and not (new / file).exists():
+                (new / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(local / file, new / file)
+
+
+def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed]) -> None:
+    names = [name for name in there if _is_small(name, {"bytes", "image_ids"})]
+    if FIRST not in names:
+        shutil.rmtree(local, ignore_errors=True)
+        return
+    for file in local.rglob("*"):
+        name = file.relative_to(local).as_posix()
+        if file.is_file() and not (name in names and remote.is_same(store / name, there[name], file)):
+            file.unlink()
+    _get(store, local, [name for name in names if not (local / name).exists()])
+
+
+def take_place(store: Path, local: Path) -> None:
+    """Replace a store by its successor, which is whole, with copies on the server. `local` describes the successor.
+
+    Shards that both have stay where they are. Without zarr.json, which goes first and comes last, nobody reads a
+    mixture; and a run that is cut off is known by that, and ended by the next one.
+    """
+    new, there, (layout, _) = successor(store), remote.listed(store), read_header(local)
+    begun = remote.found(new).keys() - {KEPT}
+    files = {file.relative_to(local).as_posix() for shard in range(layout.shards) if layout.rows(shard)
+             for file in _files(local, layout, shard)}
+    remote.delete(store, [FIRST] if FIRST in there else [])
+    remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
+    remote.delete(store, [name for name in there if name not in {*begun, *files, FIRST}])
+    remote.copy_on_server(new, store, [FIRST])
+    _clear(new, remote.found(new))
+
+
+def _clear(store: Path, there: Collection[str]) -> None:
+    """Delete what is left of a successor, zarr.json first, without which it does not count as begun."""
+    remote.delete(store, [FIRST] if FIRST in there else [])
+    remote.delete(store, [name for name in there if name != FIRST])
+
+
+def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> bool:
+    """Whether a file is no shard of an array, or one of these."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
         raise StoreError(f"{name!a}: lies below the store's address and leads out of a folder; delete it there")
-    return len(parts) < 3 or parts[1] != "c" or parts[0] in SMALL
+    return len(parts) < 3 or parts[1] != "c" or parts[0] in arrays
+
+
+def _files(store: Path, layout: StoreLayout, shard: int) -> list[Path]:
+    """All files of a shard, the ledger's entry last."""
+    return [*(shard_file.file_of(store, layout, name, shard) for name in layout.arrays()), ledger.file(store, shard)]
 
 
 def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> None:
     """Bring a finished shard up, its ledger entry last, and delete its features here."""
-    for name, file in _push(store, local, layout, shard).items():
-        if name not in PLAIN:
+    for file in _push(store, local, layout, shard):
+        if not _is_small(file.relative_to(local).as_posix()):
             file.unlink()
 
 
-def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> dict[str, Path]:
-    files = {name: shard_file.file_of(local, layout, name, shard) for name in layout.arrays()}
-    for file in [*files.values(), ledger.file(local, shard)]:
+def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[Path]:
+    files = _files(local, layout, shard)
+    for file in files:
         remote.write(store / file.relative_to(local), file)
     return files
 
 
-def push_description(store: Path, local: Path) -> None:
-    """Bring up what describes a store, zarr.json last."""
-    names = sorted(file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file())
-    for name in sorted((name for name in names if "/c/" not in name or name.startswith("image_ids/")),
-                       key=lambda name: name == FIRST):
-        if not name.startswith("ledger/"):
+def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
+    """Bring up what describes a store, as far as it is not there, zarr.json last.
+
+    Of a successor also which shards of its store it keeps, with those entries of theirs that were written anew, not
+    linked. What lies there of another successor, which was given up, is deleted.
+    """
+    if kept:
+        write_text(local / KEPT, json.dumps(kept))
+    there = remote.found(store)
+    if store.suffix == ".successor" and not remote.is_same(store / FIRST, there.get(FIRST), local / FIRST):
+        _clear(store, there)
+        there = {}
+    names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
+    names = [name for name in names if _is_small(name, {"image_ids"}) and not name.startswith("ledger/")]
+    names += [name.as_posix() for shard in kept for name in [ledger.file(Path(), shard)]
+              if (local / name).stat().st_nlink == 1]
+    for name in sorted(names, key=lambda name: (name == FIRST, name)):
+        if not remote.is_same(store / name, there.get(name), local / name):
             remote.write(store / name, local / name)
-
-
-def fetch_shards(store: Path, local: Path, layout: StoreLayout, shards: Iterable[int]) -> None:
-    """Bring shards into a working copy."""
-    for shard in shards:
-        files = [shard_file.file_of(local, layout, name, shard) for name in layout.arrays()]
-        _get(store, local, [file.relative_to(local).as_posix() for file in files if not file.exists()])
 
 
 def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> int:
@@ -77,22 +156,18 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     layout, _ = read_header(local)
     if pending := ledger.pending(local, layout):
         raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
-    uploaded = remote.listed(store)
-    if FIRST in uploaded and remote.read_bytes(store / FIRST) != (local / FIRST).read_bytes():
+    uploaded = remote.found(store)
+    if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
         raise StoreError(f"{remote.address(store)}: another store is there; choose another place, or delete it")
-    todo = [shard for shard in range(layout.shards) if layout.rows(shard)
-            and not _same(store, ledger.file(local, shard), local, uploaded)]
+    entries = {shard: ledger.file(Path(), shard) for shard in range(layout.shards) if layout.rows(shard)}
+    todo = [shard for shard, name in entries.items()
+            if not remote.is_same(store / name, uploaded.get(name.as_posix()), local / name)]
     on_start(len(todo))
     for shard in todo:
         _push(store, local, layout, shard)
         on_shard(1)
     push_description(store, local)
     return len(todo)
-
-
-def _same(store: Path, file: Path, local: Path, uploaded: dict[str, int]) -> bool:
-    name = file.relative_to(local).as_posix()
-    return uploaded.get(name) == file.stat().st_size and remote.read_bytes(store / name) == file.read_bytes()
 
 
 def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> int:
@@ -112,7 +187,8 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
     shards = [shard for shard in range(layout.shards) if layout.rows(shard)]
     on_start(len(shards))
     for shard in shards:
-        fetch_shards(store, making, layout, [shard])
+        _get(store, making, [file.relative_to(making).as_posix() for file in _files(making, layout, shard)
+                             if not file.exists()])
         entry = ledger.read(making, shard)
         if entry is None or shard_file.read(making, layout, shard).checksums != entry.checksums:
             for name in layout.arrays():
@@ -120,7 +196,7 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
             raise StoreError(f"{remote.address(store)}: shard {shard} is not as it was written; copy again, or make it "
                              "again where it was made")
         on_shard(1)
-    take_place(making, local)
+    atomic.take_place(making, local)
     return len(shards)
 
 

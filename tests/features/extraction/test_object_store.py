@@ -6,8 +6,10 @@ import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import packed
@@ -38,7 +40,7 @@ def place(bucket: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypa
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "tmp").mkdir()
-    return bucket / request.node.name
+    return bucket / request.node.name.replace("[", "-").replace("]", "")
 
 
 def put(folder: Path, place: Path) -> Path:
@@ -121,14 +123,143 @@ def test_plain_images_in_s3_and_a_manifest_that_grows(place: Path, scenes: Manif
     np.testing.assert_allclose(one.read(np.arange(len(ids)))[0], two.read(np.arange(len(ids)))[0], atol=2e-3)
 
 
-def test_a_store_that_was_made_otherwise_is_left_alone(place: Path, job: extraction.ExtractionJob, tmp_path: Path
-                                                       ) -> None:
-    there = replace(job, uploaded_to=place / "grid.zarr", if_changed="redo")
+def downloaded(store: Path, folder: Path, manifest: Manifest) -> FeatureStore:
+    remote_store.download(store, folder, print, print)
+    assert [fault for _, found in verify.verify(folder) for fault in found] == []
+    return FeatureStore(folder).require(manifest)
+
+
+def test_a_store_that_was_made_otherwise_is_left_alone_or_replaced(place: Path, job: extraction.ExtractionJob,
+                                                                   tmp_path: Path) -> None:
+    there = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
     extraction.extract(there)
     before = remote.listed(place / "grid.zarr")
+    other = replace(there, dtype="float32", shard_images=5)
     with pytest.raises(StoreError, match="made with other settings"):
-        extraction.extract(replace(there, dtype="float32"))
+        extraction.extract(other)
     assert remote.listed(place / "grid.zarr") == before
+    assert extraction.extract(replace(other, if_changed="redo")).extracted == 24
+    assert remote.listed(place / "grid.zarr.successor") == {}
+    assert len([name for name in remote.listed(place / "grid.zarr") if name.startswith("ledger/")]) == 5  # none is left
+    extraction.extract(replace(job, dtype="float32"))
+    images = np.arange(24)
+    found = downloaded(place / "grid.zarr", tmp_path / "copy.zarr", job.manifest)
+    assert np.array_equal(found.read(images)[0], FeatureStore(job.store).require(job.manifest).read(images)[0])
+
+
+@pytest.fixture
+def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path
+            ) -> extraction.ExtractionJob:
+    """All images, for a store in S3 that has four shards, of all but the last twelve."""
+    table = scenes.table[scenes.table["image_id"].isin(scenes.images["image_id"].to_numpy()[:12])]
+    begun = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
+    extraction.extract(replace(begun, manifest=replace(scenes, table=table.reset_index(drop=True))))
+    return begun
+
+
+def of_features(requests: list[str], method: str) -> list[str]:
+    return [each for each in requests if each.startswith(method) and "/features/c/" in each]
+
+
+def test_a_store_grows_by_its_new_shards_alone(growing: extraction.ExtractionJob, tmp_path: Path) -> None:
+    with s3_server.counted() as requests:
+        assert extraction.extract(growing).extracted == 12
+    assert growing.uploaded_to is not None
+    assert of_features(requests, "GET") == []
+    sent = of_features(requests, "PUT")
+    assert len(sent) == 8  # each of four shards: up there, and to its place on the server
+    assert all(f"/features/c/{shard}/0/0" in "".join(sent) for shard in range(4, 8))
+    found = downloaded(growing.uploaded_to, tmp_path / "copy.zarr", growing.manifest)
+    extraction.extract(replace(growing, store=tmp_path / "at-once.zarr", uploaded_to=None))
+    images = np.arange(24)
+    assert np.array_equal(found.read(images)[0], FeatureStore(tmp_path / "at-once.zarr").read(images)[0])
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["there", "on another machine"])
+def test_growing_goes_on_with_the_shards_that_are_up(growing: extraction.ExtractionJob, elsewhere: bool, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    send, shards = remote.write, []
+    store = growing.uploaded_to
+    assert store is not None
+
+    def failing(path: Path, file: Path) -> None:
+        shards.extend([path] if "/features/c/" in str(path) else [])
+        if len(shards) == 3:
+            raise OSError("the connection is lost")
+        send(path, file)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(remote, "write", failing)
+        with pytest.raises(OSError, match="the connection is lost"):
+            extraction.extract(growing)
+    assert len(downloaded(store, tmp_path / "before.zarr", replace(growing.manifest, table=growing.manifest.table[
+        growing.manifest.table["image_id"].isin(growing.manifest.images["image_id"].to_numpy()[:12])].reset_index(
+            drop=True))).rows) == 12
+    if elsewhere:
+        shutil.rmtree(growing.store)
+        shutil.rmtree(growing.store.with_name("working.zarr.successor"))
+    assert extraction.extract(growing).extracted == 6
+    assert len(downloaded(store, tmp_path / "after.zarr", growing.manifest).rows) == 24
+
+
+@pytest.mark.parametrize("redo", [False, True], ids=["grown", "replaced"])
+@pytest.mark.parametrize("step", range(6))
+def test_a_replacement_that_is_cut_off_at_any_step_is_ended(growing: extraction.ExtractionJob, step: int, redo: bool,
+                                                            tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, steps = growing.uploaded_to, []
+    assert store is not None
+    wanted = replace(growing, dtype="float32", if_changed="redo") if redo else growing
+
+    def failing(do: Any, *arguments: Any) -> None:
+        steps.append(arguments)
+        if len(steps) == step + 1:
+            raise OSError("the connection is lost")
+        do(*arguments)
+
+    with monkeypatch.context() as broken:
+        take_place = remote_store.take_place
+
+        def taking(*places: Path) -> None:
+            for name in ("delete", "copy_on_server"):
+                broken.setattr(remote, name, partial(failing, getattr(remote, name)))
+            take_place(*places)
+
+        broken.setattr(remote_store, "take_place", taking)
+        with pytest.raises(OSError, match="the connection is lost"):
+            extraction.extract(wanted)
+    if step not in (0, 4, 5):  # else it is the former or the new store
+        with pytest.raises(StoreError, match="no feature store there"):
+            remote_store.download(store, tmp_path / "between.zarr", print, print)
+    else:
+        remote_store.download(store, tmp_path / "between.zarr", print, print)
+    shutil.rmtree(wanted.store, ignore_errors=True)
+    shutil.rmtree(remote_store.successor(wanted.store), ignore_errors=True)
+    assert extraction.extract(wanted).extracted == 0
+    assert remote.listed(remote_store.successor(store)) == {}
+    found = downloaded(store, tmp_path / "after.zarr", growing.manifest)
+    extraction.extract(replace(wanted, store=tmp_path / "at-once.zarr", uploaded_to=None))
+    images = np.arange(24)
+    assert np.array_equal(found.read(images)[0], FeatureStore(tmp_path / "at-once.zarr").read(images)[0])
+
+
+def test_a_resume_lists_and_does_not_ask_for_each_shard(place: Path, job: extraction.ExtractionJob, tmp_path: Path
+                                                        ) -> None:
+    there = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=2)
+    extraction.extract(there)
+    with s3_server.counted() as again:
+        assert extraction.extract(there).tried == 0
+    assert len(again) <= 5, again
+    assert not [each for each in again if each.endswith(("json", "/0"))]
+    shutil.rmtree(there.store)
+    with s3_server.counted() as elsewhere:
+        assert extraction.extract(there).tried == 0
+    assert len([each for each in elsewhere if "/ledger/" in each]) == 12
+    assert len(elsewhere) <= 5 + 2 * 12 + 13, elsewhere  # an entry and the files' sizes of each, and the description
+    extraction.extract(replace(job, shard_images=2))
+    remote_store.upload(job.store, place / "copy.zarr", print, print)
+    with s3_server.counted() as copied:
+        assert remote_store.upload(job.store, place / "copy.zarr", print, print) == 0
+    assert len(copied) <= 2, copied
 
 
 def test_copies_up_and_down_are_the_same_bytes_and_go_on(place: Path, job: extraction.ExtractionJob, tmp_path: Path
@@ -184,8 +315,8 @@ def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extracti
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
     remote_store.upload(job.store, place / "s.zarr", print, print)
-    listed = remote.listed
-    monkeypatch.setattr(remote, "listed", lambda folder: listed(folder) | {"../outside": 4})
+    found = remote.found
+    monkeypatch.setattr(remote, "found", lambda folder: found(folder) | {"../outside": remote.Listed(4, "")})
     for bring in (lambda: remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print),
                   lambda: remote_store.take_up(place / "s.zarr", tmp_path / "working.zarr")):
         with pytest.raises(StoreError, match=r"'\.\./outside': .*leads out"):
