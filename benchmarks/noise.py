@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.evaluation import retrieval, statistics
 from pipeline.settings.paths import Paths, system
-from pipeline.settings.variation import Variation
+from pipeline.settings.recipe import Variation
 from pipeline.systems.scores.system import System
 
 RECIPES = ("vse_infty", "vse_infty-crcl")

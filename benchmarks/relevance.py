@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.measure import report_ratios
 from benchmarks.ranking import noisy_pairs
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.measure import of_pool
+from pipeline.evaluation.metrics.base import of_pool
 from pipeline.evaluation.retrieval import Metrics, Relevance, as_similarity, consecutive_captions, measure, rank
 from pipeline.settings import Evaluate
 

@@ -66,8 +66,10 @@ SECTIONS = {
         "throughput": "Time poolings and retrieval on this machine.",
     },
 }
-FILES = {"project": ("init", "settings", "sample", "machine"), "stores": ("verify", "compact", "rewrite", "copy"),
-         "exchange": ("import", "export")}
+FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifest", "audit"),
+         "stores": ("verify", "compact", "rewrite", "copy"), "exchange": ("import", "export"),
+         "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
+         "studies": ("study", "synthetic", "throughput")}
 """File of `stages` -> its commands, where it has several; each other command has a file of its own name."""
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
@@ -87,7 +89,10 @@ class Commands(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command" if file in FILES else "command")
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
-            command.help = _examples_whole(command.help or "")
+            # Each example in one line, which a terminal wraps without breaking names at their hyphens.
+            command.help = "\n\n".join(
+                "\b\n" + " ".join(paragraph.split()) if paragraph.startswith("Example:") else paragraph
+                for paragraph in inspect.cleandoc(command.help or "").split("\n\n"))
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -101,13 +106,6 @@ class Commands(click.Group):
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), purpose) for name, purpose in commands.items()])
-
-
-def _examples_whole(text: str) -> str:
-    """The help with each example in one line, which a terminal wraps without breaking names at their hyphens."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join("\b\n" + " ".join(paragraph.split()) if paragraph.startswith("Example:") else paragraph
-                       for paragraph in paragraphs)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
-    from pipeline.evaluation.retrieval.metrics import RECALLS
     from pipeline.evaluation.statistics import contrast, significance
     from pipeline.provenance import record
     from pipeline.settings import Settings
-    from pipeline.systems.scores import by_language, judged
-    from pipeline.systems.scores.fuse import in_order_of
-    from pipeline.systems.scores.judged import Columns, Truth, of_matrix
-    from pipeline.systems.scores.layout import is_store
+    from pipeline.systems.scores import by_language, fuse, judged, layout
+    from pipeline.systems.scores.judged import Columns, Truth
     from pipeline.systems.scores.system import System
 
 
@@ -64,9 +61,14 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if made := {path.stem: System.open(path) for path in chain(*stores) if path.parent == place("").parent}:
         record.refuse_stale(record.with_parts(made), partial(paths.head, dataset))
     for group in stores:
-        record.refuse_other_systems([System.open(path) for path in group if is_store(path)])
+        record.refuse_other_systems([System.open(path) for path in group if layout.is_store(path)])
     groups = _pools(stores, columns)
-    own = _own_protocols(dataset, [*chain(*groups)])
+    every_pool = [*chain(*groups)]
+    own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
+    if not own:  # reranked systems can be measured by no other; a data set's card says those of its test split
+        benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
+                        for pool in every_pool)
+        own = [*manifest.dataset(dataset).protocols] if benchmark else ["all"]
     truth = truth.or_of([rules] if rules else own)
     every = [rules] if rules else truth.protocols(own)
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
@@ -82,12 +84,17 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
     pairs_of_systems = contrast.pairs(len(groups))
-    recalls = 2 * len(RECALLS) * len(views) * len(pairs_of_systems)  # tests in the larger of Holm's two families
+    recalls = (len(contrast.TITLES) - 1) * len(views) * len(pairs_of_systems)  # tests in the larger of Holm's families
     samples = significance.enough_samples(settings.evaluate.resamples, recalls)
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
+        def measure(pool: System, rules: str | Protocol) -> Metrics:
+            start = bar.done
+            return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
+                                      lambda done: bar.reach(start + done))
+
         for said, systems in views:
-            runs = [[_measure(pool, rules, ties, settings, bar) for pool, rules in group] for group in systems]
+            runs = [[measure(*each) for each in group] for group in systems]
             found.append([contrast.of(runs[a], runs[b], samples, settings.evaluate.seed) | said
                           for a, b in pairs_of_systems])
     return found
@@ -137,11 +144,11 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
 
 def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[System]]:
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
-    silent = [path for group in stores for path in group if not is_store(path)]
+    silent = [path for group in stores for path in group if not layout.is_store(path)]
     if not silent and columns != Columns():
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split and --captions-per-image")
-    groups = [[of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
+    groups = [[judged.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
     known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:
         raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name the --manifest of its "
@@ -149,24 +156,10 @@ def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[Syst
     return groups
 
 
-def _own_protocols(dataset: str, pools: Sequence[System]) -> list[str | Protocol]:
-    """Those of reranked systems, which can be measured by no other; else of the data set's card, for its test split."""
-    if reranked := {pool.protocol.name: pool.protocol for pool in pools if pool.protocol}:
-        return [*reranked.values()]
-    benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
-                    for pool in pools)
-    return [*manifest.dataset(dataset).protocols] if benchmark else ["all"]
-
-
 def _like(first: System, pool: System) -> System:
     """The pool in the order of the first one's ids, where both know theirs."""
     if pool is first or not first.has_ids or not pool.has_ids:
         return pool
     pool.require_owners_of(first)
-    return in_order_of(first, pool)
+    return fuse.in_order_of(first, pool)
 
-
-def _measure(pool: System, rules: Any, ties: Ties, settings: Settings, bar: Progress) -> Metrics:
-    start = bar.done
-    return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
-                              lambda done: bar.reach(start + done))

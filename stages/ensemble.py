@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from pipeline.files import record
     from pipeline.settings import Settings
     from pipeline.systems.fusion.methods import shares as shares_of
-    from pipeline.systems.scores.fuse import fuse, tune, weightings
-    from pipeline.systems.scores.judged import Columns, with_record
-    from pipeline.systems.scores.made import Made
+    from pipeline.systems.scores import fuse, judged
+    from pipeline.systems.scores.judged import Columns
     from pipeline.systems.scores.system import System
 
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
@@ -80,14 +79,21 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
             raise InputError(f"{name} is the papers' mean over {', '.join(features)}; give an ensemble with members, "
                              "weights or a fusion of its own another name, and its members with --member")
         _mean(place, name, recipe, text, seed, keep_common)
-    else:
-        _check_own(name, members)
-        places = [Path(member) if Path(member).exists() else place(member) for member in members]
-        options.refuse_repeats(places)
-        stores = [with_record(path, columns) for path in places]
-        path = _own(paths, dataset, name, stores[0].made_from["split"])
-        tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
-        _fuse(path, name, stores, fusion, tuned[0], keep_common, tuned[1])
+        return
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
+        raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
+    if len(members) < 2:
+        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
+                         f"features is named by their letters, of {''.join(LETTERS)} in this order")
+    options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
+    places = [Path(member) if Path(member).exists() else place(member) for member in members]
+    options.refuse_repeats(places)
+    stores = [judged.with_record(path, columns) for path in places]
+    path = paths.similarity(dataset, name, stores[0].made_from["split"])
+    if path.exists() and System.open(path).made_from.get("ensemble") != name:
+        raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
+    chosen, tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
+    _fuse(path, name, stores, fusion, chosen, keep_common, tuned)
 
 
 def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
@@ -101,9 +107,9 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: Columns, fusion: 
     """The weights that are best on the split val, and what is recorded of them."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
-    scored = [with_record(path, replace(columns, split="val")) for path in on]
-    with Progress(f"tune {fusion}", "weighting", len(list(weightings(len(scored))))) as bar:
-        found, said = tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
+    scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
+    with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
+        found, said = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
     click.echo(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
                f"{said['tried']}")
     return found, {"tuned": said}
@@ -124,29 +130,11 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
             store.require_owners_of(stores[0])
         parts, left_out = _common(stores) if keep_common else (stores, {})
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
-            fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
+            fuse.fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
         return f"{fusion} of {', '.join(part.name for part in parts)}" + (
             f", {len(left_out['left_out'])} images left out" if left_out else "")
 
     unless_done(path, request, write)
-
-
-def _check_own(name: str, members: tuple[str, ...]) -> None:
-    """Refuse what cannot be an ensemble of the user's own."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
-        raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
-    if len(members) < 2:
-        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
-                         f"features is named by their letters, of {''.join(LETTERS)} in this order")
-    options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
-
-
-def _own(paths: Paths, dataset: str, name: str, split: str) -> Path:
-    """Where an ensemble of the user's own is written: beside others of its members' split."""
-    path = paths.similarity(dataset, name, split)
-    if path.exists() and System.open(path).made_from.get("ensemble") != name:
-        raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
-    return path
 
 
 def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
@@ -171,32 +159,19 @@ def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
     # Where members differ there is nothing to say of the whole; each member's own name says it.
     alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
              for key in ("recipe", "text", "seed")}
-    kept = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER}
+    found = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER} | alike
+    features: dict[str, dict[str, None]] = {}  # feature -> the engines' recipes, where members have it by several
+    for feature, recipe in (pair for made in every for pair in made["features"].items()):
+        features.setdefault(feature, {})[recipe] = None
     heads = {member["head"]: member for made in every for member in made["members"]}
-    return {**kept, **alike, "ensemble": name, "features": _features(every),
-            "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
-            "members": list(heads.values()), **_protocol(stores), **_bank(every)}
-
-
-def _protocol(stores: list[System]) -> dict[str, Any]:
-    """The only protocol by which an ensemble of reranked systems can be measured; {} for any."""
-    found = {store.protocol.name: store.protocol for store in stores if store.protocol}
-    if len(found) > 1:
-        raise InputError(f"the members were reranked by the protocols {' and '.join(found)}; rerank them by one")
-    only = next(iter(found.values()), None)
-    return {} if only is None else {"protocol": {"name": only.name, "folds": only.folds}}
-
-
-def _bank(every: list[Made]) -> dict[str, Any]:
-    """The step that tables mark where a member's scores have seen the test queries; {} where none's have."""
-    seen = any(made.has_seen_queries for made in every)
-    return {"steps": [{"name": "ensemble", "bank": "test"}]} if seen else {}
-
-
-def _features(every: list[Made]) -> dict[str, str]:
-    """Feature -> the engine's recipe; both where members have that feature by two engines."""
-    recipes: dict[str, dict[str, None]] = {}
-    for made in every:
-        for feature, recipe in made["features"].items():
-            recipes.setdefault(feature, {})[recipe] = None
-    return {feature: " + ".join(names) for feature, names in recipes.items()}
+    found |= {"ensemble": name, "features": {feature: " + ".join(recipes) for feature, recipes in features.items()},
+              "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
+              "members": list(heads.values())}
+    protocols = {store.protocol.name: store.protocol for store in stores if store.protocol}
+    if len(protocols) > 1:
+        raise InputError(f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one")
+    for only in protocols.values():
+        found["protocol"] = {"name": only.name, "folds": only.folds}
+    if any(made.has_seen_queries for made in every):  # tables mark it
+        found["steps"] = [{"name": "ensemble", "bank": "test"}]
+    return found

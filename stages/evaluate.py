@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +21,13 @@ if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation.judgements import qrels
     from pipeline.evaluation.metrics import parse_all
-    from pipeline.evaluation.retrieval import Protocol, Ties, summary
-    from pipeline.evaluation.retrieval.relevance import as_relevance
-    from pipeline.evaluation.retrieval.workers import counted_on
+    from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
     from pipeline.files.atomic import write_text
     from pipeline.provenance import results
-    from pipeline.settings import Evaluate, Run, Settings
+    from pipeline.settings import Evaluate, Settings
     from pipeline.studies import audit
     from pipeline.systems.scores import by_language, judged, measured, runs
-    from pipeline.systems.scores.judged import Columns, Truth, of_vectors
+    from pipeline.systems.scores.judged import Columns, Truth
     from pipeline.systems.scores.system import System
     from stages import scored_systems
 
@@ -72,143 +72,156 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
 
     Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
     """
-    settings = _with_metrics(settings, names)
-    similarity = None if source is None else source.scores(paths, settings)
+    if names:
+        metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
+        settings = settings.model_copy(update={"evaluate": metrics})
     if from_run:
         options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
                        "save_qrels", "per_query", "scheduler",
                        why="goes without --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
-        click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([(from_run.name, numbers)], output))
+        click.echo(_written([(from_run.name, numbers)], output))
         return
     opened = click.get_current_context().with_resource
-    opened(counted_on(opened(options.executor(1, scheduler)())))
+    opened(workers.counted_on(opened(options.executor(1, scheduler)())))
     if embeddings or distractors:
         options.choose_products(settings)
-    if distractors:
-        pool, rules = _enlarged(similarity, distractors), rules or Protocol("enlarged")
-    else:
-        pool = _pool(similarity, embeddings, columns, truth)  # type: ignore[assignment]
+    similarity = None if source is None else source.scores(paths, settings)
+    pool = _pool(similarity, embeddings, distractors, columns, truth)
+    asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
     if pool is not None:
-        pool, (numbers,), (hits,), table = _numbers(paths, pool, [rules or pool.protocol or "all"], truth, ties,
-                                                   extended, settings.evaluate, files, columns.manifest)
+        by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
+        pool, (numbers,), (hits,), tables = asked.measure(pool, [by], truth, columns.manifest)
         numbers |= {"split": pool.split} if pool.split else {}
-        _write_files(pool, files, table, settings.evaluate)
+        _write_files(pool, files, tables, settings.evaluate)
         if keep:
-            results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors],
-                           _evaluated_with(settings, extended), numbers, hits)
-        click.echo(json.dumps(numbers, indent=1) if output == "json" else _written([("", numbers)], output))
+            results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors], asked.recorded,
+                           numbers, hits)
+        click.echo(_written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
                    why="goes with --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
-    settings = settings.model_copy(update={"evaluate": truth.chosen(settings.evaluate)})
-    measured_run = _measure_run(paths, settings, ties, extended, files)
+    measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     write_text(paths.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
-    _write_headline(paths.headline, results.headline(measured_run))
-    if output == "json":
-        click.echo(paths.metrics.read_text(encoding="utf-8"))
-    else:
-        click.echo(_written([(name, numbers | {"split": result["made_from"]["split"]})
-                             for name, result in measured_run.items()
-                             for protocol, numbers in results.protocols(result).items()], output))
+    shutil.rmtree(paths.headline, ignore_errors=True)
+    for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
+        write_text(paths.headline / f"{name}.json", json.dumps(headline, indent=1), durable=False)
+    click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
+        [(name, numbers | {"split": result["made_from"]["split"]}) for name, result in measured_run.items()
+         for numbers in results.protocols(result).values()], output))
 
 
-def _write_files(pool: System, files: measuring.Files, table: Any | None, settings: Evaluate) -> None:
-    """Writes the files that were asked for, of one pool."""
-    if files.run:
-        with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
-            runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes,
-                       bar.reach)
-    if files.save_qrels and qrels.write(files.save_qrels, as_relevance(pool.truth, pool.shape), pool.image_ids,
-                                        pool.caption_ids):
-        click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
-                   err=True)
-    if files.per_query and table is not None:
-        measured.write_query_tables(files.per_query, [table])
-
-
-def _with_metrics(settings: Settings, names: Sequence[str]) -> Settings:
-    """The settings with these metrics, where any are named."""
-    if not names:
-        return settings
-    metrics = [str(metric) for metric in parse_all(names)]
-    return settings.model_copy(update={"evaluate": settings.evaluate.model_copy(update={"metrics": metrics})})
-
-
-def _write_headline(folder: Path, headline: dict[str, dict[str, float]]) -> None:
-    """A file for each system, which `dvc metrics show` makes a row of."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, numbers in headline.items():
-        write_text(folder / f"{name}.json", json.dumps(numbers, indent=1), durable=False)
-
-
-def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, columns: Columns, truth: Truth
-          ) -> System | None:
+def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distractors: tuple[Path, ...],
+          columns: Columns, truth: Truth) -> System | None:
     """The one source that was named, None where the run is to be measured."""
+    if distractors:
+        options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
+                       "qrels", "same_text",
+                       why="goes without --distractors, which enlarge the pool of a head's own store")
+        if similarity is None:
+            raise InputError("--distractors go with --system and a head's similarity store")
+        return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
     if similarity is not None and embeddings is not None:
         raise InputError("--system and --embeddings are two sources; give one")
     if embeddings is not None:
-        return of_vectors(*embeddings, columns)
+        return judged.of_vectors(*embeddings, columns)
     return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
-def _enlarged(similarity: Path | None, distractors: tuple[Path, ...]) -> System:
-    options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended", "qrels",
-                   "same_text", why="goes without --distractors, which enlarge the pool of a head's own store")
-    if similarity is None:
-        raise InputError("--distractors go with --system and a head's similarity store")
-    return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
+def _write_files(pool: System, files: measuring.Files, tables: list[Any], settings: Evaluate) -> None:
+    """Writes the files that were asked for, of one pool."""
+    if files.run:
+        with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
+            runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes, bar.reach)
+    if files.save_qrels and qrels.write(files.save_qrels, relevance.as_relevance(pool.truth, pool.shape),
+                                        pool.image_ids, pool.caption_ids):
+        click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
+                   err=True)
+    if files.per_query:
+        measured.write_query_tables(files.per_query, [measured.joined(tables)])
 
 
-def _written(results: summary.Results, output: str) -> str:
-    return summary.to_markdown(results) if output == "markdown" else summary.to_text(results)
+def _written(found: summary.Results, output: str) -> str:
+    """Results for reading, or one system's as JSON."""
+    if output == "json":
+        return json.dumps(found[0][1], indent=1)
+    return summary.to_markdown(found) if output == "markdown" else summary.to_text(found)
 
 
-def _measure_run(paths: Paths, settings: Settings, ties: Ties, extended: str | None, files: measuring.Files
-                 ) -> dict[str, Any]:
-    """Every system of the run and those beside them, each by its data set's protocols, with what made it."""
-    run, found, tables = settings.run, {}, []
-    for name, store in scored_systems.stores(paths, settings, _systems(paths, run, settings.score.split)).items():
+def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
+    """Every system of the run and those beside them, each by its data set's protocols, with what made it.
+
+    Ablations are measured as far as they are scored.
+    """
+    run, paths, found, tables = settings.run, asked.paths, {}, []
+    missing = [name for name, (recipe, *_) in systems(run).items() if recipe not in run.recipes
+               and not paths.similarity(run.dataset, name, settings.score.split).exists()]
+    if missing:
+        click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
+    wanted = [name for name in systems(run) if name not in missing]
+    for name, store in scored_systems.stores(paths, settings, wanted).items():
         store.check()
         benchmark = store.made_from["split"] == "test"
         of_card: list[str | Protocol] = [*manifest.dataset(run.dataset, paths.root).protocols] if benchmark else ["all"]
-        truth = Truth.of(settings.evaluate).or_of(of_card)
+        truth = Truth.of(asked.settings).or_of(of_card)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        _, every, hits, table = _numbers(paths, store, protocols, truth, ties, extended, settings.evaluate, files,
-                                         name=name)
+        _, every, hits, rows = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
-        found[name] = results.entry(store.made_from, _evaluated_with(settings, extended),
-                                    dict(zip(names, every, strict=True)), dict(zip(names, hits, strict=True)))
-        tables += [] if table is None else [table]
-    if files.per_query:
-        measured.write_query_tables(files.per_query, tables)
+        found[name] = results.entry(store.made_from, asked.recorded, dict(zip(names, every, strict=True)),
+                                    dict(zip(names, hits, strict=True)))
+        tables += [measured.joined(rows)] if rows else []
+    if asked.per_query:
+        measured.write_query_tables(asked.per_query, tables)
     return found
 
 
-def _evaluated_with(settings: Settings, extended: str | None) -> dict[str, Any]:
-    """What is recorded of how numbers were measured."""
-    return settings.evaluate.model_dump(exclude={"block_megabytes"}) | {"extended": extended}
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked about every pool."""
 
+    paths: Paths
+    settings: Evaluate
+    ties: Ties
+    extended: str | None
+    per_query: Path | None
 
-def _numbers(paths: Paths, pool: System, protocols: Sequence[str | Protocol], truth: Truth, ties: Ties,
-             extended: str | None, settings: Evaluate, files: measuring.Files, manifest_path: Path | None = None,
-             name: str = "") -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], Any | None]:
-    """A pool with its right answers; by each protocol its numbers and the hits of each image; a row a query where that
-    is asked for."""
-    known = pool.manifest(manifest_path, paths.manifest, needed=truth.same_text)
-    _warn_of_leak(paths, pool)
-    pool = by_language.named(pool, known)
-    beyond = {}
-    if extended is not None:
-        with Progress(f"{extended} {pool.name}", "query") as bar:
-            beyond = measured.extend(pool, extended, settings, lambda done: bar.reach(max(bar.done, done)))
-    pool = judged.judge(pool, truth, known)
-    beyond |= judged.told(pool, truth)
-    every = [_measure(pool, rules, ties, settings, files, name) for rules in protocols]
-    tables = [table for *_, table in every if table is not None]
-    return (pool, [numbers | beyond for numbers, *_ in every], [hits for _, hits, _ in every],
-            measured.joined(tables) if tables else None)
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What results say of how they were measured."""
+        return self.settings.model_dump(exclude={"block_megabytes"}) | {"extended": self.extended}
+
+    def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: Truth,
+                manifest_path: Path | None = None, name: str = ""
+                ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any]]:
+        """A pool with its right answers; by each protocol its numbers and the hits of each image; tables with a row a
+        query where that is asked for."""
+        known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.same_text)
+        _warn_of_leak(self.paths, pool)
+        pool, beyond = by_language.named(pool, known), {}
+        if self.extended is not None:
+            with Progress(f"{self.extended} {pool.name}", "query") as bar:
+                beyond = measured.extend(pool, self.extended, self.settings,
+                                         lambda done: bar.reach(max(bar.done, done)))
+        pool = judged.judge(pool, truth, known)
+        beyond |= judged.told(pool, truth)
+        numbers, hits, tables = zip(*(self._by(rules, pool, name) for rules in protocols), strict=True)
+        return pool, [each | beyond for each in numbers], [*hits], [*chain(*tables)]
+
+    def _by(self, rules: str | Protocol, pool: System, name: str) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+        """The same by one protocol, the numbers with their intervals."""
+        every, settings = by_language.parts(pool, rules), self.settings
+        passes = measured.passes(settings)
+        whole = passes * pool.shape[0]
+        with Progress(f"rank {pool.name}", "image", whole + passes * by_language.images(every)) as bar:
+            found = measured.rank(pool, rules, self.ties, settings, bar.reach)
+            numbers = measured.numbers(pool, found, rules, settings, bar.reach)
+            ranked = by_language.rank(every, self.ties, settings, lambda done: bar.reach(whole + done))
+            numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
+        tables = [measured.query_table(pool, found, rules, name, "" if every else None),
+                  *(measured.query_table(part.system, ranked[language], part.rules, name, language)
+                    for language, part in every.items())] if self.per_query else []
+        return numbers, by_language.image_hits(pool, found, every, ranked), tables
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:
@@ -224,31 +237,3 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
             click.echo(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
                        f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
                        f"{names[1]}:{made['split']} {names[0]}:train`", err=True)
-
-
-def _systems(paths: Paths, run: Run, split: str) -> list[str]:
-    """The names of all heads and ensembles of the run, of its ablations as far as they are scored."""
-    missing = [name for name, (recipe, *_) in systems(run).items()
-               if recipe not in run.recipes and not paths.similarity(run.dataset, name, split).exists()]
-    if missing:
-        click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
-    return [name for name in systems(run) if name not in missing]
-
-
-def _measure(pool: System, rules: str | Protocol, ties: Ties, settings: Evaluate, files: measuring.Files, name: str = ""
-             ) -> tuple[dict[str, Any], dict[str, Any], Any | None]:
-    """The numbers of one pool by one protocol, with their intervals; the hits of each image; and a row a query where
-    that is asked for."""
-    every, whole = by_language.parts(pool, rules), measured.passes(settings) * pool.shape[0]
-    with Progress(f"rank {pool.name}", "image", whole + measured.passes(settings) * by_language.images(every)) as bar:
-        found = measured.rank(pool, rules, ties, settings, bar.reach)
-        numbers = measured.numbers(pool, found, rules, settings, bar.reach)
-        ranked = by_language.rank(every, ties, settings, lambda done: bar.reach(whole + done))
-        numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
-    hits = by_language.image_hits(pool, found, every, ranked)
-    if not files.per_query:
-        return numbers, hits, None
-    tables = [measured.query_table(pool, found, rules, name, "" if every else None),
-              *(measured.query_table(part.system, ranked[language], part.rules, name, language)
-                for language, part in every.items())]
-    return numbers, hits, measured.joined(tables)

@@ -100,7 +100,13 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
     features = FeatureStore(store)
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     if form != "scan":
-        _images(form, features, manifest, split, out)
+        write = export_tsv if form == "butd-tsv" else export_folder
+        with Progress("export", "image") as bar:
+            written = write(features, manifest, split, out, bar.reset, bar.update)
+        click.echo(f"{written.place}: {written.images:,} images of {split or 'all splits'}"
+                   + ("" if written.written else ", there already")
+                   + (f"; {len(written.left_out):,} failed images are left out, see {split or 'all'}_made_from.json"
+                      if written.left_out else ""))
         return
     if split is None:
         raise InputError("SCAN's layout holds one split; name it with --split")
@@ -109,16 +115,6 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
     click.echo("\n  ".join([f"{out}/{done.name}_ims.npy: {done.images:,} images x {done.items} items x "
                             f"{done.dimension}, {done.images * CAPTIONS:,} captions of {split}"
                             + ("" if done.written else ", there already"), *_told(done)]))
-
-
-def _images(form: str, features: FeatureStore, manifest: Manifest, split: str | None, out: Path) -> None:
-    write = export_tsv if form == "butd-tsv" else export_folder
-    with Progress("export", "image") as bar:
-        done = write(features, manifest, split, out, bar.reset, bar.update)
-    click.echo(f"{done.place}: {done.images:,} images of {split or 'all splits'}"
-               + ("" if done.written else ", there already")
-               + (f"; {len(done.left_out):,} failed images are left out, see {split or 'all'}_made_from.json"
-                  if done.left_out else ""))
 
 
 def _told(done: Exported) -> Iterator[str]:

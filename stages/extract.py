@@ -112,15 +112,10 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if uploaded_to is None and asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
         request.finished(asked_for, job.images_folder)
-    click.echo(f"{named}: {_done(outcome, manifest.noun, donor)}"
+    did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
+    did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
+    click.echo(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
                + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
-
-
-def _done(outcome: extraction.ExtractionOutcome, noun: str, donor: Path | None) -> str:
-    """What was done, in words."""
-    did = [f"{counted(outcome.taken, noun)} taken from {donor}"] if outcome.taken else []
-    did += [f"{counted(outcome.extracted, noun)} extracted"] if outcome.extracted else []
-    return ", ".join(did) or ("nothing extracted" if outcome.tried else "nothing to do")
 
 
 def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest, extract: Extract,

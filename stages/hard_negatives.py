@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
     from pipeline.studies import hard_negatives
-    from pipeline.studies.hard_negatives.accuracy import Accuracy
-    from pipeline.studies.hard_negatives.questions import Question
+    from pipeline.studies.hard_negatives import Accuracy, Question
     from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
     from stages.progress import say
 
@@ -71,8 +70,15 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         options.refuse("form", why="goes with QUESTIONS")
     own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
     shown = Manifest.load(paths.manifest(images_of)) if images_of else own
-    asked = hard_negatives.read(questions, form, paths.root) if questions \
-        else _swaps(shown, settings.score.split)
+    if questions:
+        asked = hard_negatives.read(questions, form, paths.root)
+    else:
+        rows = shown.table[shown.table["split"] == settings.score.split]
+        asked = hard_negatives.of_captions((str(file), captions["caption"].tolist())
+                                           for file, captions in rows.groupby("file", sort=False))
+        if not asked:
+            raise InputError(f"no caption of the split {settings.score.split} of {shown.dataset} has a word that can "
+                             "be swapped")
     if save:
         hard_negatives.save(save, asked)
         click.echo(f"{save}: {len(asked)} questions")
@@ -99,15 +105,6 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
     click.echo(f"{path}: {counted(result['questions']['count'], 'question')}")
-
-
-def _swaps(manifest: Manifest, split: str) -> list[Question]:
-    rows = manifest.table[manifest.table["split"] == split]
-    found = hard_negatives.of_captions((str(file), captions["caption"].tolist())
-                                       for file, captions in rows.groupby("file", sort=False))
-    if not found:
-        raise InputError(f"no caption of the split {split} of {manifest.dataset} has a word that can be swapped")
-    return found
 
 
 def _measure(system: System, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from pipeline import settings
 from pipeline.parts import lazy
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Workers: TypeAlias = Callable[[], "AbstractContextManager[Executor | None]"]
+"""Opens the place where tasks run; None is this process."""
 
 
 class FilePath(click.Path):
@@ -72,8 +73,12 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
                   help="Change one setting for this run: -S training.sample.epochs=3.")
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
-        if params is None:
-            params = _settings_file(root)
+        from pipeline.features.project import new
+
+        if params is None:  # that of the root, or of the current directory, or else the shipped one
+            there = [place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()]
+            click.get_current_context().meta["shipped"] = not there
+            params = there[0] if there else new.path("params.yaml")
             if required:
                 refuse_shipped()
         lazy.load(command.__globals__)
@@ -87,17 +92,6 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
 
 with_settings_or_shipped = functools.partial(with_settings, required=False)
 """Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one."""
-
-
-def _settings_file(root: Path) -> Path:
-    """The settings file of the root, or of the current directory, or else the shipped one."""
-    from pipeline.features.project import new
-
-    for place in (root / "params.yaml", Path("params.yaml")):
-        if place.exists():
-            return place
-    click.get_current_context().meta["shipped"] = True
-    return new.path("params.yaml")
 
 
 def refuse_shipped() -> None:
@@ -134,9 +128,6 @@ class Source:
     def __init__(self, named: str) -> None:
         self.named = named
 
-    def __str__(self) -> str:
-        return self.named
-
     @property
     def is_encoder(self) -> bool:
         """Whether it is KIND:PLACE."""
@@ -154,24 +145,15 @@ class Source:
         return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
 
 
-class SourceType(click.ParamType):
-    """The type of --system."""
-
-    name = "SYSTEM"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in names("system")(ctx, param, incomplete)]
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
-        """Refuses an empty name, which an unset shell variable gives."""
-        if value == "":
-            self.fail("the name is empty", param, ctx)
-        return value if isinstance(value, Source) else Source(value)
-
-
 def system(takes: str, **more: Any) -> Callable[[Command], Command]:
     """The option --system: what scores. takes: what of it the command takes, as its help says."""
-    return click.option("--system", "source", type=SourceType(), help=takes, **more)
+    def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
+        if named == "":  # which an unset shell variable gives
+            raise click.BadParameter("the name is empty")
+        return named if named is None else Source(named)
+
+    return click.option("--system", "source", metavar="SYSTEM", callback=source, shell_complete=names("system"),
+                        help=takes, **more)
 
 
 HEAD_OR_ENCODER = ("A head's name: vse2ad-region-bigru-s0. Or a pretrained dual encoder, KIND:PLACE: clip, siglip, "
@@ -258,7 +240,7 @@ if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]),
 scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
 
 
-def executor(workers: int, scheduler: str | None) -> Callable[[], AbstractContextManager[Executor | None]]:
+def executor(workers: int, scheduler: str | None) -> Workers:
     """Check where tasks are to run; what is returned opens it. It is None for this process."""
     if scheduler is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", scheduler):
         raise InputError(f"--scheduler {scheduler}: expected an address such as tcp://host:8786")

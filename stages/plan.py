@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.metrics import METRICS
     from pipeline.features import extraction
     from pipeline.features.extraction import needs
-    from pipeline.files import record
-    from pipeline.files.atomic import write_text
-    from pipeline.files.digest import digest, sha256
+    from pipeline.files import atomic, digest, record
     from pipeline.heads.pooling import POOLINGS
     from pipeline.manifest.build import READERS
     from pipeline.parts.errors import InputError, counted, unknown
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
     from pipeline.report.tables import TABLES
     from pipeline.settings import Settings
     from pipeline.systems import reranking, rescoring
-    from pipeline.systems.reranking import SCORERS
-    from pipeline.systems.reranking.base import PairSource
+    from pipeline.systems.reranking import SCORERS, PairSource
     from pipeline.systems.rescoring import RESCORERS
     from pipeline.systems.scores.judged import Truth
 
@@ -54,21 +51,15 @@ def command(paths: Paths, settings: Settings) -> None:
     absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
     needs.refuse(needs.missing(settings, run.dataset, absent), run.dataset)
     plan = _plan(paths, settings)
-    write_text(paths.plan, json.dumps(plan, indent=1, ensure_ascii=False))
-    _write_steps(paths, plan)
-    click.echo(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
-               f"{counted(len(ensembles(run)), 'ensemble')}")
-
-
-def _write_steps(paths: Paths, plan: dict[str, Any]) -> None:
-    """Write what each step depends on into a file of its own, and remove the files of steps that are no more."""
     steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
     steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}
-    files = {paths.plans / f"{step}.json": part for step, part in steps.items()}
+    files = {paths.plan: plan, **{paths.plans / f"{step}.json": part for step, part in steps.items()}}
     for file, part in files.items():
-        write_text(file, json.dumps(part, indent=1, ensure_ascii=False))
-    for file in {*paths.plans.rglob("*.json")} - files.keys():
+        atomic.write_text(file, json.dumps(part, indent=1, ensure_ascii=False))
+    for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that are no more
         file.unlink()
+    click.echo(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
+               f"{counted(len(ensembles(run)), 'ensemble')}")
 
 
 def _check(paths: Paths, settings: Settings) -> None:
@@ -79,11 +70,10 @@ def _check(paths: Paths, settings: Settings) -> None:
             if name not in known:
                 raise unknown(kind, name, known)
     run = settings.run
-    if rescoring.embedded_heads(run):
-        for recipe in run.recipes:
-            if not networks.embeds(settings.recipe(recipe)):
-                raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
-                                 "`bank: test`, or leave one of the two out")
+    for recipe in run.recipes if rescoring.embedded_heads(run) else ():
+        if not networks.embeds(settings.recipe(recipe)):
+            raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
+                             "`bank: test`, or leave one of the two out")
     source = PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
@@ -98,10 +88,12 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
+    extract = settings.extract.model_dump(include=extraction.CONTENT)  # not where, how fast, nor how they lie on disk
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump() | _by("manifest", among=[READERS]),
-        "extract": {feature: _extract(settings, feature) for feature in run.features},
+        "extract": {feature: engine.model_dump() | extract | {"versions": extraction.made_by(engine.engine)}
+                    for feature in run.features for engine in [settings.engine_of(run.dataset, feature)]},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
         "score": settings.score.recorded() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
@@ -126,15 +118,9 @@ def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[
 def _published() -> str:
     """A digest of the numbers that papers print, and of the cards of data sets and weights."""
     folder = resources.files("manifests")
-    files = [file for place in (folder, folder / "published") for file in place.iterdir() if file.is_file()]
-    return digest({file.name: file.read_text(encoding="utf-8") for file in files if not file.name.endswith(".py")})[:16]
-
-
-def _extract(settings: Settings, feature: str) -> dict[str, Any]:
-    """What features depend on; not where and how fast they are computed, nor how they lie on disk."""
-    engine = settings.engine_of(settings.run.dataset, feature)
-    return engine.model_dump() | settings.extract.model_dump(include=extraction.CONTENT) | {
-        "versions": extraction.made_by(engine.engine)}
+    texts = {file.name: file.read_text(encoding="utf-8") for place in (folder, folder / "published")
+             for file in place.iterdir() if file.is_file() and not file.name.endswith(".py")}
+    return digest.digest(texts)[:16]
 
 
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -146,9 +132,11 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
     recipe = settings.recipe(called)
     others = [system(recipe.start, feature, text, seed)] if recipe.start else []
     others += [recipe.pairs.retriever] if recipe.pairs.retriever else []
-    rests_on = {other: _train(paths, settings, other, (*above, name)) if other in known else
-                {"checkpoint": sha256(file)} if (file := paths.head(dataset, other) / "best.safetensors").is_file()
-                else None for other in others}
+    rests_on: dict[str, Any] = {}
+    for other in others:
+        file = paths.head(dataset, other) / "best.safetensors"
+        rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
+                           {"checkpoint": digest.sha256(file)} if file.is_file() else None)
     how = settings.training_of(dataset).recorded(exclude={"device", "pieces", "processes"})
     return {"recipe": recipe.recorded(), "training": how, "versions": training.made_by(text, recipe)} | (
         {"rests_on": rests_on} if rests_on else {})

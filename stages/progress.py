@@ -71,7 +71,9 @@ class Progress:
             self._bar.update(count)
         if time.monotonic() - self._last >= SECONDS:
             self._last = time.monotonic()
-            self._write(f"{self._count()}{self._rate()}{self._note and f', {self._note}'}")
+            rate = (self.done - self._counted_from) / max(time.monotonic() - self._start, 1e-9)
+            left = "" if self.total is None or not rate else f", {_duration((self.total - self.done) / rate)} left"
+            self._write(f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}")
 
     def reach(self, done: float) -> None:
         """So much is done in all."""
@@ -112,11 +114,6 @@ class Progress:
     def _count(self) -> str:
         of = "" if self.total is None else f" of {self.total:,.0f}"
         return f"{self.done:,.0f}{of} {self.units}"
-
-    def _rate(self) -> str:
-        rate = (self.done - self._counted_from) / max(time.monotonic() - self._start, 1e-9)
-        left = "" if self.total is None or not rate else f", {_duration((self.total - self.done) / rate)} left"
-        return f", {rate:,.3g} {self.units}/s{left}"
 
     def _write(self, text: str) -> None:
         self._lines += 1

@@ -20,8 +20,7 @@ from stages.progress import Progress
 if TYPE_CHECKING:
     from pipeline import manifest, sample
     from pipeline.features.project import new, own_data
-    from pipeline.files.gallery_file import Kind
-    from pipeline.files.parsing import to_yaml
+    from pipeline.files import gallery_file, parsing
     from pipeline.settings import Settings
     from pipeline.settings.loading import SHIPPED
     from pipeline.settings.paths import Paths
@@ -58,7 +57,11 @@ def init_command(folder: Path, images: Path | None, videos: Path | None, caption
     elif files is None or captions is None:
         raise InputError("--images or --videos goes with --captions")
     else:
-        written = _own(folder, files, captions, form, name or _after(folder), "video" if videos else "image")
+        if name is None:  # after the folder
+            letters = unicodedata.normalize("NFKD", folder.absolute().name)
+            bare = "".join(each for each in letters if not unicodedata.combining(each))
+            name = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
+        written = _own(folder, files, captions, form, name, "video" if videos else "image")
     click.echo(f"{folder}: {', '.join(written)}")
     there = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(there)} && '}dvc repro")
@@ -66,14 +69,7 @@ def init_command(folder: Path, images: Path | None, videos: Path | None, caption
         click.echo("DVC is not installed: pip install 'vse-pipeline[sample]' brings it", err=True)
 
 
-def _after(folder: Path) -> str:
-    """A data set's name after a folder's."""
-    letters = unicodedata.normalize("NFKD", folder.absolute().name)
-    bare = "".join(each for each in letters if not unicodedata.combining(each))
-    return re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
-
-
-def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: Kind) -> list[str]:
+def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:
     """Write a project for a user's own photographs or clips, and say what was chosen."""
     noun = "clips" if kind == "video" else "images"
     if name in manifest.datasets(folder):
@@ -112,7 +108,7 @@ def settings_command(paths: Paths, settings: Settings, key: str | None) -> None:
         if not isinstance(part, dict) or name not in part:
             raise unknown("setting", name, part if isinstance(part, dict) else ())
         part = part[name]
-    click.echo(to_yaml(part).removesuffix("...\n"), nl=False)
+    click.echo(parsing.to_yaml(part).removesuffix("...\n"), nl=False)
 
 
 @click.command

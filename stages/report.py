@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pipeline import manifest
-    from pipeline.evaluation.retrieval import Protocol
     from pipeline.files.atomic import write_text
     from pipeline.manifest import Manifest
     from pipeline.report import names, page
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from pipeline.report.page.render import failures, made_from
     from pipeline.settings import Settings
     from pipeline.systems.fusion.reranked import Folded
-    from pipeline.systems.scores import by_language
-    from pipeline.systems.scores.judged import Truth, judge
+    from pipeline.systems.scores import by_language, judged
     from pipeline.systems.scores.system import System
     from stages import scored_systems
 
@@ -52,7 +50,12 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     write_text(paths.report, text)
     _keep_curves(paths, settings)
     click.echo(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB")
-    for why in (*unreadable, *_not_shown(paths, settings, contents.explorer, images)):
+    thumbs = [image["thumb"] for image in contents.explorer.get("images", ())]
+    if None in thumbs:
+        folder = scored_systems.photographs(paths, settings, images)
+        why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
+        unreadable.append(f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}")
+    for why in unreadable:
         click.echo(f"left out: {why}")
 
 
@@ -70,39 +73,37 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
         write_text(paths.curves / value / "heads.csv", pd.concat(curves).to_csv(index=False))
 
 
-def _not_shown(paths: Paths, settings: Settings, explored: Mapping[str, Any], images: Path | None) -> list[str]:
-    """How many photographs of the explorer could not be read, and where they were looked for."""
-    thumbs = [image["thumb"] for image in explored.get("images", ())]
-    if None not in thumbs:
-        return []
-    folder = scored_systems.photographs(paths, settings, images)
-    why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
-    return [f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}"]
-
-
 def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
               progress: Callable[[str], object]) -> page.Contents:
     """Everything on the page, as far as it is there."""
-    dataset = settings.run.dataset
-    card = manifest.dataset(dataset, paths.root)
+    run, dataset = settings.run, settings.run.dataset
+    card, ours = manifest.dataset(dataset, paths.root), heads(run)
     found = scored_systems.scored(paths, settings)
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
-    ours = heads(settings.run)
     trained = read_heads(paths.head(dataset, ""), ours, unreadable)
-    features = {feature: path for feature in settings.run.features
-                if (path := paths.features(dataset, feature)).exists()}
+    features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
     shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
+    # The first protocol of the card, whose rules are the test split's; or that of other right answers.
+    protocol = truth.protocols([card.protocols[0] if settings.score.split == "test" else "all"])[0]
+
+    def judge(pool: System) -> System:
+        known = Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None
+        return judged.judge(by_language.named(pool, known), truth, known)
+
+    explored: dict[str, Any] = {}
+    if there := scored_systems.first(settings, found):  # compared at first: the narrowest and the widest ensemble
+        every = [store for visual, store in there.items() if visual in run.ensembles] or list(there.values())
+        explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
+                                   (every[0].path.stem, every[-1].path.stem), settings.report, progress)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
         headlines=headline.headlines(metrics),
         curves=charts.curves(sorted((head for head in trained if head.name in ours),
-                                    key=lambda head: head.recipe not in settings.run.recipes)),
+                                    key=lambda head: head.recipe not in run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),
-        effects=systems.effects(_ensembles(settings, found), _protocol(settings, card, truth), settings.evaluate,
-                                _judged(paths, settings, truth), progress),
+        effects=systems.effects(_ensembles(settings, found), protocol, settings.evaluate, judge, progress),
         hubs=systems.hubs(shown, settings.evaluate, progress),
-        explorer=_explorer(paths, settings, found, shown, images, truth, progress), relevance=truth.words,
-        run=scored_systems.run_summary(settings),
+        explorer=explored, relevance=truth.words, run=scored_systems.run_summary(settings),
         failures=failures(features), stores=list(features),
         provenance=_provenance(paths, settings, card, features, metrics, {
             head.name: head.description for head in trained if head.name in ours}))
@@ -121,19 +122,6 @@ def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dic
     return whole
 
 
-def _protocol(settings: Settings, card: manifest.Dataset, truth: Truth) -> str | Protocol:
-    """The first protocol of the data set's card, whose rules are the test split's; or that of other right answers."""
-    return truth.protocols([card.protocols[0] if settings.score.split == "test" else "all"])[0]
-
-
-def _judged(paths: Paths, settings: Settings, truth: Truth) -> Callable[[System], System]:
-    """Gives a pool of the run its right answers."""
-    def right(pool: System) -> System:
-        known = Manifest.load(paths.manifest(settings.run.dataset)) if truth != Truth() else None
-        return judge(by_language.named(pool, known), truth, known)
-    return right
-
-
 def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once."""
     shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
@@ -142,18 +130,6 @@ def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
         click.echo(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds",
                    err=True)
     return {name: store for name, store in shown.items() if name not in folded}
-
-
-def _explorer(paths: Paths, settings: Settings, found: Mapping[str, System],
-              shown: Mapping[str, System], images: Path | None, truth: Truth,
-              progress: Callable[[str], object]) -> dict[str, Any]:
-    """All systems of the run. Compared at first: the narrowest and the widest ensemble of the first recipe with any."""
-    there = scored_systems.first(settings, found)
-    if not there:
-        return {}
-    ensembles = [store for visual, store in there.items() if visual in settings.run.ensembles] or list(there.values())
-    return explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
-                           (ensembles[0].path.stem, ensembles[-1].path.stem), settings.report, progress)
 
 
 def _is_also_ensemble(name: str, found: Mapping[str, System]) -> bool:

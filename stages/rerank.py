@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.systems import reranking
     from pipeline.systems.fusion.reranked import Combination
-    from pipeline.systems.reranking.base import PairSource
-    from pipeline.systems.reranking.rerank import Job, Report, rerank
-    from pipeline.systems.scores.by_language import with_languages
+    from pipeline.systems.reranking import base, rerank
+    from pipeline.systems.scores import by_language
     from pipeline.systems.scores.system import System, recorded
-
-COMBINATIONS = ("scorer", "add", "norm_add")
 
 
 class _K(click.ParamType):
@@ -45,7 +42,7 @@ class _K(click.ParamType):
               help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
 @click.option("--k", type=_K(), default=20, show_default=True,
               help="How many candidates of each query are scored; all for the whole pool.")
-@click.option("--combine", type=click.Choice(COMBINATIONS), default="scorer", show_default=True,
+@click.option("--combine", type=click.Choice(["scorer", "add", "norm_add"]), default="scorer", show_default=True,
               help="Order candidates by the scorer alone; or by λ retriever + (1 - λ) scorer (add), each scaled among "
               "the query's candidates (norm_add).")
 @click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
@@ -97,7 +94,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
-         given: dict[str, Any]) -> Job:
+         given: dict[str, Any]) -> rerank.Job:
     """What is asked for, checked."""
     split = "val" if given["tune"] else settings.score.split
     place = paths.similarity(dataset, retriever, split)
@@ -108,9 +105,11 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if store.made_from.reranked:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from.reranked['retriever']['system']} and a larger k")
-    _check_manifest(paths.manifest(dataset), store)
-    pool = with_languages(store, paths)
-    source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
+    file = paths.manifest(dataset)
+    if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
+        raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
+    pool = by_language.with_languages(store, paths)
+    source = base.PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
     if given["tuned_on"]:
@@ -131,14 +130,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         pool, rules = store.among(distractors), retrieval.Protocol("enlarged")
     else:
         rules = _protocol(paths, store, given["rules"], given["folds"])
-    return Job(paths.similarity(dataset, name, split), store, pool, kind, source,
+    return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                given["k"], Combination(given["combine"], given["weight"] or 0.0), rules, recorded(distractors),
                given["tuned_on"], given["tune"], given["if_changed"] == "redo", settings.evaluate.block_megabytes)
-
-
-def _check_manifest(file: Path, store: System) -> None:
-    if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
-        raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
 
 
 def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) -> Protocol:
@@ -153,16 +147,14 @@ def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) 
     return retrieval.PROTOCOLS[known[0]]
 
 
-def _rerank(paths: Paths, settings: Settings, job: Job, given: dict[str, Any]) -> None:
+def _rerank(paths: Paths, settings: Settings, job: rerank.Job, given: dict[str, Any]) -> None:
     options.choose_products(settings)
     with given["open_workers"]() as place, \
             Progress(f"candidates {job.path.stem}", "query", job.queries) as finding, \
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
-        outcome = rerank(job, place, Report(finding.reach, scoring.reset, scoring.update))
+        outcome = rerank.rerank(job, place, rerank.Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from.reranked
-    if "tuned" in record:
-        said = record["tuned"]
+    if said := record.get("tuned"):
         click.echo(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "
                    f"{said['tried']}")
-    told = f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"
-    click.echo(f"{job.path}: {told}")
+    click.echo(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"))

@@ -59,18 +59,15 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
             continue
         try:
             store = System.open(path)
-            if not _is_of_another_run(path.stem, store.made_from, known):
+            made = store.made_from
+            visual = made["ensemble"] or next(iter(made["features"]), "")
+            base = system(made["recipe"], visual, made["text"], made["seed"])
+            if base in known or not f"{path.stem}+".startswith(f"{base}+"):
                 _refuse_unfit(paths, store, run)
                 others[path.stem] = store
         except InputError as error:
             click.echo(f"warning: left out: {error}", err=True)
     return others
-
-
-def _is_of_another_run(name: str, made_from: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    visual = made_from["ensemble"] or next(iter(made_from["features"]), "")
-    base = system(made_from["recipe"], visual, made_from["text"], made_from["seed"])
-    return base not in known and f"{name}+".startswith(f"{base}+")
 
 
 def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:

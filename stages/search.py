@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline import training
     from pipeline.dual_encoders import record as records
-    from pipeline.files import images
-    from pipeline.files.atomic import write_text
-    from pipeline.files.gallery_file import GalleryFile
+    from pipeline.files import atomic, gallery_file, images
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
     from pipeline.report import search_page
@@ -69,17 +67,23 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
         trained_on = dataset or store.made_from.get("trained_on", store.made_from["dataset"])
         queries = _by_head(paths, trained_on, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
-    shown, asked = _manifest_of(paths, store), [str(image)] if image else [f"“{each}”" for each in texts]
+    shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
+    if shown.digest != store.made_from["manifest"]:
+        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now")
     sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)),
-                                    GalleryFile(image) if image else None)
-                for query, *each in zip(asked, *found, strict=True)]
+                                    gallery_file.GalleryFile(image) if image else None)
+                for query, *each in zip(asked or [str(image)], *found, strict=True)]
     path = out or paths.root / "results" / "search.html"
     searched = f"{store.made_from['dataset']} ({store.made_from['split']})"
-    title = (f"{find.capitalize()} of {searched} nearest to {asked[0] if len(asked) == 1 else f'{len(asked)} texts'}, "
-             f"by {name}")
-    write_text(path, search_page.page(title, sections))
+    title = (f"{find.capitalize()} of {searched} nearest to "
+             f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}")
+    atomic.write_text(path, search_page.page(title, sections))
     for section in sections:
-        _print(section, of_several=len(sections) > 1)
+        if len(sections) > 1:
+            click.echo(printable(section.query))
+        for hit in section.hits:
+            told = hit.found if hit.found is not None else next(iter(hit.captions), "")
+            click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
     click.echo(f"{path}: thumbnails of these, from {searched}")
 
 
@@ -116,14 +120,6 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
     return [line for line in lines if line]
 
 
-def _print(section: search_page.Section, of_several: bool) -> None:
-    if of_several:
-        click.echo(printable(section.query))
-    for hit in section.hits:
-        told = hit.found if hit.found is not None else next(iter(hit.captions), "")
-        click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
-
-
 def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """[Q, d] float32, of a dual encoder, in whose prompt the texts are read."""
     device = settings.training_of(store.made_from["dataset"]).device
@@ -133,17 +129,19 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path
 
 def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None
              ) -> np.ndarray:
-    """[Q, d] float32, of the head that made the store."""
+    """[Q, d] float32, of the head that made the store; an image's features are made as the store's were."""
     trained, source = training.open_by_name(paths, dataset, name)
     training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
                          "embed` again")
-    return _embed_image(trained, source, image)[None] if image else _embed_texts(trained, texts)
+    if image:
+        from pipeline.training.source import NewImages  # backbones take seconds to import
 
-
-def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
-    """[Q, d] float32. The texts go the way of a split's captions, whatever encodes them."""
+        device = next(trained.model.parameters()).device
+        items, counts = (torch.from_numpy(each).to(device) for each in NewImages(source).items([_decoded(image)]))
+        with torch.inference_mode():
+            return trained.model.embed_images(items, counts).float().cpu().numpy()
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:
@@ -152,18 +150,7 @@ def _embed_texts(trained: training.Head, texts: list[str]) -> np.ndarray:
         elif unknown:
             warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,
                           stacklevel=1)
-    return training.embed_captions(trained.model, texts, trained.text, 32)
-
-
-def _embed_image(trained: training.Head, source: training.ImageSource, path: Path) -> np.ndarray:
-    """[d] float32, of features made as the store's were, or by the head's own network."""
-    from pipeline.training.source import NewImages  # backbones take seconds to import
-
-    device = next(trained.model.parameters()).device
-    items, counts = NewImages(source).items([_decoded(path)])
-    with torch.inference_mode():
-        vectors = trained.model.embed_images(torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device))
-    return vectors[0].float().cpu().numpy()
+    return training.embed_captions(trained.model, texts, trained.text, 32)  # as a split's captions go
 
 
 def _decoded(path: Path) -> Image.Image:
@@ -171,13 +158,6 @@ def _decoded(path: Path) -> Image.Image:
         return images.decode(path)
     except images.ImageError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _manifest_of(paths: Paths, store: System) -> Manifest:
-    manifest = Manifest.load(paths.manifest(store.made_from["dataset"]))
-    if manifest.digest != store.made_from["manifest"]:
-        raise InputError(f"{store.path}: was made with another manifest of {manifest.dataset} than is there now")
-    return manifest
 
 
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pipeline.features import extraction
     from pipeline.features.extractors import Runtime
     from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
-    from pipeline.files import remote
-    from pipeline.files.atomic import exclusive
+    from pipeline.files import atomic, remote
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
 
@@ -46,8 +45,10 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
     """
     if repair and forget:
         raise InputError("give --repair or --forget")
-    if repair:
-        _restore(paths, store, images)
+    if repair and store.is_dir() and os.access(store, os.W_OK):
+        with atomic.exclusive(store):  # what describes the store
+            for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
+                click.echo(f"{store}: {line}")
     shards = read_header(store)[0].shards
     damaged = []
     with Progress("verify", "shard", shards) as bar:
@@ -69,15 +70,6 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
                          "them again")
 
 
-def _restore(paths: Paths, store: Path, images: Path | None) -> None:
-    """Restore what describes the store, if it can be written."""
-    if not store.is_dir() or not os.access(store, os.W_OK):
-        return
-    with exclusive(store):
-        for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
-            click.echo(f"{store}: {line}")
-
-
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
     """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
     try:
@@ -93,7 +85,7 @@ def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], i
 
 
 def _forget(store: Path, damaged: list[int]) -> None:
-    with exclusive(store):
+    with atomic.exclusive(store):
         for shard in damaged:
             ledger.erase(store, shard)
 
@@ -195,7 +187,7 @@ def copy_command(source: Path, target: Path) -> None:
         click.echo(f"{named}: manifest copied")
         return
     local = source if remote.address(target) else target
-    with exclusive(local), Progress("copy", "shard") as bar:
+    with atomic.exclusive(local), Progress("copy", "shard") as bar:
         if remote.address(target):
             done = remote_store.upload(source, target, bar.reset, bar.update)
         else:

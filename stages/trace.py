@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -60,7 +60,8 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
         for step in trace(found, paths, effort, image):
             steps.append(step)
             bar.update()
-    click.echo(json.dumps([_plain(step) for step in steps], indent=1) if as_json else _text(steps))
+    plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
+    click.echo(json.dumps(plain, indent=1) if as_json else _text(steps))
     if image is not None and not as_json and holds_scores(found.path):
         click.echo(query(found, image, caption))
     wrong = [step for step in steps if step.verdict != MATCHES]
@@ -108,7 +109,3 @@ def _short(digest: str) -> str:
     """A digest's first twelve figures; words whole."""
     return digest if " " in digest else digest[:12]
 
-
-def _plain(step: Step) -> dict[str, Any]:
-    return {"path": str(step.path), "what": step.what, "recorded": step.recorded, "found": step.found,
-            "verdict": step.verdict}

@@ -37,7 +37,6 @@ class Executor(Protocol):
         Returns:
             Its result.
         """
-        ...
 
     def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
              common: bytes | None = None) -> Generator[Result, None, None]:
@@ -52,7 +51,6 @@ class Executor(Protocol):
         Yields:
             The results, in any order.
         """
-        ...
 
 
 class InProcess:

@@ -92,7 +92,6 @@ class DualEncoder(Protocol):
         Raises:
             InputError: If it is not there, is not of this class, or this machine has no such device.
         """
-        ...
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image. Called by several threads.
@@ -103,7 +102,6 @@ class DualEncoder(Protocol):
         Returns:
             The network's inputs, without the batch's dimension.
         """
-        ...
 
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
         """Embed images.
@@ -114,7 +112,6 @@ class DualEncoder(Protocol):
         Returns:
             Unit vectors, float32 [B, d].
         """
-        ...
 
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions, each in the prompt.
@@ -125,7 +122,6 @@ class DualEncoder(Protocol):
         Returns:
             Unit vectors, float32 [B, d].
         """
-        ...
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions of which the encoder reads only the beginning.
@@ -136,7 +132,6 @@ class DualEncoder(Protocol):
         Returns:
             For each whether it has more tokens than `token_limit` with its prompt.
         """
-        ...
 
 
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:

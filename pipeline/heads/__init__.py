@@ -46,7 +46,7 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
     Raises:
         InputError: For an unknown architecture or option, or one that cannot be built from these parts.
     """
-    from pipeline.settings.lookup import build_by_name
+    from pipeline.settings.section import build_by_name
 
     architecture = recipe.architecture
     return build_by_name("architecture", HEADS, architecture.name, feature, width, text, recipe, training, backbone,

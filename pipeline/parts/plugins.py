@@ -95,33 +95,24 @@ def _read(module: str) -> tuple[str, tuple[str, ...]]:
     imports = tuple(_imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0]))
     for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [each for each in node.body if not _is_text(each)]
+            node.body = [each for each in node.body if not (  # docstrings, and other strings that do nothing
+                isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str))]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], imports
 
 
 def _file(module: str) -> Path | None:
     top, *rest = module.split(".")
-    for folder in _folders(top):
-        place = folder.joinpath(*rest)
+    spec = find_spec(top)
+    folders = [] if spec is None else spec.submodule_search_locations
+    if spec is not None and folders is None:  # a package that is one file
+        folders = [str(Path(spec.origin).with_suffix(""))] if spec.origin else []
+    for folder in folders or ():
+        place = Path(folder).joinpath(*rest)
         for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
             if file.is_file():
                 return file
     return None
-
-
-def _folders(top: str) -> list[Path]:
-    """Where a package's modules lie; of a package that is one file, that file without its ending."""
-    spec = find_spec(top)
-    if spec is None:
-        return []
-    if spec.submodule_search_locations is None:
-        return [Path(spec.origin).with_suffix("")] if spec.origin else []
-    return [Path(place) for place in spec.submodule_search_locations]
-
-
-def _is_text(node: ast.stmt) -> bool:
-    """Whether a statement is a docstring, or another string that does nothing."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity
-from pipeline.evaluation.retrieval.blocks import Ids, cut
-from pipeline.evaluation.retrieval.collection import Side, rows_of
+from pipeline.evaluation.retrieval import Embeddings, Ids, Side, Similarity, as_similarity, rows_of
+from pipeline.evaluation.retrieval.blocks import cut
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

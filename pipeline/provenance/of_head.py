@@ -9,8 +9,7 @@ import numpy as np
 from pipeline import text as texts
 from pipeline import training
 from pipeline.dual_encoders import embedding, record
-from pipeline.evaluation.retrieval import Embeddings
-from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.files.digest import digest, of_files, sha256
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError

@@ -10,8 +10,7 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
-from pipeline.systems.reranking import candidates
-from pipeline.systems.reranking.base import PairScorer, PairSource
+from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.by_language import with_languages
 from pipeline.systems.scores.reranked import Scored, protocol_of

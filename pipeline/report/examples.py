@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import PerDirection, QueryRanks, Relevance, Similarity, rank
-from pipeline.evaluation.retrieval.relevance import Positives
-from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Similarity, rank
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord

@@ -7,19 +7,9 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.settings.loading import load
     from pipeline.settings.recipe import Noise, Recipe, Training
-    from pipeline.settings.run import Feature, Run
+    from pipeline.settings.run import Run
     from pipeline.settings.schema import Settings
     from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
-    from pipeline.settings.steps import (
-        Compute,
-        EngineSettings,
-        Evaluate,
-        Extract,
-        Report,
-        Sample,
-        Score,
-        Synthetic,
-        Throughput,
-    )
+    from pipeline.settings.steps import Evaluate, Extract, Report, Synthetic, Throughput
 
 lazy.offer(__name__)

@@ -118,15 +118,13 @@ def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     if isinstance(tree["recipes"], Mapping):
         found["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
     if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
-        based = {name: _based(section, presets.get(name, DEFAULT_PRESET), name) for name, section in training.items()}
+        based = dict(training)
+        for name, section in training.items():
+            preset = presets.get(name, DEFAULT_PRESET)
+            if preset != name and isinstance(section, Mapping) and not section.keys() >= {*_needed(Training)}:
+                based[name] = {"base": preset, **section}
         found["training"] = resolve(based, "training", "section of training")
     return found
-
-
-def _based(section: Any, preset: str, name: str) -> Any:
-    """A section of training with a base, where it is neither complete nor has one."""
-    lacks = isinstance(section, Mapping) and "base" not in section and not section.keys() >= set(_needed(Training))
-    return {"base": preset, **section} if lacks and preset != name else section
 
 
 def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
@@ -168,17 +166,14 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both."""
-    return {name: _of_both_sides(name, recipe) if isinstance(recipe, Mapping) else recipe
-            for name, recipe in recipes.items()}
-
-
-def _of_both_sides(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    own = dict(recipe)
-    if "pooling" in own:
-        if twice := [side for side in SIDES if side in own]:
-            raise InputError(f"recipes.{name}: pooling stands for {' and '.join(SIDES)}; leave out {twice[0]}")
-        own |= dict.fromkeys(SIDES, own.pop("pooling"))
-    return own
+    found = dict(recipes)
+    for name, recipe in recipes.items():
+        if isinstance(recipe, Mapping) and "pooling" in recipe:
+            if twice := [side for side in SIDES if side in recipe]:
+                raise InputError(f"recipes.{name}: pooling stands for {' and '.join(SIDES)}; leave out {twice[0]}")
+            own = {key: value for key, value in recipe.items() if key != "pooling"}
+            found[name] = own | dict.fromkeys(SIDES, recipe["pooling"])
+    return found
 
 
 def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:

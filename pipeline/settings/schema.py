@@ -3,22 +3,10 @@
 from typing import Any
 
 from pipeline.parts.errors import unknown
+from pipeline.settings import steps
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
 from pipeline.settings.section import Name, Section
-from pipeline.settings.steps import (
-    Compute,
-    EngineSettings,
-    Evaluate,
-    Extract,
-    Report,
-    Sample,
-    SampleVideo,
-    Score,
-    Synthetic,
-    Throughput,
-    Typesetting,
-)
 
 DEFAULT_PRESET = "light"
 
@@ -27,22 +15,22 @@ class Settings(Section):
     """All settings."""
 
     run: Run
-    sample: Sample
-    sample_video: SampleVideo = SampleVideo()
-    compute: Compute = Compute()
+    sample: steps.Sample
+    sample_video: steps.SampleVideo = steps.SampleVideo()
+    compute: steps.Compute = steps.Compute()
     presets: dict[Name, Name]
-    features: dict[Name, dict[Feature, EngineSettings]]
-    extract: Extract
+    features: dict[Name, dict[Feature, steps.EngineSettings]]
+    extract: steps.Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
-    score: Score
-    evaluate: Evaluate
-    synthetic: Synthetic
-    throughput: Throughput
+    score: steps.Score
+    evaluate: steps.Evaluate
+    synthetic: steps.Synthetic
+    throughput: steps.Throughput
     tables: list[str]
     figures: list[str]
-    typesetting: Typesetting = Typesetting()
-    report: Report
+    typesetting: steps.Typesetting = steps.Typesetting()
+    report: steps.Report
 
     def recipe(self, name: str) -> Recipe:
         """Look up a recipe.
@@ -84,7 +72,7 @@ class Settings(Section):
         name = dataset if dataset in self.training else self.preset_of(dataset)
         return _named(self.training, name, "section of training")
 
-    def engine_of(self, dataset: str, feature: str) -> EngineSettings:
+    def engine_of(self, dataset: str, feature: str) -> steps.EngineSettings:
         """Look up the engine that makes a feature of a data set, by its preset.
 
         Args:

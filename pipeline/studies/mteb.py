@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from mteb.abstasks.retrieval import AbsTaskRetrieval
     from mteb.models.model_meta import ModelMeta
 
-    from pipeline.evaluation.retrieval.blocks import Ids
-    from pipeline.evaluation.retrieval.similarity import Direction
+    from pipeline.evaluation.retrieval import Direction, Ids
     from pipeline.manifest import Manifest
 
 EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]

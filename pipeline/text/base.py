@@ -41,7 +41,6 @@ class Text(Protocol):
         Raises:
             InputError: If the named files are missing.
         """
-        ...
 
     @classmethod
     def load(cls, folder: Path) -> Text:
@@ -56,7 +55,6 @@ class Text(Protocol):
         Raises:
             InputError: If that is missing or damaged.
         """
-        ...
 
     def save(self, folder: Path) -> None:
         """Write all that is needed to read captions without other files.
@@ -64,7 +62,6 @@ class Text(Protocol):
         Args:
             folder: A head's folder of text.
         """
-        ...
 
     @property
     def digest(self) -> str:
@@ -83,7 +80,6 @@ class Text(Protocol):
         Returns:
             Each caption's words, without start and end.
         """
-        ...
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find a caption's unknown words.
@@ -94,7 +90,6 @@ class Text(Protocol):
         Returns:
             The unknown words, and the number of all words.
         """
-        ...
 
     def encoder(self, dimension: int, training: Training) -> nn.Module:
         """Build the network that encodes captions.
@@ -108,7 +103,6 @@ class Text(Protocol):
         Returns:
             A module (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension]. Padded values are unspecified.
         """
-        ...
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:

@@ -44,7 +44,6 @@ class ItemReader(Protocol):
         Returns:
             Items [B, N, D] or pixels [B, S, S, 3], and counts int64 [B].
         """
-        ...
 
 
 class Photographs:

@@ -15,7 +15,7 @@ import pytest
 from pipeline import manifest
 from pipeline.manifest import Manifest, multi30k
 from pipeline.parts.errors import InputError
-from pipeline.settings.variation import Variation
+from pipeline.settings.recipe import Variation
 
 IMAGES = {"train": ["11.jpg", "12.jpg", "13.jpg"], "val": ["21.jpg"], "test": ["31.jpg", "32.jpg"]}
 

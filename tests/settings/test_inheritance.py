@@ -15,7 +15,7 @@ from pipeline.parts.errors import InputError
 from pipeline.report import published
 from pipeline.report.tables import vse2ad as analyses
 from pipeline.settings import loading
-from pipeline.settings.variation import Variation, named
+from pipeline.settings.recipe import Variation, named
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS).recipes

@@ -33,12 +33,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         FOLDERS[name][1](folder / "models" / name)
     from click.testing import CliRunner
 
-    from stages import manifest, project
+    from stages import data, project
 
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        for command in (project.sample_command, manifest.command):
-            given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (command is manifest.command)
+        for command in (project.sample_command, data.manifest_command):
+            given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (command is data.manifest_command)
             ran = CliRunner().invoke(command, given)
             assert ran.exit_code == 0, ran.output
     return folder

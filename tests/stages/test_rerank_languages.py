@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
-from pipeline.evaluation.retrieval.stored import Matrix
+from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
 from pipeline.provenance import of_reranked
 from pipeline.provenance.step import MATCHES

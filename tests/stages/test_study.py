@@ -13,7 +13,7 @@ import pytest
 from pipeline.evaluation.statistics import contrast
 from pipeline.studies import claims
 from pipeline.training.divergence import Diverged
-from stages import study
+from stages import studies
 
 pytestmark = pytest.mark.slow
 TINY = [word for change in ("training.sample.dimension=16", "training.sample.word_dimension=8",
@@ -65,7 +65,7 @@ def test_without_training_only_heads_that_are_there_are_measured(project: Path, 
 
 def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeline: Any,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    run = study._run
+    run = studies._run
 
     def failing(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
         if name == "train" and "vse2ad-noadopt" in arguments:
@@ -75,7 +75,7 @@ def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeli
     every = {claim.claim: claim for claim in LOADED()}
     kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
     monkeypatch.setattr(claims, "load", lambda root: kept)
-    monkeypatch.setattr(study, "_run", failing)
+    monkeypatch.setattr(studies, "_run", failing)
     code, out, err = pipeline("study", *TINY)
     assert code == 0, err
     verdicts = [each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())]

@@ -11,15 +11,13 @@ and images these are the very pairs of the package. The four tasks: Chen et al.,
 import csv
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Collection, Side
-from pipeline.evaluation.retrieval.relevance import Positives, Relevance
+from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
 from pipeline.parts.errors import InputError
 
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
@@ -117,14 +115,7 @@ def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
 
 def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:
     """The places of right pairs."""
-    rows = list(_rows(path, first, second))
-    ids = np.array([row[:2] for row in rows if row[2] >= RIGHT], np.int64).reshape(-1, 2)
-    if not len(ids):
-        raise InputError(f"{path}: has no pair with a rating of {RIGHT:g} or more")
-    return collection.require(first, ids[:, 0], str(path)), collection.require(second, ids[:, 1], str(path))
-
-
-def _rows(path: Path, first: Side, second: Side) -> Iterator[tuple[int, int, float]]:
+    right = []
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file)
@@ -133,9 +124,14 @@ def _rows(path: Path, first: Side, second: Side) -> Iterator[tuple[int, int, flo
                 one, other = (ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False))
                 if one is None or other is None:
                     raise ValueError(f"line {number} does not begin with ids of a COCO {first} and {second}")
-                yield int(one[1]), int(other[1]), float(row[2])
+                if float(row[2]) >= RIGHT:
+                    right.append((int(one[1]), int(other[1])))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}; CxC's files lie in data/ of "
                          "google-research-datasets/Crisscrossed-Captions") from None
     except (ValueError, IndexError, csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no file of CxC: {str(error)[:200]}") from None
+    if not right:
+        raise InputError(f"{path}: has no pair with a rating of {RIGHT:g} or more")
+    ids = np.array(right, np.int64)
+    return collection.require(first, ids[:, 0], str(path)), collection.require(second, ids[:, 1], str(path))

@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.judgements.coco_pairs import positives_of
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Collection, Side
-from pipeline.evaluation.retrieval.relevance import Floats, Positives, Relevance
+from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
+from pipeline.evaluation.retrieval.relevance import Floats
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json, whole
 from pipeline.parts.errors import InputError
@@ -64,7 +63,7 @@ def read(path: Path, collection: Collection) -> Relevance:
             raise InputError(f"{path}: holds more rows than there are pairs, {most}: some are there twice")
     owner = collection.caption_image if (collection.caption_image >= 0).any() else None
     asked = {by_image for by_image, parts in found.items() if parts}
-    positives = {by_image: _positives(path, _joined(parts), by_image, collection) for by_image, parts in found.items()}
+    positives = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in found.items()}
     i2t, t2i = positives.pop(True), positives.pop(False)
     if asked == {True, False}:
         relevance = Relevance.of_directions(i2t, t2i, owner)
@@ -128,16 +127,11 @@ def _pairs(table: pa.Table, collection: Collection, first: int, path: Path) -> I
             yield by_image, _Pairs(asked.astype(np.int32), judged.astype(np.int32), grade[here])
 
 
-def _joined(parts: list[_Pairs]) -> _Pairs:
-    if not parts:
-        return _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
-    joined = _Pairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> Positives:
+    """What is right in one direction; the parts are taken. Raises InputError for a pair that is judged twice."""
+    none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+    pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
     parts.clear()
-    return joined
-
-
-def _positives(path: Path, pairs: _Pairs, by_image: bool, collection: Collection) -> Positives:
-    """What is right in one direction. Raises InputError for a pair that is judged twice."""
     queries, candidates = collection.shape if by_image else collection.shape[::-1]
     key = pairs.query.astype(np.int64) * candidates + pairs.candidate
     order = np.argsort(key, kind="stable")

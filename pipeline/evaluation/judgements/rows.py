@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Collection, Side
-from pipeline.evaluation.retrieval.relevance import Relevance
+from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Side
 from pipeline.evaluation.statistics.intervals import Languages
 from pipeline.parts.errors import InputError
 
@@ -40,22 +38,17 @@ def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]
             comma = header is not None and b"," in head
             columns = header(head) if comma and header else list(names)
             piece = body if comma else piece.removeprefix(BOM)
-        if not comma:
-            piece = _single_blanks(piece)
+        if not comma:  # one blank between columns, and none around them
+            piece = piece.translate(BLANKS)
+            while b"  " in piece:
+                piece = piece.replace(b"  ", b" ")
+            piece = piece.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
         if piece.strip():
             table = _parsed(piece, columns, "," if comma else " ", f"{path}: from row {first} on")
             yield table, first
             first += len(table)
     if columns is None:
         raise InputError(f"{path}: is empty, expected columns {' '.join(names)}")
-
-
-def _single_blanks(piece: bytes) -> bytes:
-    """The same lines with one blank between columns, and none around them."""
-    piece = piece.translate(BLANKS)
-    while b"  " in piece:
-        piece = piece.replace(b"  ", b" ")
-    return piece.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """The metrics: ranks of a query's best right candidate, and shares and gains of all right ones.
 
-`definitions.py` says what each is on one page. Here each has a closed form over all orders of tied candidates.
+`tests/evaluation/metrics/metric_definitions.py` says what each is on one page. Here each has a closed form over all
+orders of tied candidates.
 """
 
 from typing import ClassVar
@@ -248,7 +249,12 @@ class NDCG(Metric):
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
         k = every.candidates if self.k is None else min(self.k, every.candidates)
-        gained = np.bincount(every.owner, _gains(every, k), minlength=len(every))
+        inside, discounts = _within(every.above, every.tied, k), _discounts(k)
+        total = np.concatenate([[0.0], np.cumsum(discounts)])
+        start = np.minimum(every.above, k)
+        alone = np.concatenate([discounts, [0.0]])[start]  # a difference of sums would lose digits
+        gains = every.grade / every.tied * np.where(every.tied == 1, alone, total[start + inside] - total[start])
+        gained = np.bincount(every.owner, gains, minlength=len(every))
         ideal = _ideal(every, k)
         return np.divide(gained, ideal, out=np.zeros(len(every)), where=ideal > 0)
 
@@ -256,16 +262,6 @@ class NDCG(Metric):
 def _discounts(places: int) -> Floats:
     """The discounts of places 1 to `places`."""
     return np.asarray(1 / np.log2(np.arange(2, places + 2)))
-
-
-def _gains(every: Placements, k: int) -> Floats:
-    """The expected discounted gain of each right candidate: float64 [P]."""
-    inside = _within(every.above, every.tied, k)
-    discounts = _discounts(k)
-    total = np.concatenate([[0.0], np.cumsum(discounts)])
-    start = np.minimum(every.above, k)
-    alone = np.concatenate([discounts, [0.0]])[start]  # a difference of sums would lose digits
-    return every.grade / every.tied * np.where(every.tied == 1, alone, total[start + inside] - total[start])
 
 
 def _ideal(every: Placements, k: int) -> Floats:

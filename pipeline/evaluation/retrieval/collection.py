@@ -13,9 +13,18 @@ Side: TypeAlias = Literal["image", "caption"]
 
 
 def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
-    """Find where ids stand among others: int64 [n], -1 for one that is not among them.
+    """Find where ids stand among others.
 
-    With `missing`, which makes a message of the first such id, that is an InputError.
+    Args:
+        ids: Int64 [N], each once, in any order.
+        wanted: Int64 [n].
+        missing: Makes a message of the first wanted id that is not among them; None where that is no error.
+
+    Returns:
+        Int64 [n], -1 for one that is not among them.
+
+    Raises:
+        InputError: With that message.
     """
     if not len(ids):
         rows = np.full(len(wanted), -1, np.int64)
@@ -43,15 +52,39 @@ class Collection:
         return len(self.image_ids), len(self.caption_ids)
 
     def ids(self, side: Side) -> Ids:
-        """Choose one side's ids, int64 [I] or [C]."""
+        """Choose one side's ids.
+
+        Args:
+            side: "image" or "caption".
+
+        Returns:
+            Int64 [I] or [C].
+        """
         return self.image_ids if side == "image" else self.caption_ids
 
     def image_of_caption(self) -> dict[int, int]:
-        """Map the ids of captions to those of their images."""
+        """Map the ids of captions to those of their images.
+
+        Returns:
+            Caption id -> image id.
+        """
         return dict(zip(self.caption_ids.tolist(), self.image_ids[self.caption_image].tolist(), strict=True))
 
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
-        """Find where ids stand, all of which must be here; `rows` are theirs in the file `where`, for the message."""
+        """Find where ids stand, all of which must be here.
+
+        Args:
+            side: "image" or "caption".
+            ids: Int64 [n].
+            where: The file that has them, for the message.
+            rows: Int64 [n], their rows in it; None where these say nothing.
+
+        Returns:
+            Int64 [n], their rows or columns here.
+
+        Raises:
+            InputError: For an id that is not here.
+        """
         places = rows_of(self.ids(side), ids)
         if missing := int((places < 0).sum()):
             first = np.argmin(places)

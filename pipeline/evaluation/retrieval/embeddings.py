@@ -11,22 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.evaluation.retrieval.blocks import (
-    PRODUCT_BYTES,
-    Cells,
-    Ids,
-    Index,
-    aligned,
-    as_cells,
-    check_floats,
-    cut,
-    product_blocks,
-    refuse_nonfinite,
-    refuse_nonfinite_pairs,
-    working_size,
-)
+from pipeline.evaluation.retrieval import blocks
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
 from pipeline.evaluation.retrieval.similarity import EqualRows, WholeQueries
-from pipeline.evaluation.retrieval.stored import open_npy, to_array
 from pipeline.parts.errors import InputError
 
 # Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
@@ -36,7 +23,7 @@ warnings.filterwarnings("ignore", message="The given NumPy array is not writable
 
 def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
     """Make a tensor of an array; it must not be written into."""
-    return torch.from_numpy(as_cells(values))
+    return torch.from_numpy(blocks.as_cells(values))
 
 
 class Joined:
@@ -120,9 +107,9 @@ class Embeddings:
             InputError: If a product overflows, with its row and column.
         """
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
-        product = np.empty((len(rows), aligned(len(columns))), self.dtype)[:, :len(columns)]
+        product = np.empty((len(rows), blocks.aligned(len(columns))), self.dtype)[:, :len(columns)]
         torch.mm(rows, columns.T, out=torch.from_numpy(product))
-        return product if self._cannot_overflow else refuse_nonfinite(product, images, captions)
+        return product if self._cannot_overflow else blocks.refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`.
@@ -137,7 +124,7 @@ class Embeddings:
             part = slice(start, start + PAIRS_AT_ONCE)
             rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
             cells[part] = (rows * columns).sum(1).numpy()
-        return refuse_nonfinite_pairs(cells, images, captions)
+        return blocks.refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks for matrix products.
@@ -149,7 +136,7 @@ class Embeddings:
         Returns:
             The rows and columns of each block.
         """
-        return product_blocks(shape, max(1, min(block_bytes, PRODUCT_BYTES) // self.dtype.itemsize))
+        return blocks.product_blocks(shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
         return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
@@ -158,8 +145,8 @@ class Embeddings:
 def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
     array: Any = values  # joined arrays are indexed like one array
     if not isinstance(values, Joined):
-        array = open_npy(Path(values)) if isinstance(values, str | Path) else to_array(values)
-    check_floats(array, what, ("items", "dimension"))
+        array = blocks.open_npy(Path(values)) if isinstance(values, str | Path) else blocks.to_array(values)
+    blocks.check_floats(array, what, ("items", "dimension"))
     return array
 
 
@@ -167,7 +154,7 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
     """Find the largest absolute value."""
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
-        rows = as_cells(values[start : start + ROWS_AT_ONCE])
+        rows = blocks.as_cells(values[start : start + ROWS_AT_ONCE])
         low, high = float(rows.min()), float(rows.max())
         if not math.isfinite(high - low):
             for row, dimension in np.argwhere(~np.isfinite(rows))[:1].tolist():
@@ -199,7 +186,7 @@ def _checksums(rows: npt.NDArray[Any]) -> Ids:
     The sums do not depend on the order of addition. Two different rows have the same sum with a chance below 2^-45.
     """
     weights = np.random.default_rng(0).integers(1 << 62, size=rows.shape[1], dtype=np.int64) | 1
-    double = working_size(rows.dtype) == 8
+    double = blocks.working_size(rows.dtype) == 8
     exact = np.add(rows, 0.0, dtype=np.float64 if double else np.float32, order="C")  # -0.0 becomes 0.0
     return exact.view(np.int64 if double else np.int32) @ weights
 
@@ -275,4 +262,4 @@ class Others(WholeQueries):
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole rows."""
-        return cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])
+        return blocks.cut(shape, max(1, block_bytes // (BYTES_A_CELL * shape[1])), shape[1])

@@ -154,13 +154,8 @@ def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expecte
 
 def _direction(queries: QueryRanks, ties: Ties) -> DirectionMetrics:
     ranks = queries.ranks(ties)
-    return DirectionMetrics(
-        recalls={k: _exact_mean(queries.hits(k, ties), 100) for k in RECALLS},
-        median_rank=float(np.median(ranks)),
-        mean_rank=_exact_mean(ranks),
-        queries=len(queries),
-        tied=queries.tied,
-    )
+    recalls = {k: _exact_mean(queries.hits(k, ties), 100) for k in RECALLS}
+    return DirectionMetrics(recalls, float(np.median(ranks)), _exact_mean(ranks), len(queries), queries.tied)
 
 
 def _exact_mean(values: Floats, scale: float = 1) -> float:
@@ -168,10 +163,7 @@ def _exact_mean(values: Floats, scale: float = 1) -> float:
 
 
 def _mean(folds: Sequence[DirectionMetrics]) -> DirectionMetrics:
-    return DirectionMetrics(
-        recalls={k: float(np.mean([fold.recalls[k] for fold in folds])) for k in RECALLS},
-        median_rank=float(np.mean([fold.median_rank for fold in folds])),
-        mean_rank=float(np.mean([fold.mean_rank for fold in folds])),
-        queries=sum(fold.queries for fold in folds),
-        tied=sum(fold.tied for fold in folds),
-    )
+    recalls = {k: float(np.mean([fold.recalls[k] for fold in folds])) for k in RECALLS}
+    median, mean = (float(np.mean([getattr(fold, name) for fold in folds])) for name in ("median_rank", "mean_rank"))
+    return DirectionMetrics(recalls, median, mean, sum(fold.queries for fold in folds),
+                            sum(fold.tied for fold in folds))

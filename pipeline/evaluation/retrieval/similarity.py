@@ -1,6 +1,6 @@
 """A similarity matrix as a source of blocks, read or computed one after another, so that any pool fits in memory.
 
-Rows are images, columns are captions. `stored.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
+Rows are images, columns are captions. `blocks.py` and `zarr_matrix.py` read, `embeddings.py` multiplies,
 `combining.py` sums.
 """
 
@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, as_slice
-from pipeline.evaluation.retrieval.stored import Matrix, open_npy, to_array
+from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, Matrix, as_slice, open_npy, to_array
 from pipeline.parts.errors import InputError
 
 Direction: TypeAlias = Literal["i2t", "t2i"]
@@ -34,7 +33,6 @@ class Similarity(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Images and captions."""
-        ...
 
     @property
     def equal(self) -> EqualRows | None:
@@ -42,7 +40,6 @@ class Similarity(Protocol):
 
         A computed cell may differ by rounding from one block to another. Then ranking uses these labels to keep ties.
         """
-        ...
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Read some rows and columns.
@@ -55,7 +52,6 @@ class Similarity(Protocol):
             Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage: do not write into
             it.
         """
-        ...
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Read single cells.
@@ -67,7 +63,6 @@ class Similarity(Protocol):
         Returns:
             Float32 or float64 [n], the cells (images[k], captions[k]).
         """
-        ...
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks that this source reads efficiently.
@@ -79,7 +74,6 @@ class Similarity(Protocol):
         Returns:
             The rows and columns of each block.
         """
-        ...
 
 
 class WholeQueries:
@@ -99,7 +93,6 @@ class PerDirection(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Images and captions."""
-        ...
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Give the matrix of one direction.
@@ -111,7 +104,6 @@ class PerDirection(Protocol):
         Returns:
             The scores [I, C].
         """
-        ...
 
     def select(self, images: Ids, captions: Ids) -> PerDirection:
         """Restrict the candidates to some images and captions.
@@ -123,7 +115,6 @@ class PerDirection(Protocol):
         Returns:
             The scores among these candidates.
         """
-        ...
 
 
 class Selection:

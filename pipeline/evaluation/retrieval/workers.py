@@ -34,7 +34,6 @@ class Worker(Protocol):
             rows: Its rows.
             columns: Its columns.
         """
-        ...
 
 
 W = TypeVar("W", bound=Worker)

@@ -17,8 +17,8 @@ from zarr.codecs import BytesCodec, ShardingCodec
 from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import LocalStore
 
-from pipeline.evaluation.retrieval.blocks import CACHED_BYTES, Ids, Index, row_blocks, working_size
-from pipeline.evaluation.retrieval.stored import Matrix, crossed
+from pipeline.evaluation.retrieval import blocks
+from pipeline.evaluation.retrieval.blocks import Ids, Index, Matrix, crossed
 from pipeline.parts.errors import InputError
 
 Read = TypeVar("Read")
@@ -42,10 +42,10 @@ class ZarrMatrix(Matrix):
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped."""
-        size, chunks = working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
+        size, chunks = blocks.working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
         if self.mapped:
-            return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
-        return row_blocks(shape, block_bytes // size, chunks)
+            return _within_chunks(shape, chunks, max(1, min(block_bytes, blocks.CACHED_BYTES) // size))
+        return blocks.row_blocks(shape, block_bytes // size, chunks)
 
     def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
         if self.mapped:

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
-from pipeline.evaluation.retrieval.ranks import Floats, Ranks
+from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Ranks
 from pipeline.evaluation.statistics.intervals import FoldHits, gather, statistics
 from pipeline.parts.errors import InputError
 

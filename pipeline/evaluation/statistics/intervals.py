@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
-from pipeline.evaluation.retrieval.ranks import Floats, Ranks, Ties
-from pipeline.evaluation.retrieval.relevance import Relevance, as_relevance
+from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Ranks, Relevance, Ties
+from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
-from pipeline.evaluation.retrieval.ranks import Floats
+from pipeline.evaluation.retrieval import RECALLS, Floats, Metrics
 from pipeline.evaluation.statistics.intervals import (
     MOST,
     STATISTICS,
@@ -220,7 +219,9 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
     in common what is left.
     """
     swapped, shares = [], []
-    for count in _batches(folds, samples):
+    most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
+    for start in range(0, samples, most):  # in batches, so that memory stays bounded for any number of images
+        count = min(most, samples - start)
         recalls, common = [], []
         for fold in folds:
             signs = generator.integers(0, 2, size=(count, len(fold.hits))) * 2.0 - 1
@@ -231,12 +232,6 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
         swapped.append(mean(recalls))
         shares.append(mean(common) / [*[1] * 6, 6])
     return np.concatenate(swapped), np.concatenate(shares)
-
-
-def _batches(folds: Sequence[FoldHits], samples: int) -> list[int]:
-    """Split the samples into batches, so that memory stays bounded for any number of images."""
-    most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
-    return [min(most, samples - start) for start in range(0, samples, most)]
 
 
 @dataclass(frozen=True)

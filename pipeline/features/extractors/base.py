@@ -81,7 +81,6 @@ class Extractor(Protocol):
         Raises:
             ImageError: If the engine cannot process the image.
         """
-        ...
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
         """Compute the features of some images.
@@ -93,7 +92,6 @@ class Extractor(Protocol):
         Returns:
             Each image's items.
         """
-        ...
 
 
 class MapEngine(ABC):

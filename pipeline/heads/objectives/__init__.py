@@ -32,7 +32,7 @@ def build(name: str, **options: Any) -> Objective:
     Raises:
         InputError: For an unknown name or option (the message lists the known ones) or a refused value.
     """
-    from pipeline.settings.lookup import build_by_name
+    from pipeline.settings.section import build_by_name
 
     return build_by_name("objective", OBJECTIVES, name, **options)
 

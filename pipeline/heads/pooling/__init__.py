@@ -44,7 +44,7 @@ def build(name: str, dim: int, **options: Any) -> Pooling:
     Raises:
         InputError: For an unknown name or option (the message lists the known ones) or a refused value.
     """
-    from pipeline.settings.lookup import build_by_name
+    from pipeline.settings.section import build_by_name
 
     if dim < 1:
         raise InputError(f"a pooling's dimension must be at least 1, got {dim}")

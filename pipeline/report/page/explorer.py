@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import rank
-from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.retrieval import Direction, rank
 from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
 from pipeline.report import examples

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.evaluation.retrieval import Metrics, Protocol, evaluate
+from pipeline.evaluation.retrieval import Direction, Metrics, Protocol, evaluate
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
-from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.evaluation.retrieval.top import Hubness, hubness, occurrences
 from pipeline.evaluation.statistics import contrast, holm
 from pipeline.report import names

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.dual_encoders import embedding
+from pipeline.dual_encoders import DualEncoder, embedding
 from pipeline.dual_encoders import record as encoder_record
-from pipeline.dual_encoders.base import DualEncoder
 from pipeline.features.importers.ids import rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

@@ -9,16 +9,9 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, cut
-from pipeline.evaluation.retrieval.similarity import (
-    Direction,
-    Directions,
-    EqualRows,
-    PerDirection,
-    Similarity,
-    WholeQueries,
-    select,
-)
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Similarity, select
+from pipeline.evaluation.retrieval.blocks import cut
+from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries
 
 BLOCK_BYTES = 32_000_000
 """Memory for a block of scores, where nobody says how much."""

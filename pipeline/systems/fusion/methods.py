@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean, of_direction
 from pipeline.systems.fusion.standardised import ScaledPerQuery, ZScores, ranges

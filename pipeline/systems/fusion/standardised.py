@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids
-from pipeline.evaluation.retrieval.similarity import Direction, Similarity
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Similarity
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery, of_direction
 

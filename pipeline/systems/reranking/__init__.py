@@ -84,7 +84,7 @@ def build(kind: str, name: str, source: PairSource) -> PairScorer:
     Raises:
         InputError: For an unknown kind, or if it cannot be opened.
     """
-    from pipeline.settings.lookup import build_by_name
+    from pipeline.settings.section import build_by_name
 
     return build_by_name("scorer", SCORERS, kind, name, source)
 

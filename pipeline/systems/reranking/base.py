@@ -7,8 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Side, rows_of
+from pipeline.evaluation.retrieval import Ids, Side, rows_of
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 
@@ -48,7 +47,6 @@ class PairScorer(Protocol):
     @property
     def gives_logits(self) -> bool:
         """Whether scores are differences of two logits, whose sigmoid is a probability; else they are as a cosine."""
-        ...
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -58,7 +56,6 @@ class PairScorer(Protocol):
         such, `manifest` and `split` are the digest and the split that it is bound to, and must be the retriever's;
         `members`, `features` and `untrained` are as in `provenance.record.made_from`, and join the retriever's.
         """
-        ...
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Score pairs. The scorer may order them and divide them into batches as it likes.
@@ -76,4 +73,3 @@ class PairScorer(Protocol):
             InputError: If an image or a caption cannot be scored, because features are missing for instance. The
                 message names the first.
         """
-        ...

@@ -6,9 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.protocols import Protocol
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, select
+from pipeline.evaluation.retrieval import Direction, Ids, PerDirection, Protocol, select
 from pipeline.evaluation.retrieval.top import top
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.layout import Progress, after

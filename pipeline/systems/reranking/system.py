@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval import Ids, as_similarity, rows_of
 from pipeline.parts.errors import InputError
 from pipeline.systems.reranking.base import PairSource, Progress, Scores
 from pipeline.systems.scores.system import System

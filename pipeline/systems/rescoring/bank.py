@@ -103,4 +103,3 @@ class Rescorer(Protocol):
         Returns:
             [I, C], computed block by block when it is read. `trace` computes it again.
         """
-        ...

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import PerDirection, Similarity
-from pipeline.evaluation.retrieval.blocks import Cells, Ids
-from pipeline.evaluation.retrieval.similarity import Direction, whole_queries
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, PerDirection, Similarity
+from pipeline.evaluation.retrieval.similarity import whole_queries
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import CellByCell
 

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval import Ids, Metrics, Protocol, Ties, rows_of
 from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.statistics.image_hits import pack
 from pipeline.evaluation.statistics.intervals import mean_recall

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval import Ids, rows_of
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares

@@ -15,9 +15,7 @@ import numpy as np
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.rows import same_text
-from pipeline.evaluation.retrieval import Protocol
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import rows_of
+from pipeline.evaluation.retrieval import Ids, Protocol, rows_of
 from pipeline.files.digest import of_folder, sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

@@ -13,12 +13,9 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.base import Fold, Ranked
-from pipeline.evaluation.metrics.measure import as_dict, of_pool
-from pipeline.evaluation.metrics.measure import measure as measure_folds
-from pipeline.evaluation.retrieval import Metrics, Protocol, Relevance, Ties
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.evaluation.retrieval.metrics import RECALLS
+from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
+from pipeline.evaluation.metrics.base import measure as measure_folds
+from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties
 from pipeline.evaluation.retrieval.placements import place
 from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.statistics import interval

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.protocols import PROTOCOLS, Protocol
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity
+from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Ids, PerDirection, Protocol, Similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.reranked import Candidates, Combination, Reranked
 from pipeline.systems.scores.layout import IDS

@@ -18,12 +18,8 @@ import numpy.typing as npt
 
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import PerDirection, Relevance
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.collection import Collection, Side
+from pipeline.evaluation.retrieval import Collection, Direction, Ids, PerDirection, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
-from pipeline.evaluation.retrieval.relevance import Positives
-from pipeline.evaluation.retrieval.similarity import Direction
 from pipeline.evaluation.retrieval.top import top
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json

@@ -6,12 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from metric_definitions import DEFINITIONS, orders
 
 from benchmarks import agreement
 from pipeline.evaluation.metrics import METRICS, parse, parse_all
-from pipeline.evaluation.metrics.base import Fold, Metric
-from pipeline.evaluation.metrics.definitions import DEFINITIONS, orders
-from pipeline.evaluation.metrics.measure import as_dict, fold_of, measure, of_median
+from pipeline.evaluation.metrics.base import Fold, Metric, as_dict, fold_of, measure, of_median
 from pipeline.evaluation.retrieval import (
     Embeddings,
     Protocol,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import metric_definitions as definitions
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import METRICS, definitions
+from pipeline.evaluation.metrics import METRICS
 from pipeline.evaluation.retrieval import consecutive_captions, evaluate
 
 # Two images, six captions: a, b, c are right for the first image, d, e, f for the second.

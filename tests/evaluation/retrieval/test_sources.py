@@ -14,7 +14,8 @@ import scipy.sparse
 import torch
 import zarr
 
-from pipeline.evaluation.retrieval import Embeddings, Selection, Similarity, as_similarity, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity, evaluate
+from pipeline.evaluation.retrieval.similarity import Selection
 from pipeline.parts.errors import InputError
 
 OWNER = np.arange(60) % 20

@@ -12,7 +12,7 @@ import zarr
 from torch import Tensor
 
 from pipeline.evaluation.retrieval import Embeddings, Protocol, evaluate
-from pipeline.evaluation.retrieval.stored import Matrix
+from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
 from pipeline.systems.fusion import methods as module
 from pipeline.systems.fusion.methods import CombMNZ, CombSum, RankFusion

@@ -12,7 +12,7 @@ import zarr
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Embeddings
-from pipeline.evaluation.retrieval.stored import Matrix
+from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse

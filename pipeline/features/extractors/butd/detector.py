@@ -11,10 +11,9 @@ import torch
 from PIL import Image
 from pydantic import model_validator
 
-from pipeline.features.extractors import backend
+from pipeline.features.extractors import Runtime, backend
 from pipeline.features.extractors.base import Computed, MapEngine, computed
 from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
-from pipeline.features.extractors.runtime import Runtime
 from pipeline.files.images import ImageError
 from pipeline.settings import Count, Section
 

@@ -1,9 +1,9 @@
-"""Write similarity matrices of heads and dual encoders."""
+"""Similarity matrices: of heads and dual encoders, and new ones made of a system's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.parts.errors import InputError
 from pipeline.settings.features import FEATURES
-from pipeline.settings.paths import Paths, heads, system
+from pipeline.settings.paths import Paths, heads, rescored, system
 from stages import options
 from stages.progress import Progress, unless_done
 
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
     from pipeline.compute.tasks import Executor
     from pipeline.dual_encoders import record as records
     from pipeline.evaluation import retrieval
-    from pipeline.evaluation.retrieval.stored import Matrix
+    from pipeline.evaluation.retrieval.blocks import Matrix
+    from pipeline.files import record
     from pipeline.files.atomic import exclusive
     from pipeline.manifest import Manifest
-    from pipeline.provenance import record
+    from pipeline.provenance import record as provenance
     from pipeline.settings import Settings
+    from pipeline.settings.run import Rescore
+    from pipeline.systems.rescoring import RESCORERS, stored
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
 
@@ -45,10 +49,10 @@ if TYPE_CHECKING:
 @options.device
 @options.on_workers
 @options.with_settings
-def command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
+def score_command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
             recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None,
             files: Path | None, device: str | None,
-            open_workers: Callable[[], AbstractContextManager[Executor | None]]) -> None:
+            open_workers: options.Workers) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
     Those of test lie in similarities/DATASET, those of val in similarities/DATASET/val. A head's run that was
@@ -103,21 +107,21 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made_from = record.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source, split.store_rows)
+    made_from = provenance.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source,
+                                     split.store_rows)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
         kept = pieces.kept(path, opened, use.device, batch_size, made_from)
-        if training.embeds(opened.head):
-            found = pieces.run(opened, pieces.apart(opened, split, batch_size), kept, batch_size, use.device, place,
-                               bar.piece)
+        embeds = training.embeds(opened.head)
+        every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
+        found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece)
+        if embeds:
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
             layout.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
                         image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
-            found = pieces.run(opened, pieces.against_all(opened, split, batch_size), kept, batch_size, use.device,
-                               place, bar.piece)
             layout.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
         kept.remove()
     return f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}"
@@ -140,3 +144,55 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
         return f"{len(found.images)} images x {len(found.captions)} captions of {split}"
 
     unless_done(target, {"made_from": embedded.made_from, "split": split}, multiply)
+
+
+@click.command
+@click.argument("system", required=False, shell_complete=options.names("scored"))
+@click.option("--by", "name", metavar="NAME",
+              help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
+                   "those of run.rescorers, if it stands there.")
+@click.option("--bank", type=click.Choice(["train", "test"]),
+              help="The queries that tell which candidates are hubs: the captions and images of train, which `pipeline "
+                   "embed` embeds, or those that are ranked. Tables mark what was rescored by test.")
+@options.dataset
+@options.with_settings
+def rescore_command(paths: Paths, settings: Settings, system: str | None, name: str | None, bank: str | None,
+            dataset: str | None) -> None:
+    """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
+
+    Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
+    caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
+    over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
+    where its source is the same.
+
+    Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
+    """
+    dataset = dataset or settings.run.dataset
+    if system is None:
+        options.refuse("name", "bank", why="goes with a SYSTEM")
+        for made, (source, step) in rescored(settings.run).items():
+            _rescore(paths, dataset, settings.score.split, made, source, step)
+        return
+    if name is None:
+        raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
+    steps = {step.name: step for step in settings.run.rescorers}
+    step = steps.get(name, Rescore(name=name))
+    if bank:
+        step = Rescore(**step.model_dump() | {"bank": bank})
+    _rescore(paths, dataset, settings.score.split, step.applied_to(system), system, step)
+
+
+def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
+    """Write one rescored system, unless it is there and its source is as it was."""
+    path = paths.similarity(dataset, name, split)
+    source = System.open(paths.similarity(dataset, system, split))
+    made = stored.made_from(source, step.name, step.options, paths)
+    request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
+
+    def rescore() -> str:
+        made_anew = stored.compute(source.check(), made, paths)
+        with Progress(name, "image", len(source.image_ids)) as bar:
+            made_anew.save(path, made, progress=bar.reach)
+        return f"{step.name} of {system}"
+
+    unless_done(path, request, rescore)

@@ -1,4 +1,4 @@
-"""What each metric is, in plain numpy, on one page. The fast path is tested against it; nothing else uses it.
+"""What each metric is, in plain numpy, on one page. The fast path is tested against it.
 
 Args:
     grades: [N], the grades of a query's candidates in the order in which the system ranks them; 0 for a wrong one.

@@ -1,8 +1,10 @@
-"""Turn annotations and a folder of images or clips into one checked table."""
+"""Data sets: the table that each is made into, and what two of them share."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,38 +14,38 @@ import click
 
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from stages.options import FilePath, names, with_settings_or_shipped
+from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest
-    from pipeline.files import record, remote
-    from pipeline.files.remembered import states_of
-    from pipeline.manifest import Manifest
+    from pipeline.files import atomic, record, remembered, remote
+    from pipeline.manifest import SPLITS, Manifest
     from pipeline.manifest.build import READERS
     from pipeline.settings import Settings
+    from pipeline.studies import audit
 
 
 @click.command
-@click.argument("name", required=False, shell_complete=names("dataset"))
-@click.option("--images", type=FilePath(), show_default="the data set's card",
+@click.argument("name", required=False, shell_complete=options.names("dataset"))
+@click.option("--images", type=options.FilePath(), show_default="the data set's card",
               help="Folder of images.")
-@click.option("--videos", type=FilePath(), help="Folder of video files, in the place of --images.")
-@click.option("--annotations", type=FilePath(), show_default="the data set's card",
+@click.option("--videos", type=options.FilePath(), help="Folder of video files, in the place of --images.")
+@click.option("--annotations", type=options.FilePath(), show_default="the data set's card",
               help="Karpathy's or COCO's .json; a .csv with columns image,caption[,split][,language], or "
               "video,caption[,split][,start,end]; img2dataset's tars or Parquet; or the files of Multi30K, MSR-VTT, "
               "VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
-@click.option("--role-graphs", type=FilePath(dir_okay=False), show_default="the data set's card",
+@click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
               "the image files.")
 @click.option("--fetch", is_flag=True, help="Bring images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
-@click.option("--out", type=FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
-@with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
+@click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
+@options.with_settings_or_shipped
+def manifest_command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
             annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool, fetch: bool,
             out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
@@ -89,13 +91,13 @@ def command(paths: Paths, settings: Settings, name: str | None, images: Path | N
                    err=bool(differing))
 
 
-def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, options: list[Any]
+def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]
              ) -> dict[str, Any] | None:
     """All that a manifest depends on, told without reading a file; None where that is not possible."""
     places = [place for place in (folder, annotations, role_graphs) if place is not None]
-    states = None if any(remote.address(place) for place in (path, *places)) else states_of(places)
+    states = None if any(remote.address(place) for place in (path, *places)) else remembered.states_of(places)
     made_by = record.versions("manifest", *((READERS, name) for name in READERS))
-    return None if states is None else {"options": options, "places": [str(place) for place in (path, *places)],
+    return None if states is None else {"options": chosen, "places": [str(place) for place in (path, *places)],
                                         "states": states, "versions": made_by}
 
 
@@ -111,3 +113,56 @@ def _say(table: Manifest, title: str, path: Path) -> None:
     captions = f"{len(table.table)} captions" + (f" ({spoken})" if spoken else "")
     click.echo(f"{title}: {len(table.images)} {noun} ({counts}), {captions}, "
                f"digest {table.digest[:12]} in {path}")
+
+
+@click.command
+@click.argument("one", metavar="A", shell_complete=options.names("dataset"))
+@click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
+@click.option("--alike", type=click.IntRange(0, 128), default=16, show_default=True, metavar="BITS",
+              help="Images look alike if they differ in at most so many of 256 bits.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", show_default="results/audit-A-B.html",
+              help="The report; a .json file of the same name is written beside it.")
+@options.with_settings_or_shipped
+def audit_command(paths: Paths, settings: Settings, one: str, other: str | None, alike: int, out: Path | None) -> None:
+    """Find images and captions that data sets A and B share, or the splits of A alone.
+
+    A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by Flickr's or COCO's
+    number in the file's name, and by the file's contents. Pairs that look alike are shown side by side, for you to
+    judge; so are images of one number that look different. Equal captions are counted.
+
+    Exit code 1: A and B share photographs, or two splits of A do. 0: they do not. 2: something could not be read or
+    written.
+
+    Example: pipeline audit flickr8k:test multi30k:train
+    """
+    named = [name.partition(":") for name in (one, other) if name]
+    every = []
+    for dataset, colon, split in named:
+        if colon and split not in SPLITS:
+            raise InputError(f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon, got "
+                             f"{split!r}")
+        every.append(audit.Collection.of(Manifest.load(paths.manifest(dataset)), split or None))
+    (first, _, part), (second, _, rest) = named[0], named[-1]
+    if other and first == second and (not part or not rest or part == rest):
+        raise InputError(f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
+                         "its own splits")
+    prints = []
+    for each in every:
+        with Progress(f"read {each.name}", "image", len(each.files)) as bar:
+            prints.append(audit.take(each, os.cpu_count() or 1, bar.reach))
+    found = audit.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
+    name = "-".join(each.replace(":", "-") for each in (one, other) if each)
+    path = out or paths.root / "results" / f"audit-{name}.html"
+    if path.suffix == ".json":
+        raise InputError(f"{path}: expected a name that ends in .html; the .json file is written beside it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(path, found.page())
+        atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
+    except OSError as error:  # exit code 1 would say something else
+        raise InputError(f"{path}: {error.strerror or error}; choose another --out") from None
+    for line in found.lines():
+        click.echo(line)
+    click.echo(f"{path}: pairs side by side")
+    sys.exit(1 if found.leaks else 0)
+

@@ -1,0 +1,153 @@
+"""The papers' tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.paths import Paths, heads
+from stages import options
+from stages.progress import Progress
+
+if TYPE_CHECKING:
+    from pipeline import manifest
+    from pipeline.evaluation.retrieval.summary import wrapped
+    from pipeline.features.store.layout import read_header
+    from pipeline.files.results import read_json, texts, updating
+    from pipeline.provenance import results
+    from pipeline.report import figures, latex, markdown, names, tables
+    from pipeline.report import heads as report_heads
+    from pipeline.report.fitting import Paper
+    from pipeline.report.measured import MeasuredSystem, read_metrics
+    from pipeline.report.table import Bold, Rows, TableRequest
+    from pipeline.settings import Settings
+    from pipeline.studies import synthetic
+    from stages import scored_systems
+
+
+@click.command
+@click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
+@click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
+@click.option("--columns", metavar="NAMES",
+              help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
+@click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
+              help="Of measured rows: all that a paired test over images does not tell from the best, or the best.")
+@click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
+@options.with_settings_or_shipped
+def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
+            bold: Bold | None, style: latex.Style | None) -> None:
+    r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
+
+    A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
+    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. One that is wider is
+    split by test set, then by direction. What made the numbers stands in comments, and in the .md file. preview.tex
+    shows all tables.
+
+    The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
+    patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
+    results/recorded.json, by `pipeline evaluate --record`. Tables that are not asked for stay as they are.
+
+    Example: pipeline tables --only measured --columns r1,rsum
+    """
+    how = settings.typesetting
+    request = TableRequest(delta, only or how.table_rows, tuple(filter(
+        None, map(str.strip, columns.split(",")))) if columns else tuple(how.table_metrics), bold or how.table_bold)
+    measured = scored_systems.metrics(paths) if request.measured else {}
+    timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
+    learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
+    beyond = results.read_recorded(paths.recorded) if request.measured and paths.recorded.exists() else {}
+    built = {name: tables.build(name, measured, request, timed, learned, beyond) for name in settings.tables}
+    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
+    shown = {name: table for name, table in built.items() if table.panels}
+    with updating(paths.tables, built) as making:
+        for name, table in shown.items():
+            source = latex.to_latex(table, paper, style or how.table_style)
+            (making / f"{name}.tex").write_text(source, encoding="utf-8")
+            (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
+        preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
+        (making / "preview.tex").write_text(preview, encoding="utf-8")
+    click.echo(wrapped(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else
+                                              "no table has rows")))
+    if empty := [name for name in built if name not in shown]:
+        click.echo(wrapped(f"left out, without rows: {', '.join(empty)}"))
+
+
+@click.command
+@options.images
+@options.with_settings
+def figures_command(paths: Paths, settings: Settings, images: Path | None) -> None:
+    r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
+
+    A figure whose inputs are not there is left out, and said so here and in results/figures/index.md. What was drawn
+    before stays where it is not asked for, or where no figure can be drawn.
+
+    Example: pipeline figures
+    """
+    run, unreadable = settings.run, list[str]()
+    stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
+    items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
+    timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
+    trained = report_heads.read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
+    title = names.NAMES["datasets"].get(run.dataset, manifest.dataset(run.dataset, paths.root).title)
+    evidence = figures.FigureInputs(title, trained, items, timed, _gallery(paths, settings, images),
+                                    list(product(run.recipes, run.texts, run.seeds)), *_measured(paths, settings))
+    drawn: dict[str, figures.Drawing] = {}
+    font = settings.typesetting.figure_font
+    lacking: dict[str, str] = {}
+    with Progress("figures", "figure", len(settings.figures)) as bar:
+        for name in settings.figures:
+            try:
+                drawn[name] = figures.draw(name, evidence, font)
+            except figures.MissingInputs as lack:
+                lacking[name] = str(lack)
+            bar.update()
+    if drawn or not paths.figures.exists():
+        _write(paths.figures, drawn, lacking, font)
+    click.echo(f"{paths.figures}: {', '.join(drawn) or 'nothing new'}")
+    for name, needed in lacking.items():
+        click.echo(f"{name}: left out, it needs {needed}")
+    for why in unreadable:
+        click.echo(f"left out: {why}")
+
+
+def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:
+    """Every figure's files, and of all in the folder a page and a document."""
+    with updating(folder, {*drawn, *lacking}) as making:
+        for name, drawing in drawn.items():
+            figures.save(drawing, making, name, font)
+            (making / f"{name}.tex").write_text(latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8")
+            (making / f"{name}.md").write_text(figures.section(name, drawing), encoding="utf-8")
+        preview = latex.preview(texts(making, figures.FIGURES, "tex"))
+        (making / "preview.tex").write_text(preview, encoding="utf-8")
+        index = figures.index(texts(making, figures.FIGURES, "md"), lacking)
+        (making / "index.md").write_text(index, encoding="utf-8")
+
+
+def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, ...], int]:
+    """The systems on the run's data set by the first protocol of all, and how many images there are to train on."""
+    if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
+        return (), 0
+    systems = [system for system in read_metrics(read_json(paths.metrics, "evaluate"))
+               if system.origin.dataset == settings.run.dataset]
+    first = tuple(system for system in systems if system.origin.protocol == systems[0].origin.protocol)
+    split = manifest.Manifest.load(paths.manifest(settings.run.dataset)).images["split"]
+    return first, int((split == "train").sum())
+
+
+def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_systems.Gallery | str:
+    """The widest system of the run's first recipe, text encoder and seed with any, or why there is none to show."""
+    there = scored_systems.first(settings, scored_systems.scored(paths, settings))
+    metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
+    if not there:
+        return (f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
+                "`pipeline ensemble`")
+    if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
+        return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
+    widest = max(there, key=lambda visual: len(of_ensemble(visual)))
+    return scored_systems.galleries(paths, settings, {widest: there[widest]}, images,
+                                    scored_systems.truth(paths, settings, metrics))[widest]

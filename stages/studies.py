@@ -1,0 +1,224 @@
+"""Studies: which of the papers' claims hold here, what GPO's generators learn, what poolings and retrieval cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from pipeline.parts.errors import InputError, counted
+from pipeline.settings.features import of_ensemble
+from pipeline.settings.paths import Paths, system
+from pipeline.studies import synthetic
+from stages import options
+from stages.progress import Progress
+
+if TYPE_CHECKING:
+    from pipeline import manifest
+    from pipeline.evaluation import retrieval
+    from pipeline.evaluation.statistics import contrast
+    from pipeline.files import atomic, results
+    from pipeline.report import published
+    from pipeline.settings import Run, Settings, Synthetic
+    from pipeline.studies import claims
+    from pipeline.systems.reranking import base
+    from pipeline.systems.scores.system import System
+    from pipeline.training import checkpoint, divergence, head
+
+COLUMNS = {"rmse_seen": "seen", "rmse_unseen_smaller": "smaller", "rmse_unseen_larger": "larger"}
+GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
+
+
+@click.command
+@click.option("--split", type=click.Choice(["val", "test"]), default="val", show_default=True,
+              help="Where systems are measured. Look at val as often as you like; test is read once, at the end.")
+@click.option("--no-training", is_flag=True,
+              help="Test the claims with the seeds whose heads are finished, and train nothing.")
+@options.with_settings
+def study_command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
+    """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
+
+    Heads that are missing are trained, on the first feature of run.features; those of ensembles on theirs. A run that
+    was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the run does
+    not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
+
+    Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
+    """
+    run, known = settings.run, claims.load(paths.root)
+    sides = list(dict.fromkeys(side for claim in known if claims.can_be_tested(claim, run.features)
+                               for side in (claim.better, claim.worse)))
+    for side in sides:
+        settings.recipe(side.recipe)  # a recipe that is not there is refused before the first is trained
+    failed = []
+    for side, seed in product(sides, run.seeds) if not no_training else ():
+        try:
+            _run("train", *_heads(run, side, [seed]), per_feature=_features(run, side))
+        except divergence.Diverged as error:
+            failed.append(f"{side.recipe}, seed {seed}: {error}")
+            click.echo(f"warning: {failed[-1]}", err=True)
+    folders = {(side, seed): [paths.head(run.dataset, system(side.recipe, feature, run.texts[0], seed))
+                              for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
+    finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
+    rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
+    runs: dict[claims.SystemOfClaim, list[retrieval.Metrics]] = {}
+    of_split = "-S", f"score.split={split}"
+    for side in sides:
+        seeds = [seed for seed in run.seeds if (side, seed) in finished]
+        if seeds:
+            _run("score", *_heads(run, side, seeds), *of_split, per_feature=_features(run, side))
+        for seed in seeds:
+            if side.features != "R":
+                _run("ensemble", side.features, *_heads(run, side, [seed]), *of_split)
+            part = run.features[0] if side.features == "R" else side.features
+            name = system(side.recipe, part, run.texts[0], seed)
+            store = System.open(paths.similarity(run.dataset, name, split)).check()
+            runs.setdefault(side, []).append(retrieval.evaluate(
+                store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))
+    tested = []
+    for claim in known:
+        found = contrast.of(runs[claim.worse], runs[claim.better], settings.evaluate.resamples, settings.evaluate.seed
+                            ) if {claim.worse, claim.better} <= runs.keys() else None
+        tested.append(claims.Tested(claim, claims.published_difference(claim.published), found))
+    contrast.correct([each.contrast for each in tested if each.contrast])
+    schedules = _schedules([folder for heads in finished.values() for folder in heads])
+    said = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
+            f"{', '.join(map(str, run.seeds))}.")
+    table = claims.to_markdown(tested, said, failed)
+    atomic.write_text(paths.claims.with_suffix(".md"), f"{table}\n")
+    atomic.write_text(paths.claims, json.dumps([
+        {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
+         "verdict": claims.verdict(each.contrast), "split": split} for each in tested], indent=1))
+    click.echo(table)
+    click.echo(f"{paths.claims}")
+
+
+def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:
+    return (run.features[0],) if side.features == "R" else of_ensemble(side.features)
+
+
+def _schedules(folders: Sequence[Path]) -> str:
+    """How heads were trained, as they say it; where they differ, which were trained how."""
+    found: dict[str, list[str]] = {}
+    for folder in dict.fromkeys(folders):
+        said = checkpoint.read_description(folder)
+        how = ("d = {dimension}, batch {batch_size}, {length}, rate × 0.1 from epoch {decay_epoch}, {precision}"
+                      ).format(length=counted(said["training"]["epochs"], "epoch"), **said["training"] | said["aside"])
+        found.setdefault(how, []).append(folder.name)
+    if len(found) < 2:
+        return "".join(f"{how}; " for how in found)
+    return "heads differ: " + "".join(f"{how} ({', '.join(names)}); " for how, names in found.items())
+
+
+def _heads(run: Run, side: claims.SystemOfClaim, seeds: Sequence[int]) -> list[str]:
+    chosen = [word for seed in seeds for word in ("--seed", str(seed))]
+    return ["--recipe", side.recipe, "--text", run.texts[0], *chosen]
+
+
+def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
+    """Run another command with this one's settings, once for each feature where there are such."""
+    context = click.get_current_context()
+    root, asked = context.find_root(), context.params
+    command = cast(click.Group, root.command).get_command(root, name)
+    assert command is not None
+    same = ["--root", str(asked["root"]), *(["--params", str(asked["params"])] if asked["params"] else []),
+            *(word for change in asked["changes"] for word in ("-S", change))]
+    for feature in per_feature or (None,):
+        of = ["--feature", feature] if feature else []
+        command.main([*arguments, *of, *same], f"pipeline {name}", standalone_mode=False)
+
+
+@click.command
+@click.option("--generator", "generators", type=click.Choice(list(GENERATORS)), multiple=True, show_default="all",
+              help="Input representation and decoder, as in Table 11; give several for one after another.")
+@click.option("--pattern", "patterns", type=click.Choice(list(synthetic.PATTERNS)), multiple=True,
+              show_default="all", help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.")
+@options.with_settings_or_shipped
+def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
+    """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
+
+    Each of the 25 takes a minute or two on one core, and is kept in results/synthetic.json: run again to go on; with
+    other settings all are done anew. `pipeline tables` shows a generator whose five patterns are there.
+
+    Example: pipeline synthetic
+
+    Example: pipeline synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
+    """
+    done: dict[tuple[str, str], dict[str, Any]] = {}
+    asked = settings.synthetic
+    if paths.synthetic.exists():  # what an earlier run with the same settings found
+        found = results.read_json(paths.synthetic, "synthetic")
+        if found.get("settings") == asked.model_dump():
+            done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in found["rows"]}
+    for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
+        if (generator, pattern) not in done:
+            done[generator, pattern] = _learned(asked, generator, pattern)
+            kept = {"settings": asked.model_dump(), "rows": list(done.values())}
+            atomic.write_text(paths.synthetic, json.dumps(kept, indent=1))
+    click.echo(_table(list(done.values())))
+    click.echo(str(paths.synthetic))
+
+
+def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
+    design = GENERATORS[generator]
+    with Progress(f"{generator} {pattern}", "step", asked.steps) as bar:
+        gpo = synthetic.train(design, pattern, asked, lambda loss: bar.step(f"loss {loss:.2g}"))
+    return synthetic.row(design, pattern, synthetic.errors(gpo, pattern, asked))
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """Each found error beside the published one."""
+    printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
+    lines = [f"{'RMSE, here (published)':32}" + "".join(f"{shown:>18}" for shown in COLUMNS.values())]
+    for row in rows:
+        paper = printed.get((row["input_repr"], row["decoder"], row["pattern"]))
+        cells = [f"{row[column]:.3f} ({float(paper[column]):.3f})" if paper else f"{row[column]:.3f}        "
+                 for column in COLUMNS]
+        name = f"{row['input_repr']}/{row['decoder']}  {row['pattern']}"
+        lines.append(f"{name:32}" + "".join(f"{cell:>18}" for cell in cells))
+    return "\n".join(lines)
+
+
+@click.command
+@click.option("--retriever", metavar="SYSTEM", shell_complete=options.names("scored"),
+              help="Also time one query by this scored head; goes with --with.")
+@click.option("--with", "scorer", metavar="SCORER", shell_complete=options.names("system"),
+              help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
+@options.with_settings_or_shipped
+def throughput_command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:
+    """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
+
+    The poolings' #OIPs and the figure of retrieval times come from it. Where other work ran on the machine meanwhile,
+    the file, the table and this command say so.
+
+    Example: pipeline throughput
+
+    Example: pipeline throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
+    """
+    if (retriever is None) != (scorer is None):
+        raise InputError("give both --retriever and --with, or neither")
+    from pipeline.studies import throughput  # and with it torch
+
+    options.choose_products(settings)
+    with Progress("throughput", "step") as bar:
+        measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
+                                      settings.throughput, bar.step)
+        if retriever and scorer:
+            dataset = settings.run.dataset
+            source = base.PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
+                                settings.throughput.reranked, settings.compute.products, settings.score.split)
+            measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
+    atomic.write_text(paths.throughput, json.dumps(measured, indent=1))
+    click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
+    (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))
+    click.echo(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})")
+    if said := measured.get("query"):
+        click.echo(f"  one query: {1000 * said['retrieve']:.1f} ms by {retriever}, {1000 * said['both']:.1f} ms with "
+                   f"its best {said['k']} reranked by {scorer}: {said['ratio']:.1f} times")
+    if measured["busy"]:
+        click.echo(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
+                   "`pipeline throughput` again on an idle machine", err=True)
