@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @measuring.ties
 @measuring.output
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None, columns: Columns,
+def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str, columns: Columns,
             truth: Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
     """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
     pair.
@@ -52,7 +53,6 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     """
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
-    dataset = dataset or settings.run.dataset
     place = partial(paths.similarity, dataset, split=settings.score.split)
     stores = [_paths(place, dataset, name) for name in systems]
     for group in stores:
@@ -83,8 +83,8 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
                ) -> list[list[dict[str, Any]]]:
     """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
-    pairs_of_systems = contrast.pairs(len(groups))
-    recalls = (len(contrast.TITLES) - 1) * len(views) * len(pairs_of_systems)  # tests in the larger of Holm's families
+    # Tests in the larger of Holm's families.
+    recalls = (len(contrast.TITLES) - 1) * len(views) * comb(len(groups), 2)
     samples = significance.enough_samples(settings.evaluate.resamples, recalls)
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
@@ -95,8 +95,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
 
         for said, systems in views:
             runs = [[measure(*each) for each in group] for group in systems]
-            found.append([contrast.of(runs[a], runs[b], samples, settings.evaluate.seed) | said
-                          for a, b in pairs_of_systems])
+            found.append([contrast.of(a, b, samples, settings.evaluate.seed) | said for a, b in combinations(runs, 2)])
     return found
 
 
@@ -114,8 +113,8 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
 def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:
     """The contrasts for reading, or as JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
-        told = [{"a": systems[a], "b": systems[b], "contrasts": {_key(each[at]): each[at] for each in found}}
-                for at, (a, b) in enumerate(contrast.pairs(len(systems)))]
+        told = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in found}}
+                for at, (a, b) in enumerate(combinations(systems, 2))]
         return json.dumps({"pairs": told} if len(systems) > 2 else told[0], indent=1)
     names = [", ".join(group) for group in systems]
     return (contrast.to_markdown if output == "markdown" else contrast.to_text)(names, found)

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
 @options.with_settings_or_shipped
 def manifest_command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
-            annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool, fetch: bool,
-            out: Path | None) -> None:
+                     annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool,
+                     fetch: bool, out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex, sample,

@@ -55,7 +55,7 @@ LETTERS = [feature.letter for feature in FEATURES.values()]
 @options.seed
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
-            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: Columns, dataset: str | None,
+            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: Columns, dataset: str,
             text: str, recipe: str, seed: int) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
 
@@ -66,7 +66,6 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
 
     Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
     """
-    dataset = dataset or settings.run.dataset
     place = partial(paths.similarity, dataset, split=settings.score.split)
     if name is None:
         options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",

@@ -45,7 +45,7 @@ NAMED = 20  # failed images that are named; all stand in the made_from.json
               help="The most frames of a clip, taken evenly; of photographs all items are kept.")
 @options.if_changed
 @options.with_settings_or_shipped
-def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None,
+def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str,
                    manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
                    **changes: Any) -> None:
     """Bring features that another code base made into a store. Running again does nothing, or resumes.
@@ -60,9 +60,9 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
     """
     if (feature is None) == (out is None):
         raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
-    if dataset and manifest_file:
+    if manifest_file and options.was_given("dataset"):
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
+    manifest = Manifest.load(manifest_file or paths.manifest(dataset))
     store = out or paths.features(manifest.dataset, feature or "")
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
     job = importers.ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,

@@ -58,9 +58,8 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
-def command(paths: Paths, settings: Settings, feature: str, dataset: str | None, out: Path | None,
-            images: Path | None, scheduler: str | None, split: str | None, only: Path | None, dry_run: bool,
-            **changes: Any) -> None:
+def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: Path | None, images: Path | None,
+            scheduler: str | None, split: str | None, only: Path | None, dry_run: bool, **changes: Any) -> None:
     """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts what
     the manifest has now and had not before.
 
@@ -69,7 +68,6 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str | None,
     options.executor(1, scheduler)  # refuses what is no address
     extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
                                                   if key in type(settings.extract).model_fields and value is not None})
-    dataset = dataset or settings.run.dataset
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
     store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store

@@ -53,10 +53,9 @@ POOLING = click.Choice(list(pooling.POOLINGS))
               help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
-def train_command(paths: Paths, settings: Settings, feature: str, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, precision: str | None,
-            device: str | None, processes: int | None, if_changed: str, name: str | None, images: Path | None,
-            **varied: Any) -> None:
+def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, text: str, recipes: tuple[str, ...],
+                  seeds: tuple[int, ...], out: Path | None, precision: str | None, device: str | None,
+                  processes: int | None, if_changed: str, name: str | None, images: Path | None, **varied: Any) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
     The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads, one version of torch
@@ -83,7 +82,6 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str |
     chosen = _recipes(settings, recipes, Variation(**varied), name)
     if out and len(chosen) * len(seeds) > 1:
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
-    dataset = dataset or settings.run.dataset
     finetuned = {called: recipe.finetune and FEATURES[feature].trainable for called, recipe in chosen.items()}
     for called, recipe in chosen.items():
         if recipe.finetune and not FEATURES[feature].trainable:
@@ -155,8 +153,7 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     asked[folder] = request
 
 
-def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation,
-             name: str | None) -> dict[str, Recipe]:
+def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name: str | None) -> dict[str, Recipe]:
     """What is trained by the names that its heads go by. A recipe that -S changes needs a name of its own."""
     if name and len(names) > 1:
         raise InputError("--name is for one recipe; give one --recipe with it")
@@ -209,7 +206,7 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
 @options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.")
 @options.if_changed
 @options.with_settings
-def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | None, vocabulary: Path | None,
+def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, vocabulary: Path | None,
             images: Path | None, feature: str | None, name: str | None, out: Path | None, if_changed: str) -> None:
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head.
 
@@ -228,15 +225,14 @@ def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset:
     if checkpoint.is_dir() or checkpoint.suffix in (".bin", ".zip"):
         options.refuse("vocabulary", "images", why="is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and "
                                                    "reads stored features")
-        _convert_cross(paths, settings, checkpoint, dataset or settings.run.dataset, feature or "region",
-                       name or "oscar", out, if_changed)
+        _convert_cross(paths, settings, checkpoint, dataset, feature or "region", name or "oscar", out, if_changed)
         return
     options.refuse("feature", why="is for cross-encoders; a checkpoint of VSE∞ says what it reads")
     name = name or "vse_infty_released"
     released = training.read_released(checkpoint)
     if released.text == "bert":
         options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
-    manifest = Manifest.load(paths.manifest(dataset or settings.run.dataset))
+    manifest = Manifest.load(paths.manifest(dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
         manifest.require_photographs("a fine-tuned head")

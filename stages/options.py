@@ -85,6 +85,8 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
         chosen = settings.load(params, changes)
         if other := [name for name in chosen.run.texts if name not in TEXTS]:
             raise InputError(f"{params}: run.texts: {unknown('text encoder', other[0], TEXTS)}")
+        if "dataset" in options:
+            options["dataset"] = options["dataset"] or chosen.run.dataset
         command(Paths(root), chosen, **options)
 
     return wrapped

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
 def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
-            bold: Bold | None, style: latex.Style | None) -> None:
+                   bold: Bold | None, style: latex.Style | None) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
     A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section

@@ -81,9 +81,7 @@ class Progress:
 
     def reset(self, total: float) -> None:
         """Begin again, now that the total is known."""
-        self.total, self.done, self._counted_from, self._start = total, 0.0, 0.0, time.monotonic()
-        if self._bar is not None:
-            self._bar.reset(total)
+        self.resume(0.0, total)
 
     def resume(self, done: float, total: float) -> None:
         """So much of all was done before: it does not count as this run's speed."""

@@ -67,7 +67,7 @@ class _K(click.ParamType):
 @options.if_changed
 @options.with_settings
 def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None, name: str | None,
-            dataset: str | None, **given: Any) -> None:
+            dataset: str, **given: Any) -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others.
 
     Without --retriever: each entry of run.rerank. A pair that both directions want is scored once. Running again does
@@ -76,7 +76,6 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
-    dataset = dataset or settings.run.dataset
     if retriever is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
                        "trained_on",

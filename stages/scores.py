@@ -49,10 +49,9 @@ if TYPE_CHECKING:
 @options.device
 @options.on_workers
 @options.with_settings
-def score_command(paths: Paths, settings: Settings, feature: str | None, dataset: str | None, text: str,
-            recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None,
-            files: Path | None, device: str | None,
-            open_workers: options.Workers) -> None:
+def score_command(paths: Paths, settings: Settings, feature: str | None, dataset: str, text: str,
+                  recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None, files: Path | None,
+                  device: str | None, open_workers: options.Workers) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
     Those of test lie in similarities/DATASET, those of val in similarities/DATASET/val. A head's run that was
@@ -71,7 +70,6 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
                        why="goes without embeddings, which are multiplied as they are")
         _score_embeddings(paths, settings, source.path)
         return
-    dataset = dataset or settings.run.dataset
     if source:
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
         folders = [source.path or paths.head(dataset, source.named)]
@@ -99,8 +97,7 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
-def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...]
-           ) -> str:
+def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...]) -> str:
     """Write a head's scores, and say how many. used: for `HeadUse`, which brings torch."""
     use, pieces, place = training.HeadUse(*used), training.pieces, opened_place()
     # With workers, the network computes there.
@@ -157,7 +154,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
 @options.dataset
 @options.with_settings
 def rescore_command(paths: Paths, settings: Settings, system: str | None, name: str | None, bank: str | None,
-            dataset: str | None) -> None:
+                    dataset: str) -> None:
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
 
     Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
@@ -167,7 +164,6 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """
-    dataset = dataset or settings.run.dataset
     if system is None:
         options.refuse("name", "bank", why="goes with a SYSTEM")
         for made, (source, step) in rescored(settings.run).items():

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @options.out("results/search.html", "The page.", dir_okay=False)
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
-            find: str | None, source: options.Source | None, dataset: str | None, top: int, out: Path | None) -> None:
+            find: str | None, source: options.Source | None, dataset: str, top: int, out: Path | None) -> None:
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
 
     Example: pipeline search "a red house by the sea"
@@ -64,7 +64,8 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
         queries = _by_encoder(settings, store, texts, image)
     else:
         name = store.made_from["members"][0]["head"]
-        trained_on = dataset or store.made_from.get("trained_on", store.made_from["dataset"])
+        trained_on = store.made_from.get("trained_on", store.made_from["dataset"])
+        trained_on = dataset if options.was_given("dataset") else trained_on
         queries = _by_head(paths, trained_on, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
@@ -87,12 +88,12 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     click.echo(f"{path}: thumbnails of these, from {searched}")
 
 
-def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str | None,
+def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str,
            remembered: Remembered) -> System:
     """What is searched: the store that was named, or that of a head's scores."""
     if source and source.path:
         return System.open_vectors(source.path, remembered)
-    run, trained_on = settings.run, Manifest.load(paths.manifest(dataset or settings.run.dataset)).dataset
+    run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
     name = source.named if source else system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
@@ -127,8 +128,7 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 
-def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None
-             ) -> np.ndarray:
+def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """[Q, d] float32, of the head that made the store; an image's features are made as the store's were."""
     trained, source = training.open_by_name(paths, dataset, name)
     training.require_embeddings(trained, name)

@@ -124,9 +124,8 @@ STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 Built = TypeVar("Built")
 
 
-def build_by_name(
-    kind: str, table: Mapping[str, Callable[..., Built]], name: str, *given: Any, **options: Any
-) -> Built:
+def build_by_name(kind: str, table: Mapping[str, Callable[..., Built]], name: str, *given: Any, **options: Any
+                 ) -> Built:
     """Call ``table[name](*given, **options)``.
 
     Args:

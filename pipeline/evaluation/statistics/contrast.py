@@ -61,11 +61,6 @@ def _means(runs: Sequence[Metrics]) -> dict[str, float]:
     return {name: sum(values) / len(runs) for name, values in zip(STATISTICS, zip(*by_run, strict=True), strict=True)}
 
 
-def pairs(systems: int) -> list[tuple[int, int]]:
-    """List all pairs of systems."""
-    return list(combinations(range(systems), 2))
-
-
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
     """Write a small text table for each protocol, of the contrasts of all pairs."""
     parts = [*(f"{key}  {name}" for key, name in _keys(names)), ""]
@@ -107,7 +102,7 @@ def _rows(systems: int, contrasts: Sequence[Contrast], titles: Mapping[str, str]
         (only,) = contrasts
         return [[titles[name], *(_mean(only[name], side) for side in "ab"), *_tested(only[name])]
                 for name in STATISTICS]
-    of_pair = dict(zip(pairs(systems), contrasts, strict=True))
+    of_pair = dict(zip(combinations(range(systems), 2), contrasts, strict=True))
     sides = [(of_pair[0, 1], "a"), *((of_pair[0, number], "b") for number in range(1, systems))]
     return [*([str(number), _mean(each["rsum"], side), "", "", "", ""] for number, (each, side) in enumerate(sides, 1)),
             *([f"{b + 1} - {a + 1}", "", *_tested(each["rsum"]), ", ".join(each["over"])]

@@ -202,8 +202,7 @@ def _images(relevance: Relevance, captions: Ids) -> Ids:
     return np.unique(np.concatenate([answered, answering, owner[owner >= 0]]))
 
 
-def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float = 0.95
-                ) -> tuple[float, float, float]:
+def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float = 0.95) -> tuple[float, float, float]:
     """Compute the mean over languages of mR, which is the mean of the six recalls.
 
     The interval is for other images. Each is drawn with its captions in all languages, because an image that is hard in

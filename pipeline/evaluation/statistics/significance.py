@@ -178,7 +178,7 @@ def enough_samples(samples: int, tests: int) -> int:
 
 
 def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
-               ) -> tuple[Floats, Floats, Floats]:
+                      ) -> tuple[Floats, Floats, Floats]:
     """Estimate the difference of two runs for other images; variation over training seeds is not covered.
 
     p comes from the paired randomisation test: if the systems were equally good, swapping their results on any image
