@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from pipeline.evaluation.metrics.measure import of_pool
 from sorting import noisy_pairs
 
 from pipeline.compute import cluster
 from pipeline.evaluation.metrics import parse_all
+from pipeline.evaluation.metrics.base import of_pool
 from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, evaluate, workers
 from pipeline.evaluation.retrieval.embeddings import Enlarged
 from pipeline.parts.errors import InputError
