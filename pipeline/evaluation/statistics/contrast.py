@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
 from pipeline.evaluation.retrieval.summary import aligned, wrapped
-from pipeline.evaluation.statistics.intervals import STATISTICS
+from pipeline.evaluation.statistics.image_hits import STATISTICS
 from pipeline.evaluation.statistics.significance import compare, holm, over_seeds
 
 Contrast: TypeAlias = Mapping[str, Any]

@@ -7,24 +7,20 @@ Captions in several languages make a pool of each language, and the mean over la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Ranks, Relevance, Ties
+from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Relevance
 from pipeline.evaluation.retrieval.relevance import as_relevance
+from pipeline.evaluation.statistics import image_hits
+from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
-
-# The order of the statistics in every array here: six recalls, i2t first, then their sum.
-STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in RECALLS), "rsum")
-
-MOST = np.array([100.0] * 6 + [600.0])
-"""The largest value of each statistic."""
 
 UNSEEN = 0.1
 """Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
@@ -62,8 +58,8 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]
     Source: Wilson, JASA 1927; effective sample sizes for clusters: Korn and Graubard, Survey Methodology 1998.
     """
     check_confidence(confidence)
-    folds = gather(metrics)
-    measured, each = statistics(folds), contributions(folds) / MOST
+    folds = image_hits.gather(metrics)
+    measured, each = image_hits.statistics(folds), image_hits.contributions(folds) / MOST
     low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
     return {name: Interval(float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence)
             for at, name in enumerate(STATISTICS)}
@@ -103,82 +99,6 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(np.maximum(middle + half, share), 0, 1)
 
 
-@dataclass(frozen=True)
-class FoldHits:
-    """The hits and queries of each image of one fold; images without captions are left out."""
-
-    hits: Floats  # float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`
-    queries: Ids  # int64 [I, 2], the image's number of queries, i2t and t2i
-
-    @classmethod
-    def of(cls, ranks: Ranks, ties: Ties) -> FoldHits:
-        """Sum the chances of a hit over each image's queries."""
-        images = ranks.shape[0]
-        both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
-        hits = [np.bincount(owner, queries.hits(k, ties), images) for queries, owner in both for k in RECALLS]
-        queries = np.stack([np.bincount(owner, minlength=images) for _, owner in both], 1)
-        asking = drawn(ranks)
-        return cls(np.stack(hits, 1)[asking].astype(np.float64), queries[asking])
-
-    def minus(self, other: FoldHits) -> FoldHits:
-        """Subtract another system's hits on the same queries."""
-        return FoldHits(self.hits - other.hits, self.queries)
-
-    def recalls(self, weights: Floats) -> Floats:
-        """Compute recalls with weighted images."""
-        queries = np.repeat(weights @ self.queries, len(RECALLS), axis=1)
-        recalls: Floats = 100 * (weights @ self.hits) / np.maximum(queries, 1)
-        return recalls
-
-    def contributions(self) -> Floats:
-        """Compute how far each image lies above or below the recalls.
-
-        If all images have equally many queries, this is the image's own recall minus the overall recall. Otherwise it
-        is the linear approximation of the ratio hits / queries.
-
-        Source: Cochran, Sampling Techniques, 1977, section 6.4.
-        """
-        queries = np.repeat(self.queries, len(RECALLS), axis=1)
-        recalls = self.hits.sum(0) / queries.sum(0)
-        each: Floats = 100 * (self.hits - recalls * queries) / queries.mean(0)
-        return each
-
-
-def drawn(ranks: Ranks) -> npt.NDArray[np.bool_]:
-    """Find the images that test sets draw: those with queries. Other images are candidates only."""
-    asking = np.zeros(ranks.shape[0], bool)
-    asking[ranks.i2t.query] = True
-    asking[ranks.relevance.drawn_with[ranks.t2i.query]] = True
-    return asking
-
-
-def gather(metrics: Metrics) -> list[FoldHits]:
-    """Sum the hits of each fold by image."""
-    return [FoldHits.of(ranks, metrics.ties) for ranks in metrics.ranks]
-
-
-def contributions(folds: Sequence[FoldHits]) -> Floats:
-    """Compute how far each image of all folds lies above or below the statistics.
-
-    The variance of a statistic over test sets of other images is the variance of its column, divided by N.
-    """
-    images = sum(len(fold.hits) for fold in folds)
-    # A statistic is the mean over folds, so an image of a smaller fold has more weight.
-    six = np.concatenate([fold.contributions() * (images / (len(folds) * len(fold.hits))) for fold in folds])
-    return np.concatenate([six, six.sum(1, keepdims=True)], 1)
-
-
-def statistics(folds: Sequence[FoldHits]) -> Floats:
-    """Compute the statistics with each image counted once."""
-    return mean([fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds])[0]
-
-
-def mean(recalls: Sequence[Floats]) -> Floats:
-    """Average recalls [..., 6] over folds and append their sum."""
-    six = np.mean(recalls, axis=0)
-    return np.concatenate([six, six.sum(-1, keepdims=True)], -1)
-
-
 def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:
     """Find the images and captions of each language with a right answer: its captions, and the images that have one."""
     if languages.shape != shape[1:]:
@@ -210,12 +130,12 @@ def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float =
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    asking = {name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
+    asking = {name: images[np.concatenate([image_hits.drawn(ranks) for ranks in metrics.ranks])]
               for name, (images, metrics) in measured.items()}
     rows = np.unique(np.concatenate(list(asking.values())))
     each = np.zeros(len(rows))
     for name, (_, metrics) in measured.items():
-        own = contributions(gather(metrics))[:, -1] / 600
+        own = image_hits.contributions(image_hits.gather(metrics))[:, -1] / 600
         # All languages count alike in the mean, so each image of a language with fewer images weighs more.
         each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))

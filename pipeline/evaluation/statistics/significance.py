@@ -12,18 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.evaluation.retrieval import RECALLS, Floats, Metrics
-from pipeline.evaluation.statistics.intervals import (
-    MOST,
-    STATISTICS,
-    UNSEEN,
-    FoldHits,
-    Interval,
-    check_confidence,
-    contributions,
-    gather,
-    mean,
-    statistics,
-)
+from pipeline.evaluation.statistics import image_hits
+from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, FoldHits
+from pipeline.evaluation.statistics.intervals import UNSEEN, Interval, check_confidence
 from pipeline.parts.errors import InputError
 
 ROUNDING = 1e-9
@@ -87,18 +78,19 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
     before, after = ([each] if isinstance(each, Metrics) else list(each) for each in (first, second))
     for run in (*before[1:], *after):
         _check_same_queries(before[0], run)
-    old, new = ([gather(run) for run in group] for group in (before, after))
+    old, new = ([image_hits.gather(run) for run in group] for group in (before, after))
     have_seeds = len(old) > 1 and len(new) > 1
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     low, high, p = (difference_over_seeds(_runs(old), _runs(new), MOST, confidence) if have_seeds else
                     difference_of_runs(minus, samples, MOST, confidence, seed))
     return {name: Comparison(Interval(float(found), float(low[at]), float(high[at]), confidence), float(p[at]),
                              have_seeds)
-            for at, (name, found) in enumerate(zip(STATISTICS, statistics(minus), strict=True))}
+            for at, (name, found) in enumerate(zip(STATISTICS, image_hits.statistics(minus), strict=True))}
 
 
 def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
-    return Runs(np.array([statistics(run) for run in group]), np.array([contributions(run) for run in group]))
+    return Runs(np.array([image_hits.statistics(run) for run in group]),
+                np.array([image_hits.contributions(run) for run in group]))
 
 
 def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
@@ -155,7 +147,7 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
     stacked = [FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
                for folds in zip(*systems, strict=True)]
     swapped, _ = _swap(stacked, samples, np.random.default_rng(seed))
-    measured = np.array([statistics(folds) for folds in systems])
+    measured = np.array([image_hits.statistics(folds) for folds in systems])
     found = np.ones((len(systems), *measured.shape))
     for at, (drawn, value) in enumerate(zip(swapped.swapaxes(0, 1), measured, strict=True)):
         found[at] = _share_as_large(swapped - drawn[:, None], measured - value)
@@ -191,7 +183,7 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
     """
     if samples < 1:
         raise InputError(f"expected samples from 1 up, received {samples}")
-    found = statistics(folds)
+    found = image_hits.statistics(folds)
     swapped, shares = _swap(folds, samples, np.random.default_rng(seed))
     p = _share_as_large(swapped, found)
     # A swap does not reject d where |swapped - d shares| >= |found - d|: from one of these ends to the other.
@@ -229,8 +221,8 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
             hits = (signs @ fold.hits.reshape(len(fold.hits), -1)).reshape(count, *fold.hits.shape[1:])
             recalls.append(100 * hits / np.repeat(queries, len(RECALLS)))
             common.append(np.repeat(signs @ fold.queries / queries, len(RECALLS), axis=1))
-        swapped.append(mean(recalls))
-        shares.append(mean(common) / [*[1] * 6, 6])
+        swapped.append(image_hits.mean(recalls))
+        shares.append(image_hits.mean(common) / [*[1] * 6, 6])
     return np.concatenate(swapped), np.concatenate(shares)
 
 

@@ -13,7 +13,7 @@ from sorting import noisy_pairs
 
 from pipeline.evaluation.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
 from pipeline.evaluation.statistics import ImageHits, chances, compare, enough_samples, pack
-from pipeline.evaluation.statistics.intervals import gather
+from pipeline.evaluation.statistics.image_hits import gather
 from pipeline.parts.errors import InputError
 
 

@@ -15,7 +15,7 @@ from pipeline.evaluation.retrieval import (
     evaluate,
 )
 from pipeline.evaluation.statistics import compare, contrast, over_seeds
-from pipeline.evaluation.statistics.intervals import MOST, FoldHits
+from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.significance import Runs, difference_of_runs, difference_over_seeds
 from pipeline.parts.errors import InputError
 
