@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.provenance import record
     from pipeline.settings import Settings
     from pipeline.systems.scores import by_language, fuse, judged, layout
-    from pipeline.systems.scores.judged import Columns, Truth
     from pipeline.systems.scores.system import System
 
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 @measuring.ties
 @measuring.output
 @options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str, columns: Columns,
-            truth: Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
+def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str, columns: judged.Columns,
+            truth: judged.Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
     """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
     pair.
 
@@ -141,13 +140,14 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
     return seeds
 
 
-def _pools(stores: Sequence[Sequence[Path]], columns: Columns) -> list[list[System]]:
+def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[list[System]]:
     """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
     silent = [path for group in stores for path in group if not layout.is_store(path)]
-    if not silent and columns != Columns():
+    none = judged.Columns()
+    if not silent and columns != none:
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split and --captions-per-image")
-    groups = [[judged.of_matrix(path, columns if path in silent else Columns()) for path in group] for group in stores]
+    groups = [[judged.of_matrix(path, columns if path in silent else none) for path in group] for group in stores]
     known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:
         raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name the --manifest of its "

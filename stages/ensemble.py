@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.systems.fusion.methods import shares as shares_of
     from pipeline.systems.scores import fuse, judged
-    from pipeline.systems.scores.judged import Columns
     from pipeline.systems.scores.system import System
 
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
@@ -55,7 +54,7 @@ LETTERS = [feature.letter for feature in FEATURES.values()]
 @options.seed
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
-            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: Columns, dataset: str,
+            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: judged.Columns, dataset: str,
             text: str, recipe: str, seed: int) -> None:
     """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
 
@@ -101,7 +100,7 @@ def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed:
     _fuse(place(system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
 
 
-def _tune(stores: list[System], on: tuple[Path, ...], columns: Columns, fusion: str,
+def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, fusion: str,
           weights: tuple[float, ...], settings: Settings) -> tuple[list[float], dict[str, Any]]:
     """The weights that are best on the split val, and what is recorded of them."""
     if weights:

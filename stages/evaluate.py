@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pipeline.settings import Evaluate, Settings
     from pipeline.studies import audit
     from pipeline.systems.scores import by_language, judged, measured, runs
-    from pipeline.systems.scores.judged import Columns, Truth
     from pipeline.systems.scores.system import System
     from stages import scored_systems
 
@@ -60,9 +59,9 @@ if TYPE_CHECKING:
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
-            distractors: tuple[Path, ...], keep: bool, columns: Columns, truth: Truth, rules: Protocol | None,
-            ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files, from_run: Path | None,
-            scheduler: str | None, output: str) -> None:
+            distractors: tuple[Path, ...], keep: bool, columns: judged.Columns, truth: judged.Truth,
+            rules: Protocol | None, ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files,
+            from_run: Path | None, scheduler: str | None, output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
     Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. One
@@ -113,7 +112,7 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distractors: tuple[Path, ...],
-          columns: Columns, truth: Truth) -> System | None:
+          columns: judged.Columns, truth: judged.Truth) -> System | None:
     """The one source that was named, None where the run is to be measured."""
     if distractors:
         options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
@@ -164,7 +163,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         store.check()
         benchmark = store.made_from["split"] == "test"
         of_card: list[str | Protocol] = [*manifest.dataset(run.dataset, paths.root).protocols] if benchmark else ["all"]
-        truth = Truth.of(asked.settings).or_of(of_card)
+        truth = judged.Truth.of(asked.settings).or_of(of_card)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
@@ -191,7 +190,7 @@ class _Asked:
         """What results say of how they were measured."""
         return self.settings.model_dump(exclude={"block_megabytes"}) | {"extended": self.extended}
 
-    def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: Truth,
+    def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""
                 ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any]]:
         """A pool with its right answers; by each protocol its numbers and the hits of each image; tables with a row a

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import record as records
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval.blocks import Matrix
-    from pipeline.files import record
-    from pipeline.files.atomic import exclusive
+    from pipeline.files import atomic, record
     from pipeline.manifest import Manifest
     from pipeline.provenance import record as provenance
     from pipeline.settings import Settings
@@ -108,7 +107,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
                                      split.store_rows)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
-    with exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
+    with atomic.exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
         kept = pieces.kept(path, opened, use.device, batch_size, made_from)
         embeds = training.embeds(opened.head)
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
