@@ -149,17 +149,9 @@ DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets
 class Sampling(Protocol):
     """What of the settings this needs."""
 
-    @property
-    def resamples(self) -> int:
-        """How many test sets are drawn for the interval of a median."""
-
-    @property
-    def seed(self) -> int:
-        """Of the drawing."""
-
-    @property
-    def block_megabytes(self) -> float:
-        """Size of all blocks in memory at once (10^6 bytes)."""
+    resamples: int  # how many test sets are drawn for the interval of a median
+    seed: int  # of the drawing
+    block_megabytes: float  # size of all blocks in memory at once (10^6 bytes)
 
 
 DIRECTIONS: tuple[retrieval.Direction, ...] = ("i2t", "t2i")
