@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,23 @@ def test_reads_any_rows_in_any_order(made: Path) -> None:
     assert store.extra("boxes", np.array([8]))[0].tolist() == [[8.0] * 4] * 3
     assert store.extra("labels", np.array([9, 1])).tolist() == [[9, 0, 0], [1, 1, 0]]
     assert store.done.tolist() == [row != 5 for row in range(11)]
+
+
+def test_few_files_stay_open_and_none_after_the_store(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened() -> set[str]:
+        """Those of its files that this process has open, one that was removed too."""
+        links = (link for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+        return {path for path in map(os.readlink, links) if str(made) in path}
+
+    monkeypatch.setattr("pipeline.features.store.reader.OPEN", 2)
+    store, rows = FeatureStore(made), np.array([10, 0, 7, 2, 8, 1])
+    for _ in range(2):
+        assert (store.read(rows)[0][:, 0, 0] == rows).all()
+        assert opened() == {str(made), *(str(made / "features" / "c" / shard / "0" / "0") for shard in "12")}
+    (made / "features" / "c" / "2" / "0" / "0").unlink()  # as a repair does before another file takes its name
+    assert (store.read(np.array([10]))[0][0, 0] == 10).all()
+    del store
+    assert not opened()
 
 
 def test_reads_into_a_dirty_buffer(made: Path) -> None:
