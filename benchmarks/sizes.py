@@ -1,0 +1,115 @@
+"""Hours and gigabytes for data sets of several sizes, on paper: from rates in docs/measured, and from assumptions where
+nothing was measured. docs/clusters.md holds what it prints.
+
+python -m benchmarks.sizes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+SIZES = {"Flickr30K": (31_014, 29_000), "COCO": (123_287, 113_287), "1 M": (10**6, 10**6), "10 M": (10**7, 10**7),
+         "100 M": (10**8, 10**8)}
+"""Photographs, and those of them that heads are trained on."""
+CAPTIONS, EPOCHS, BATCH, SHARD, GPUS, WORKERS, CORES = 5, 25, 128, 128, 8, 64, 8
+"""Captions an image; of a training as the papers' on COCO; images a shard; devices; one core each; and for each GPU."""
+REGIONS, PATCHES = 36 * 2048 * 2, 197 * 768 * 2  # bytes an image in float16
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A number that the tables rest on.
+
+    source: A page of docs/measured that has `quote`; without a quote, why it is assumed.
+    """
+
+    what: str
+    value: float
+    unit: str
+    source: str
+    quote: str = ""
+
+
+JPEG = Rate("a photograph of 640 × 480 px", 62, "kB", "extraction.md", "62 kB")
+DECODING = Rate("patches beside the network: decode, resize, write, one core", 3.4e-3, "s an image", "extraction.md",
+                "| 1.0 | 2.1 | 14.6 | 0.3 |")
+PATCHES_CORE = Rate("all of an extraction of patches of ViT-B/16 by OpenVINO, one core", 0.19, "s an image",
+                    "extraction.md", "| ViT-B/16, 224 px | 190 ms |")
+PATCHES_GPU = Rate("patches of ViT-B/16, a GPU", 1 / 1572, "s an image",
+                   "assumed: what timm reports for an RTX 3090 in half precision, the network alone "
+                   "(results/benchmark-infer-amp-nhwc-pt240-cu124-rtx3090.csv)")
+REGIONS_CORE = Rate("regions of BUTD, one core: to res4 by OpenVINO, res5 for 300 boxes by torch", 10.7, "s an image",
+                    "extraction.md", "takes torch some 10 s")
+REGIONS_GPU = Rate("regions of BUTD, a GPU", 0.139, "s an image", "assumed: what detectron2's MODEL_ZOO.md reports for "
+                   "Faster R-CNN R101-C4 on a V100, one photograph at a time")
+STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "s", "speed.md", "a step 419 ms")
+STEP_GPU = Rate("a training step of 128 regions, a GPU", 0.014, "s", "assumed: its 125 GFLOP at a quarter of the 35.6 "
+                "TFLOP/s in float32 that NVIDIA states for an RTX 3090")
+BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", 27.5, "s a million images", "speed.md",
+             "21.42")
+MEMORY = Rate("memory of the same", 3.1, "kB an image", "speed.md", "3.1 GB at most")
+RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, STEP_CORES, STEP_GPU, BOOKS, MEMORY)
+
+
+def number(value: float) -> str:
+    """Two digits at least."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}" if value >= 0.01 else "< 0.01"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1) -> str:
+    """A table of Markdown, its first columns text and the others numbers."""
+    lines = [head, [":--"] * text + ["--:"] * (len(head) - text), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def extraction() -> str:
+    """Disk, and hours of an extraction of regions and of patches."""
+    patches = max(PATCHES_GPU.value, DECODING.value / CORES)
+    head = ("photographs", "JPEG, GB", "regions, GB", "a GPU, h", f"{GPUS} GPUs", f"{WORKERS} workers", "patches, GB",
+            "a GPU, h", f"{GPUS} GPUs", f"{WORKERS} workers")
+    ways = [(REGIONS, REGIONS_GPU.value, REGIONS_CORE.value), (PATCHES, patches, PATCHES_CORE.value)]
+    return table(head, ([name, number(images * JPEG.value / 1e6),
+                         *(number(value) for stored, gpu, core in ways for value in (
+                             images * stored / 1e9, *(images * each / 3600 for each in (gpu, gpu / GPUS,
+                                                                                       core / WORKERS))))]
+                        for name, (images, _) in SIZES.items()))
+
+
+def training() -> str:
+    """Hours of a head, what a lost process costs at most, and the bookkeeping before it."""
+    head = ("photographs", "steps", "two cores, h", "a GPU, h", f"{GPUS} GPUs, at best", "an epoch on a GPU, h",
+            "manifest, plan, open, CPU-min", "memory, GB", "files of a store")
+    rows = []
+    for name, (images, trained) in SIZES.items():
+        steps = trained * CAPTIONS * EPOCHS / BATCH
+        hours = [steps * each / 3600 for each in (STEP_CORES.value, STEP_GPU.value, STEP_GPU.value / GPUS,
+                                                  STEP_GPU.value / EPOCHS)]
+        rows.append([name, f"{steps:,.0f}", *map(number, hours), number(images * BOOKS.value / 60e6),
+                     number(images * MEMORY.value / 1e6), f"{images / SHARD * 6:,.0f}"])
+    return table(head, rows)
+
+
+def flows() -> str:
+    """What disks must write and read, and what a lost worker costs of an extraction."""
+    ways = (("regions", REGIONS, REGIONS_GPU.value, REGIONS_CORE.value),
+            ("patches", PATCHES, PATCHES_GPU.value, PATCHES_CORE.value))
+    head = ("", f"{GPUS} GPUs write, MB/s", "training on a GPU reads at most, MB/s", "a shard takes a GPU, s", "a core, s")
+    return table(head, ([name, *map(number, (GPUS * stored / gpu / 1e6, BATCH * stored / STEP_GPU.value / 1e6,
+                                             SHARD * gpu, SHARD * core))] for name, stored, gpu, core in ways))
+
+
+def rates() -> str:
+    """What the tables rest on."""
+    origin = {rate: f"[measured](measured/{rate.source})" if rate.quote else f"**{rate.source}**" for rate in RATES}
+    return table(("rate", "", "from"), ([rate.what, f"{rate.value:.3g} {rate.unit}", origin[rate]] for rate in RATES),
+                 text=3)
+
+
+def page() -> str:
+    """All tables, as docs/clusters.md has them."""
+    return "\n\n".join((extraction(), training(), flows(), rates()))
+
+
+if __name__ == "__main__":
+    print(page())
