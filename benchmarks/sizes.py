@@ -94,7 +94,8 @@ def flows() -> str:
     """What disks must write and read, and what a lost worker costs of an extraction."""
     ways = (("regions", REGIONS, REGIONS_GPU.value, REGIONS_CORE.value),
             ("patches", PATCHES, PATCHES_GPU.value, PATCHES_CORE.value))
-    head = ("", f"{GPUS} GPUs write, MB/s", "training on a GPU reads at most, MB/s", "a shard takes a GPU, s", "a core, s")
+    head = ("", f"{GPUS} GPUs write, MB/s", "training on a GPU reads at most, MB/s", "a shard takes a GPU, s",
+            "a core, s")
     return table(head, ([name, *map(number, (GPUS * stored / gpu / 1e6, BATCH * stored / STEP_GPU.value / 1e6,
                                              SHARD * gpu, SHARD * core))] for name, stored, gpu, core in ways))
 
