@@ -70,25 +70,31 @@ def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> 
     assert len(list(tmp_path.iterdir())) == 8
 
 
-@pytest.fixture
-def command(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> tuple[object, ...]:
+@pytest.fixture(scope="module")
+def command(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     """A small training, as a user types it."""
-    scenes.save(tmp_path / "data" / "sample.parquet")
-    (tmp_path / "features" / "sample").mkdir(parents=True)
-    (tmp_path / "features" / "sample" / "region.zarr").symlink_to(store.path)
+    root = tmp_path_factory.mktemp("project")
+    scenes.save(root / "data" / "sample.parquet")
+    (root / "features" / "sample").mkdir(parents=True)
+    (root / "features" / "sample" / "region.zarr").symlink_to(store.path)
     small = [f"-Straining.sample.{change}" for change in ("dimension=8", "word_dimension=4", "batch_size=16",
                                                           "epochs=2", "decay_epoch=1")]
-    return ("pipeline", "train", "--feature", "region", "--root", tmp_path, "--params", ROOT / "params.yaml", *small)
+    return ("pipeline", "train", "--feature", "region", "--root", root, "--params", ROOT / "params.yaml", *small)
 
 
-def test_two_processes_train_the_same_head(command: tuple[object, ...], commands: Commands, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_two(command: tuple[object, ...], commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The head of two processes on one machine."""
+    folder = tmp_path_factory.mktemp("of-two") / "head"
+    assert commands(*command, "--processes", "2", "--out", folder).stdout.count("best epoch") == 1
+    return folder
+
+
+def test_two_processes_train_the_same_head(command: tuple[object, ...], commands: Commands, of_two: Path,
+                                           tmp_path: Path) -> None:
     """With --processes 2 and without."""
-    histories = []
-    for count in ("1", "2"):
-        ran = commands(*command, "--processes", count, "--out", tmp_path / count)
-        assert ran.stdout.count("best epoch") == 1
-        histories.append(pd.read_csv(tmp_path / count / "history.csv"))
-    pd.testing.assert_frame_equal(*histories, rtol=1e-4)
+    commands(*command, "--out", tmp_path / "1")
+    pd.testing.assert_frame_equal(*(pd.read_csv(head / "history.csv") for head in (tmp_path / "1", of_two)), rtol=1e-4)
     refused = commands(*command, "--processes", "2", "--out", tmp_path / "1", "--seed", "5", code=2)
     assert "Traceback" not in refused.stderr
     assert refused.stderr.count("trained with other settings (seed)") == 1
@@ -131,9 +137,9 @@ def error(ran: CompletedProcess[str]) -> str:
     return line
 
 
-def test_two_machines_train_the_head_of_one(command: tuple[object, ...], commands: Commands, tmp_path: Path) -> None:
+def test_two_machines_train_the_head_of_one(command: tuple[object, ...], commands: Commands, of_two: Path,
+                                            tmp_path: Path) -> None:
     """To the byte, also after the second machine was lost; the first alone writes."""
-    commands(*command, "--processes", "2", "--out", tmp_path / "one")
     shared, apart = (*command, "--out", tmp_path / "two"), (*command, "--out", tmp_path / "apart")
     lost, killed = on_two_machines(commands, shared, apart, code=2, BEFORE=KILLED)
     assert "another of the training processes has ended" in error(lost)
@@ -144,7 +150,7 @@ def test_two_machines_train_the_head_of_one(command: tuple[object, ...], command
         assert "not all processes of the training see the same finished epochs; give all machines" in error(refused)
     first, second = on_two_machines(commands, shared, shared)
     assert (first.stdout.count("best epoch"), second.stdout) == (1, "")
-    assert tree(tmp_path / "two") == tree(tmp_path / "one")
+    assert tree(tmp_path / "two") == tree(of_two)
 
 
 def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: FeatureStore) -> None:
