@@ -17,8 +17,7 @@ from pipeline.compute.tasks import Executor, KeptPieces, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
 from pipeline.dual_encoders.record import identity
-from pipeline.files import images, remote
-from pipeline.files.atomic import exclusive
+from pipeline.files import atomic, images, remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest, Split
@@ -113,7 +112,7 @@ def embed(path: Path, encoder: DualEncoder, job: Job, made_from: Record, executo
     parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
              for part in parts]
-    with exclusive(path):
+    with atomic.exclusive(path):
         kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest,
                                  "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
         _opened[:] = [(same, encoder)] if executor is None else []

@@ -13,14 +13,14 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenize
 from transformers.utils import logging
 
 from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
-from pipeline.files import hub
+from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError
 
 TEXT_FILES = ("*.json", "*.txt", "*.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 """The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`."""
-NETWORK = {**hub.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
+NETWORK = {**weights.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
 """Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run."""
 
 
@@ -35,12 +35,12 @@ class TransformersEncoder:
         self.folder, self.usage = folder, usage
         logging.disable_progress_bar()  # a command has its own
         logging.set_verbosity_error()  # it warns of token ids that SigLIP's own configurations have and never use
-        config = reading(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **hub.LOCAL))
+        config = reading(folder, "configuration", lambda: AutoConfig.from_pretrained(folder, **weights.LOCAL))
         if config.model_type not in self.model_types:
             raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
         self.processor = reading(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
-            folder, backend="pil", **hub.LOCAL))
-        self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **hub.LOCAL))
+            folder, backend="pil", **weights.LOCAL))
+        self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **weights.LOCAL))
         self.token_limit = int(config.text_config.max_position_embeddings)
         words = {*self.tokenizer.get_vocab().values()} - {*self.tokenizer.all_special_ids}
         if not words or len(self.tokenizer) > config.text_config.vocab_size:  # without its files it is built empty
@@ -51,18 +51,18 @@ class TransformersEncoder:
         kept = (bool, int, float, str, list, dict, type(None))  # JSON can hold them
         self.preprocessing: Mapping[str, Any] = {name: value for name, value in (
             self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
-        weights = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
-        used = [*read_folder(folder, TEXT_FILES), *weights]
+        tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
+        used = [*read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, of_files(used), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
-        self.weights_file = digests[weights[0]] if len(weights) == 1 else None
+        self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         self.network = placed(_network(folder, config), usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> TransformersEncoder:
         """Load a model, see `DualEncoder.load`."""
         files = [*TEXT_FILES, *WEIGHTS[0]]
-        return cls(hub.folder(place, "model", "name the folder", files), usage)
+        return cls(weights.folder(place, "model", "name the folder", files), usage)
 
     def _sizes(self) -> dict[str, Any]:
         """What the usage changes of the model's own preprocessing."""

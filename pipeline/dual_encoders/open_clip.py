@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
-from pipeline.files import hub
+from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
@@ -30,9 +30,9 @@ class OpenClip:
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
         _check(folder)
-        weights = folder / WEIGHTS
-        if not weights.is_file():
-            raise InputError(f"{weights}: is not there; OpenCLIP's weights are read as safetensors alone")
+        tensors = folder / WEIGHTS
+        if not tensors.is_file():
+            raise InputError(f"{tensors}: is not there; OpenCLIP's weights are read as safetensors alone")
         squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
         library = reading(folder, "network", lambda: import_module("open_clip"))
         place = f"local-dir:{folder}"
@@ -41,7 +41,7 @@ class OpenClip:
         self.tokenizer = reading(folder, "tokenizer", lambda: library.get_tokenizer(place))
         self.token_limit = int(self.tokenizer.context_length)
         self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
-        used = [*read_folder(folder, TEXT_FILES), weights]
+        used = [*read_folder(folder, TEXT_FILES), tensors]
         self.files: Mapping[str, str] = {file.name: found for file, found in zip(used, of_files(used), strict=True)}
         self.weights_file = self.files[WEIGHTS]
         self.network = placed(network, usage)
@@ -49,7 +49,7 @@ class OpenClip:
     @classmethod
     def load(cls, place: str, usage: Usage) -> OpenClip:
         """Load a model, see `DualEncoder.load`."""
-        return cls(hub.folder(place, "model", "name the folder", [*TEXT_FILES, WEIGHTS]), usage)
+        return cls(weights.folder(place, "model", "name the folder", [*TEXT_FILES, WEIGHTS]), usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""

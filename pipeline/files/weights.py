@@ -1,4 +1,4 @@
-"""Network weights: a named checkpoint, a local file, or none (a seeded, untrained network).
+"""Network weights: a named checkpoint, a folder or file, or none (a seeded, untrained network).
 
 Pickled code is never run: files are read as safetensors, or by torch with `weights_only`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 UNTRAINED = "untrained"
 RELEASED = "vse_infty's release"
 """The weights of a feature network that came with a head of VSE∞'s released code."""
+HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
+"""Of a checkpoint's files, all that are ever read: no pickle, no code."""
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to."""
 HUB_SECONDS = 5.0
 """How long the Hugging Face hub is waited for."""
 
@@ -117,6 +121,38 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     about = "" if short else (f"; licence {known.licence}; trained on {known.trained_on}; overlap with test data: "
                               f"{known.overlaps}")
     return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")
+
+
+def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES) -> Path:
+    """Find where a checkpoint's files lie on this machine.
+
+    Args:
+        checkpoint: A folder, or a name on the hub.
+        what: What it is, for messages.
+        advice: Where the folder is to be named, for messages.
+        files: Patterns of the files that are fetched.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: If it is neither a folder nor can be downloaded.
+    """
+    if Path(checkpoint).is_dir():
+        return Path(checkpoint)
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        return Path(snapshot_download(checkpoint, allow_patterns=list(files), local_files_only=True))
+    except (OSError, ValueError):
+        pass  # not a name, or never fetched
+    try:
+        HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
+        return Path(snapshot_download(checkpoint, allow_patterns=list(files)))
+    except Exception as error:  # the hub's client and what it stands on raise many kinds
+        raise InputError(f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the Hugging Face hub "
+                         f"({type(error).__name__}); on a machine with a network `hf download {checkpoint}`, and "
+                         f"{advice}") from None
 
 
 def _file(known: Checkpoint) -> Path:

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from pipeline.files import hub, weights
+from pipeline.files import weights
 from pipeline.files.digest import digest, sha256
-from pipeline.files.hub import LOCAL
 from pipeline.files.parsing import from_json
+from pipeline.files.weights import LOCAL
 from pipeline.parts.errors import InputError
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
@@ -70,7 +70,7 @@ class BertText:
     @classmethod
     def learn(cls, captions: Sequence[str], training: Training) -> BertText:
         """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub."""
-        folder = hub.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
+        folder = weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
         network = _without_pooler(_pretrained(folder))
         return cls(_tokenizer(folder), network.config, folder, weights.digest(network), _found(training.bert, folder))
 

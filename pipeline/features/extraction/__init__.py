@@ -3,8 +3,7 @@
     request.py         what is asked for, on which images and devices, compared with a finished store without a network
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
-    extract.py         prepares the store, hands out the tasks, writes the failures
-    estimate.py        what an extraction would take, by a short probe
+    extract.py         prepares the store, hands out the tasks, writes the failures; or estimates what that would take
     needs.py           what it needs and this machine lacks, and what the presets cost
 
 Tasks run where `pipeline.compute.tasks` has them run, with the same bytes as result.
@@ -16,8 +15,7 @@ from pipeline.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.features.extraction import worker
-    from pipeline.features.extraction.estimate import Estimate, estimate
-    from pipeline.features.extraction.extract import ExtractionOutcome, InProcess, extract
+    from pipeline.features.extraction.extract import Estimate, ExtractionOutcome, InProcess, estimate, extract
     from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
     from pipeline.features.extraction.request import CONTENT, ExtractionRequest, chosen_images, devices, made_by
 

@@ -177,7 +177,10 @@ class ExtractionJob:
             The job and the description with that backend.
         """
         runtime = self.engine.runtime
-        made_from = _made_from(self.donor if self.donor and not self.store.exists() else self.store)
+        try:
+            made_from = read_header(self.donor if self.donor and not self.store.exists() else self.store)[1]
+        except StoreError:  # there is none
+            made_from = {}
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
@@ -215,11 +218,3 @@ class ExtractionJob:
             rows = todo.layout.rows(shard)
             yield Task(store, made_from, layout, shard, rows, self.files(images[rows.start:rows.stop]), self.engine,
                        self.batch_size, self.on_error, self.uploaded_to, self.threads)
-
-
-def _made_from(store: Path) -> dict[str, Any]:
-    """The fingerprint of an existing store; empty where there is none."""
-    try:
-        return read_header(store)[1]
-    except StoreError:
-        return {}

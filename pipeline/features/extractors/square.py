@@ -12,7 +12,6 @@ The image is resized to the square, ignoring its aspect ratio and without croppi
 """
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -23,14 +22,14 @@ from torch.nn.functional import adaptive_avg_pool2d
 from torchvision.ops import roi_align
 
 from pipeline.features.extractors.base import Computed, computed
+from pipeline.features.extractors.butd_cnn import ButdCnn
 from pipeline.features.extractors.network import Network
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.parts.errors import InputError
 from pipeline.settings import Count, Section
 
-# Networks that timm does not have: name -> (module, class), with the surface of `Network`.
-OTHERS = {"butd_resnet101": ("pipeline.features.extractors.butd_cnn", "ButdCnn")}
+OTHERS: dict[str, type[Network]] = {"butd_resnet101": ButdCnn}  # networks that timm does not have
 SCALES = (1, 2, 3, 4)
 STRIPS = 3
 # Frames that the network has at once: on a CPU as many as stay in its cache, on a GPU no more than memory has room for.
@@ -53,9 +52,8 @@ class NetworkEngine:
     extras: Mapping[str, Extra] = {}
 
     def __init__(self, options: NetworkOptions, runtime: Runtime, **of_network: Any) -> None:
-        module, kind = OTHERS.get(options.network, (Network.__module__, "Network"))
-        self.network: Network = getattr(import_module(module), kind)(options.network, options.weights, runtime,
-                                                                     **of_network)
+        kind = OTHERS.get(options.network, Network)
+        self.network = kind(options.network, options.weights, runtime, **of_network)
         self.settings: Mapping[str, Any] = options.recorded()
         self.size = options.image_size
         self.trained, self.weights = self.network.trained, self.network.digest
@@ -67,8 +65,8 @@ class NetworkEngine:
 
     def map_of(self, features: torch.Tensor, side: int) -> torch.Tensor:
         """Check that a network's output is a map of so many cells a side; bring its channels to the front."""
-        if features.ndim == 4 and features.shape[-1] == getattr(self.network.model, "num_features", -1) != \
-                features.shape[1]:
+        channels = getattr(self.network.model, "num_features", -1)
+        if features.ndim == 4 and features.shape[-1] == channels != features.shape[1]:
             features = features.permute(0, 3, 1, 2)  # some timm networks keep channels last
         if features.ndim != 4 or min(features.shape[2:]) < side:
             raise InputError(f"grid: expected a map of at least {side} x {side} cells, the network gives "

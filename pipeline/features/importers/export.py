@@ -190,8 +190,13 @@ def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, fo
     left = np.array([row for row in rows.tolist() if not files[row].exists()], np.int64)
     on_start(len(left))
     for row, (_, _, image) in zip(left.tolist(), _images(store, manifest, left), strict=True):
+        beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
+        if "bbox" in beside:
+            beside["num_bbox"] = np.array(len(image.features))
+        if all(image.size):
+            beside |= {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])}
         with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
-            np.savez(file, **_members(image))  # type: ignore[arg-type]
+            np.savez(file, x=image.features, **beside)  # type: ignore[arg-type]
         on_images(1)
     return ExportedImages(folder, len(rows), left_out, bool(len(left)))
 
@@ -216,10 +221,3 @@ def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) 
         **{column: base64.b64encode(image.extras[name].astype(kind).tobytes()).decode()
            for column, (name, kind, _) in butd_tsv.EXTRAS.items() if name in image.extras}}
     return "\t".join(str(values[column]) for column in columns).encode() + b"\n"
-
-
-def _members(image: SourceItems) -> dict[str, np.ndarray]:
-    known = {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])} if all(image.size) else {}
-    beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
-    boxes = {"num_bbox": np.array(len(image.features))} if "bbox" in beside else {}
-    return {"x": image.features, **beside, **boxes, **known}

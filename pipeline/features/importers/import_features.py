@@ -11,8 +11,7 @@ from pipeline.compute.threads import shared_out
 from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems, sampled
 from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
-from pipeline.files import record
-from pipeline.files.atomic import put_back
+from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
@@ -140,7 +139,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         StoreError: If the store belongs to other features.
     """
     with exclusive(job.store), shared_out():  # torch's threads would wait for one another after every image
-        put_back(job.store.resolve())
+        atomic.put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)
         files, wanted = job.manifest.images["file"].tolist(), job.wanted(source)

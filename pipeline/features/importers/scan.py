@@ -44,7 +44,8 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     source = PlacedSource.empty(manifest, _read)
     for name in filter(None, names):
         on_found(_add(source, folder, name, texts))
-    source.notes += texts.notes()
+    if texts.unlike:
+        source.notes.append(f"{texts.unlike:,} of {texts.compared:,} captions are spelt otherwise than in the manifest")
     return source
 
 
@@ -179,8 +180,3 @@ class TextCheck:
                                  f"{self.captions[row][0]!r}; give the manifest of the features' data set")
         self.compared += len(captions)
         return list(image_of)
-
-    def notes(self) -> list[str]:
-        """Report captions with another spelling."""
-        return [f"{self.unlike:,} of {self.compared:,} captions are spelt otherwise than in the manifest"
-                ] if self.unlike else []

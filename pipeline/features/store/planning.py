@@ -22,8 +22,7 @@ import numpy as np
 from pipeline.features.store import layout as layouts
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
-from pipeline.files import blake, record
-from pipeline.files.atomic import take_place
+from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile
 
 OF_IMAGES = ("images", "dataset")
@@ -184,7 +183,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
                 break
     yield store, todo
     if replaced:
-        take_place(store, path)
+        atomic.take_place(store, path)
 
 
 def _refuse(path: Path, changed: str, if_changed: str) -> None:

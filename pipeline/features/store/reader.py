@@ -149,7 +149,9 @@ class FeatureStore:
             StoreError: If a file differs from the ledger.
         """
         self.require_extracted(rows)
-        verify.require(self.path, self.rows[rows])
+        for file, _, found in verify.changed(self.path, self.rows[rows]):
+            raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; "
+                             "run `pipeline verify --repair`")
 
     @property
     def width(self) -> int:

@@ -19,8 +19,7 @@ from pipeline.features.store import layout as layouts
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import COPY, DONE, FAILED, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.features.store.verify import impossible
-from pipeline.files import blake
-from pipeline.files.atomic import write_bytes, write_text
+from pipeline.files import atomic, blake
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.manifest.table import NO_FILE, Manifest
@@ -62,12 +61,12 @@ def _header(path: Path) -> Iterator[str]:
         if not copy.is_file() or not path.is_dir():
             raise
         damaged = file.read_bytes() if file.exists() else None
-        write_bytes(file, copy.read_bytes())
+        atomic.write_bytes(file, copy.read_bytes())
         try:
             _require_own(path, read_header(path)[0])
             _require_shards_own(path)
         except StoreError as of_copy:  # the copy is no better
-            file.unlink() if damaged is None else write_bytes(file, damaged)
+            file.unlink() if damaged is None else atomic.write_bytes(file, damaged)
             raise (of_copy if isinstance(of_copy, OtherStoreError) else error) from None
         yield f"zarr.json restored from {COPY}"
 
@@ -109,7 +108,7 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
             file = path / name / "zarr.json"
             content = (empty / name / "zarr.json").read_bytes()
             if not file.is_file() or file.read_bytes() != content:
-                write_bytes(file, content)
+                atomic.write_bytes(file, content)
                 yield f"{name}/zarr.json restored from the layout"
 
 
@@ -125,12 +124,12 @@ def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path
     elif _most_differ(path, layout, manifest):
         raise OtherStoreError(f"{path}: by the sizes of their files, its images are not those of the manifest "
                               f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
-    write_bytes(ledger.shard_file(path, "image_ids", 0, 1), ids.astype("<i8").tobytes())
+    atomic.write_bytes(ledger.shard_file(path, "image_ids", 0, 1), ids.astype("<i8").tobytes())
     if digest(ids.tolist()) != recorded:
         tree = from_json((path / "zarr.json").read_text(encoding="utf-8"))
         tree["attributes"]["image_ids_digest"] = digest(ids.tolist())
         for name in ("zarr.json", COPY):
-            write_text(path / name, json.dumps(tree, indent=2))
+            atomic.write_text(path / name, json.dumps(tree, indent=2))
     return f"image_ids restored from the {source}"
 
 

@@ -18,8 +18,7 @@ from pipeline.features.store.layout import StoreError, StoreLayout
 from pipeline.features.store.planning import Wanted, at_once, making
 from pipeline.features.store.reader import FeatureStore
 from pipeline.features.store.writer import Shard, write_failures, write_shard
-from pipeline.files import record
-from pipeline.files.atomic import exclusive, put_back
+from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.manifest.table import Manifest
 
@@ -29,8 +28,8 @@ Progress = Callable[[int], object]
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
             shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
     """Write a store anew with the manifest's images in their order."""
-    with exclusive(path), shared_out():  # torch's threads would wait for one another after every image
-        put_back(path.resolve())
+    with atomic.exclusive(path), shared_out():  # torch's threads would wait for one another after every image
+        atomic.put_back(path.resolve())
         store = FeatureStore(path).require(manifest)
         store.require_extracted(np.arange(len(store.rows)))
         if dtype == "float32" and store.layout.dtype == "float16":

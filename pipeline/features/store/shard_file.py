@@ -82,13 +82,11 @@ class ShardContents:
         rows: The rows of its images.
         checksums: Array -> checksum of its file, "" where that is missing.
         arrays: Array -> [images of the shard, ...]; arrays whose file is missing or damaged are left out.
-        bytes: The size of all files.
     """
 
     rows: range
     checksums: dict[str, str]
     arrays: dict[str, np.ndarray]
-    bytes: int
 
     @property
     def values(self) -> dict[int, str]:
@@ -98,20 +96,18 @@ class ShardContents:
 
 def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
     """Read a shard. Each file is read once."""
-    rows, size = layout.rows(shard), 0
-    checksums, arrays = {}, {}
+    rows, checksums, arrays = layout.rows(shard), {}, {}
     for name, (shape, dtype) in layout.arrays().items():
         file = file_of(path, layout, name, shard)
         content = file.read_bytes() if file.exists() else None
         checksums[name] = "" if content is None else blake.of_bytes(content)
         if content is None:
             continue
-        size += len(content)
         found = _plain(content, layout, shape, dtype) if name in PLAIN else decode(
             content, layout.shard_images, len(rows), shape, dtype, layout.compressor)
         if found is not None:
             arrays[name] = found[:len(rows)]
-    return ShardContents(rows, checksums, arrays, size)
+    return ShardContents(rows, checksums, arrays)
 
 
 def file_of(path: Path, layout: StoreLayout, name: str, shard: int) -> Path:

@@ -5,7 +5,7 @@ another compressor or shard size. Stores from before images had one are digested
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
 from pipeline.files.digest import digest
 
-Progress = Callable[[int], object]
 BY_IMAGES = "images:"
 """How a digest begins that does not depend on shards."""
 AT_ONCE = 8  # shards in memory
@@ -131,7 +130,7 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[
     return digest([recorded.get("arrays_digest"), recorded.get("image_ids_digest"), *files])
 
 
-def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> Iterator[tuple[Path, str, str]]:
+def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
     """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
 
     It yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of
@@ -141,14 +140,12 @@ def changed(path: Path, rows: np.ndarray, progress: Progress = lambda count: Non
     layout, fingerprint = read_header(path)
     entries = _entries(path, layout, rows)
     with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
-        for size, differ in threads.map(lambda entry: _compared(path, layout, maker(fingerprint), entry), entries):
-            progress(size)
+        for differ in threads.map(lambda entry: _differ(path, layout, maker(fingerprint), entry), entries):
             yield from differ
 
 
-def _compared(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
-              ) -> tuple[int, list[tuple[Path, str, str]]]:
-    """The bytes of a shard's files, and those that differ."""
+def _differ(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry) -> list[tuple[Path, str, str]]:
+    """A shard's files that differ."""
     contents = shard_file.read(path, layout, entry.shard)
     differ = [(shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
               for name in layout.arrays()
@@ -157,18 +154,11 @@ def _compared(path: Path, layout: StoreLayout, made_by: str, entry: ledger.Ledge
         differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))]
     if entry.maker not in ("", made_by):
         differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
-    return contents.bytes, differ
+    return differ
 
 
 def _summary(values: dict[int, str]) -> str:
     return digest(sorted(values.items()))
-
-
-def require(path: Path, rows: np.ndarray, progress: Progress = lambda count: None) -> None:
-    """Check the bytes of the shards that hold some rows. `rows` is int64 [B]."""
-    for file, _, found in changed(path, rows, progress):
-        raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; run "
-                         "`pipeline verify --repair`")
 
 
 def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> list[ledger.LedgerEntry]:

@@ -14,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline.compute import products
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.files import hub, images, weights
+from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
@@ -40,11 +40,11 @@ class PixelScorer(ABC):
 
     def __init__(self, name: str, source: PairSource) -> None:
         products.apply("auto" if source.products == "auto" else "default")
-        folder = hub.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
+        folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
         try:
-            self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **hub.LOCAL)
+            self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
             self.model: Any = getattr(transformers, self.network).from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, **hub.LOCAL).eval().to(source.device)
+                folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval().to(source.device)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise InputError(f"{name}: no {self.network} that can be read from its configuration, processor and "
                              f"model.safetensors: {str(error).strip().partition(chr(10))[0][:200]}") from None

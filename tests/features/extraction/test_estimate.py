@@ -52,7 +52,7 @@ def test_the_time_is_that_of_decoding_and_of_the_engine(job: extraction.Extracti
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that only these two move. A first batch warms up and does not count."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(sys.modules["pipeline.features.extraction.estimate"], "time",
+    monkeypatch.setattr(sys.modules["pipeline.features.extraction.extract"], "time",
                         SimpleNamespace(perf_counter=lambda: clock.now))
     extractor, decode = worker.load_engine(job.engine), worker.decode
     extract, calls = extractor.extract, []
