@@ -9,16 +9,18 @@ from pipeline.report.measured import Results, read_metrics
 from pipeline.report.table import Table, TableRequest
 
 
-def _places(paper: str, numbers: str, apart: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The tables of a paper by these numbers, each in the paper's own module, or in the one that `apart` names."""
-    return {f"{paper}_table{number}": f"pipeline.report.tables.{(apart or {}).get(number, paper)}:"
-            f"TABLE{number.upper()}.build" for number in numbers.split()}
+def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") -> dict[str, str]:
+    """The tables of a paper by these numbers; otherwise: those of what is measured otherwise than systems are."""
+    files = {f"{paper}_table{number}": "ablations:TABLES.{}" if number in ablations.split() else (
+        f"{'times_and_errors' if number in otherwise.split() else paper}:TABLE{number.upper()}")
+        for number in numbers.split()}
+    return {name: f"pipeline.report.tables.{place.format(name)}.build" for name, place in files.items()}
 
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable({
-    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", {"3": "times_and_errors", "4": "times_and_errors"}),
-    **_places("vse2ad", "1 2 3 4 A1 C2"),
-    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", {"11": "times_and_errors"}),
+    **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", otherwise="3 4"),
+    **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
+    **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", otherwise="11", ablations="1 6 7 8 12 13"),
 }, "tables")
 
 PAPERS = TableRequest()

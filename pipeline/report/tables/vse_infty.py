@@ -1,18 +1,12 @@
-"""The tables of VSE∞ but Table 11: whole systems on photographs and clips, and parts of the method varied."""
+"""The tables of VSE∞ of whole systems on photographs and clips: 2 to 5, 9 and 10."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from pipeline.heads import pooling
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import emphasis, names, networks
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
-from pipeline.report.table import MISSING, Note
 from pipeline.settings.features import FEATURES
 
 DIRECTIONS = (("i2t", "IMG → TEXT"), ("t2i", "TEXT → IMG"))
@@ -144,115 +138,6 @@ def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
                      identity=(names.published_method(origin.recipe), origin.visual, network, origin.text))
 
 
-# Tables 1, 6, 7, 8, 12 and 13: one part of the method varied.
-
-BEST = "Best Pooling Function"
-"""Section 3.1: max pooling of regions, 20-max of grids."""
-INFERRED = Note(
-    "BiGRU is inferred: the paper does not name the text encoder of its Table 1, whose AvgPool on regions is VSE++ "
-    "with BiGRU in its Table 9."
-)
-TICKS = {"1": "✓", "0": "✗"}
-
-
-@dataclass(frozen=True)
-class Ablation:
-    """One of the tables.
-
-    Attributes:
-        caption: What is varied.
-        headings: The headings of the label columns that say how.
-        columns: The columns of the published file that hold these labels.
-        recipes: Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
-        text: The text encoder of published rows that name none.
-        metrics: The metrics of each direction that the paper prints.
-        directions: The directions in the paper's order.
-        parameters: Whether the parameters of the image pooling are shown.
-    """
-
-    caption: str
-    headings: tuple[str, ...]
-    columns: tuple[str, ...]
-    recipes: Mapping[str, tuple[str, ...]]
-    text: str = ""
-    metrics: tuple[str, ...] = ("r1", "r5")
-    directions: tuple[tuple[str, str], ...] = DIRECTIONS
-    parameters: bool = False
-
-
-ABLATIONS = {
-    "vse_infty_table1": Ablation(
-        "Aggregators of image items in VSE++", ("Aggregator",), ("aggregator",),
-        {"vse_pp": ("AvgPool",), "vse_pp-seq2seq": ("Seq2Seq",), "vse_pp-selfattn": ("SelfAttn",),
-         "vse_pp-gcn_mean": ("GCN+AvgPool",), "vse_pp-gcn_seq2seq": ("GCN+Seq2Seq",),
-         "vse_pp-max/R": (BEST,), "vse_pp-max": ("MaxPool",),
-         "vse_pp-kmax20/G": (BEST,), "vse_pp-kmax20": ("20-MaxPool",)}, text="bigru", metrics=("r1",),
-        directions=DIRECTIONS[::-1], parameters=True),
-    "vse_infty_table6": Ablation(
-        "Aggregators of image items and of tokens", ("Visual Aggr.", "Text Aggr."), ("visual_aggr", "text_aggr"),
-        {"vse_infty-mean_cls": ("AvgPool", "CLS"), "vse_infty-mean_gpo": ("AvgPool", "GPO"),
-         "vse_infty-gpo_cls": ("GPO", "CLS"), "vse_infty": ("GPO", "GPO")}),
-    "vse_infty_table7": Ablation(
-        "Size augmentation of neither side, of images alone, and of both", ("Size Aug.",), ("size_aug",),
-        {"vse_infty-noaug": ("none",), "vse_infty-visualaug": ("visual",), "vse_infty": ("visual+text",)}),
-    "vse_infty_table8": Ablation(
-        "The sequence model of GPO", ("Seq. Model",), ("seq_model",),
-        {"vse_infty-transformer": ("Transformer",), "vse_infty": ("BiGRU",)}),
-    "vse_infty_table12": Ablation(
-        "GPO with coefficients for each dimension, and with those for all", ("Per-dim?",), ("per_dim",),
-        {"vse_infty-perdim": ("✓",), "vse_infty": ("✗",)}),
-    "vse_infty_table13": Ablation(
-        "GPO with coefficients that depend on the features, and with those of positions alone", ("Feature to g?",),
-        ("feature_to_g",),
-        {"vse_infty-datadep": ("✓",), "vse_infty": ("✗",)}),
-}
-
-
-def _varied(number: int) -> RetrievalTable:
-    name = f"vse_infty_table{number}"
-    ablation = ABLATIONS[name]
-    labels = ("Features", *ablation.headings, *["#Param"] * ablation.parameters)
-    return RetrievalTable(
-        name=name, data="COCO 5-fold 1K",
-        caption=f"{ablation.caption} on {{data}} in percent, after Table {number} of VSE∞.",
-        columns=TableColumns(labels, COCO_1K, ablation.directions, metrics=ablation.metrics, rsum=False),
-        measured=partial(_measured_varied, ablation), published=partial(_published_varied, ablation),
-        emphasis=emphasis.best_of_groups, notes=(INFERRED,) * bool(ablation.text))
-
-
-def _published_varied(ablation: Ablation, row: PublishedRow) -> RowHeader:
-    values = tuple(TICKS.get(row[column], row[column]) for column in ablation.columns)
-    return _header(row["visual_feature"], row["text_encoder"] or ablation.text, values,
-                   [row["params"]] if ablation.parameters else [])
-
-
-def _measured_varied(ablation: Ablation, system: MeasuredSystem) -> RowHeader | None:
-    origin, recipes = system.origin, ablation.recipes
-    if len(origin.visual) > 1:  # an ensemble
-        return None
-    values = recipes.get(f"{origin.recipe}/{origin.visual}") or recipes.get(origin.recipe)
-    counted = [_parameters(system.members[0])] if ablation.parameters and values else []
-    return _header(origin.visual, origin.text, values, counted) if values else None
-
-
-def _header(visual: str, text: str, values: tuple[str, ...], further: Sequence[str]) -> RowHeader:
-    """The header of a row; further: labels that do not tell one system from another."""
-    features = f"{names.features(visual)} + {names.encoder(text)}"
-    return RowHeader((features, *values, *further), group=features, identity=(features, *values))
-
-
-def _parameters(member: HeadRecord) -> str:
-    """The parameters of a head's image pooling as the paper prints them: 0 or 6.3M."""
-    how, dimension = member.settings.get("image_pooling"), member.settings.get("dimension")
-    if not how or not dimension:
-        return MISSING
-    options = {key: value for key, value in how.items() if key != "name"}
-    module = pooling.build(how["name"], int(dimension), **options)
-    count = sum(parameter.numel() for parameter in module.parameters())
-    return f"{count / 1e6:.1f}M" if count else "0"
-
-
-TABLE1, TABLE6, TABLE7, TABLE8, TABLE12, TABLE13 = map(_varied, (1, 6, 7, 8, 12, 13))
 BOTH = (*COCO_1K, ("f30k_1k", "Flickr30K 1K Test"))
 TABLE2 = _of_networks(2, BOTH, "COCO and Flickr30K")
 TABLE9 = _of_networks(9, BOTH, "COCO and Flickr30K", elsewhere=None)
