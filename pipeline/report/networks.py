@@ -9,44 +9,22 @@ path are a stand-in, whatever the file is called.
 """
 
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from typing import Any
 
-from pipeline.files.weights import RELEASED, UNTRAINED, checkpoints
+from pipeline.files.parsing import from_yaml
+from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.provenance.head_record import HeadRecord
 
 OTHER = "other"
 STAND_IN = "†"
 """The mark of a measured row with a stand-in."""
-DETECTORS = ("butd-36", "butd-10-100", "butd-given")
-GRIDS = {
-    ("butd_resnet101", "butd-resnet101"): "BUTD",
-    ("resnext101_32x8d.fb_wsl_ig1b_ft_in1k", "resnext101-wsl"): "WSL",
-    ("resnet152.tv_in1k", "resnet152-in1k"): "IN-R152",
-}
-"""Network and weights' name -> the papers' network."""
-PAPERS = {
-    **{
-        ("region", engine, "", weights): "BUTD"
-        for engine in DETECTORS
-        for weights in ("butd-36", "butd-10-100", "butd-36-milvlg", "butd-10-100-milvlg")
-    },
-    **{("grid", "grid", *pair): name for pair, name in GRIDS.items()},
-    **{("grid", "grid", network, RELEASED): name for (network, _), name in GRIDS.items()},
-    ("frame", "frame", "resnet152.tv_in1k", "resnet152-in1k"): "IN-R152",
-    ("patch", "patch", "vit_base_patch16_224.orig_in21k_ft_in1k", "vit-base-patch16-224"): "ViT-B/16",
-}
-"""(Feature, engine, its network or "", weights) -> the papers' network. VSE+2AD section 4.2, VSE∞ section 5.1.1 and
-appendix B.2."""
-BUTD_BOXES = ("butd-36", "butd-36-scan", "butd-36-lxmert", "butd-36-proposals", "butd-36-regressed", "butd-10-100",
-              "butd-10-100-proposals", "butd-10-100-regressed")
-IMPORTED = {
-    **{("region", recipe): "BUTD" for recipe in BUTD_BOXES},
-    **{("grid", f"grid16-{network}"): name for (network, _), name in GRIDS.items()},
-    ("frame", "resnet152"): "IN-R152",
-    ("frame", "i3d"): "I3D",
-    ("patch", "patch-vit_base_patch16_224.orig_in21k_ft_in1k"): "ViT-B/16",
-}
-"""(Feature, name given with `pipeline import --as`) -> the papers' network. Extraction gives these names too."""
+NETWORKS = from_yaml((resources.files("manifests") / "published" / "networks.yaml").read_text(encoding="utf-8"))
+PAPERS = {(each["feature"], engine, each.get("network", ""), weights): each["name"]
+          for each in NETWORKS for engine in each["engines"] for weights in each["weights"]}
+"""(Feature, engine, its network or "", weights) -> the papers' network."""
+IMPORTED = {(each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]}
+"""(Feature, name of the features) -> the papers' network."""
 GIVEN = "butd-given"
 FINETUNED = "-finetuned"
 
