@@ -122,11 +122,16 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
         for cells in _read("inconsistent.csv"))
 
 
-def _read(name: str) -> list[dict[str, str]]:
+def text(name: str) -> str:
+    """Read a file of `manifests/published`."""
     source = files("manifests") / "published" / name
     if not source.is_file():
         raise InputError(f"there is no published table {name}; manifests/published/README.md lists those there are")
-    lines = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8")))
+    return source.read_text(encoding="utf-8")
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    lines = csv.DictReader(io.StringIO(text(name)))
     return [{OF_CLIPS.get(column, column): cell for column, cell in line.items()} for line in lines]
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
-from pipeline.report.networks import STAND_IN, stand_ins
+from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number, rounded
 
 TRANSDUCTIVE = "‡"

@@ -12,7 +12,7 @@ from pipeline.files.weights import checkpoints
 from pipeline.parts.errors import InputError
 from pipeline.report import tables
 from pipeline.report.measured import outside_benchmarks, read_metrics
-from pipeline.report.networks import PAPERS, backbone, image_stand_in, network, stand_ins
+from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import TableRequest
 from pipeline.training.source import RELEASED

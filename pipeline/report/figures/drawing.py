@@ -26,7 +26,7 @@ from pipeline.provenance.head_record import HeadRecord
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
-from pipeline.report.networks import STAND_IN, stand_ins
+from pipeline.report.names import STAND_IN, stand_ins
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 LEGEND_CHARACTERS = 54  # that a row of a legend has room for above a plot of a column's width

@@ -11,7 +11,7 @@ from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
 from pipeline.report import examples
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
-from pipeline.report.networks import STAND_IN, stand_ins
+from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.settings import Report
 
 

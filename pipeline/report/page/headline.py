@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, read_metrics
-from pipeline.report.networks import stand_ins
+from pipeline.report.names import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import rounded

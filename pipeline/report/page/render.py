@@ -18,7 +18,7 @@ from markupsafe import Markup
 from pipeline.features.store.layout import read_header
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
-from pipeline.report.networks import STAND_IN
+from pipeline.report.names import STAND_IN
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.headline import Headline
 from pipeline.report.page.systems import Effect, SystemHubs

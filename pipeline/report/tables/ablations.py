@@ -1,6 +1,5 @@
 """The papers' tables that vary one part of a method, as manifests/published/ablations.yaml lists them."""
 
-from importlib import resources
 from types import SimpleNamespace
 
 from pydantic import BaseModel, ConfigDict
@@ -8,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.provenance.head_record import HeadRecord
-from pipeline.report import emphasis, names
+from pipeline.report import emphasis, names, published
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
@@ -98,7 +97,7 @@ def _parameters(member: HeadRecord) -> str:
     return f"{count / 1e6:.1f}M" if count else "0"
 
 
-LISTED = from_yaml((resources.files("manifests") / "published" / "ablations.yaml").read_text(encoding="utf-8"))
+LISTED = from_yaml(published.text("ablations.yaml"))
 ABLATIONS = {name: Ablation(**LISTED["papers"][name.partition("_table")[0]] | said)
              for name, said in LISTED["tables"].items()}
 

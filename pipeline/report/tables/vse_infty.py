@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.report import emphasis, names, networks
+from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
@@ -18,9 +18,9 @@ BACKBONES = {
     "IN-R152": "ResNet-152 on ImageNet",
     "BUTD": "BUTD (Faster R-CNN, ResNet-101, on ImageNet and Visual Genome)",
     "WSL": "WSL (ResNeXt-101 on Instagram)",
-    networks.OTHER: "Other image networks",
+    names.OTHER: "Other image networks",
 }
-NETWORKS_OF_CLIPS = {"IN-R152": BACKBONES["IN-R152"], "I3D": "I3D on Kinetics", networks.OTHER: "Other networks"}
+NETWORKS_OF_CLIPS = {"IN-R152": BACKBONES["IN-R152"], "I3D": "I3D on Kinetics", names.OTHER: "Other networks"}
 VIDEO = "-video"
 """Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied."""
 RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
@@ -48,7 +48,7 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if not _is_shown(system):
         return None
-    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system.members)
+    method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
     identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
     return RowHeader((method, names.features(origin.visual)), _section(network, origin.text), identity=identity)
 
@@ -83,7 +83,7 @@ def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
         return None
     named = (names.method(origin.recipe, origin.visual), names.published_method(origin.recipe))
     method, published = (f"{name} ({'+'.join(origin.visual)})" for name in named)
-    network = networks.backbone(system.members)
+    network = names.backbone(system.members)
     return RowHeader((method, "✗", network), "Embeddings", identity=(published, network))
 
 
@@ -100,7 +100,7 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
-    network, (base, _, varied) = networks.backbone(system.members), origin.recipe.partition(VIDEO)
+    network, (base, _, varied) = names.backbone(system.members), origin.recipe.partition(VIDEO)
     if VIDEO not in origin.recipe and base.partition("-")[0] not in RECIPES_OF_CLIPS:
         method = f"{names.method(base, origin.visual)}, trained as on photographs"
     else:
@@ -133,7 +133,7 @@ def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.benchmark != "coco_5k_cxc" or not _is_shown(system):
         return None
-    method, network = names.method(origin.recipe, origin.visual), networks.backbone(system.members)
+    method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
     return RowHeader((f"{method} ({names.features(origin.visual)}, {names.encoder(origin.text)})",),
                      identity=(names.published_method(origin.recipe), origin.visual, network, origin.text))
 
