@@ -2,9 +2,10 @@
 
 A stand-in is any network that is not the papers' by architecture, weights and the feature's name, which says what is
 made otherwise: fewer cells, smaller images. A network is identified by the exact names of its architecture and of its
-weights in manifests/weights.yaml. Three things are trusted: that weights without a SHA-256 there are what their name says; that features imported under a name in `IMPORTED` are what that name says; that
-a published head with all names and shapes of the released code has that code's network. Weights that the user gives by
-path are a stand-in, whatever the file is called.
+weights in manifests/weights.yaml. Three things are trusted: that weights without a SHA-256 there are what their name
+says; that features imported under a name in `IMPORTED` are what that name says; that a published head with all names
+and shapes of the released code has that code's network. Weights that the user gives by path are a stand-in, whatever
+the file is called.
 """
 
 from collections.abc import Iterable, Mapping
