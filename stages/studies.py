@@ -167,7 +167,7 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
     design = GENERATORS[generator]
     with Progress(f"{generator} {pattern}", "step", asked.steps) as bar:
         gpo = synthetic.train(design, pattern, asked, lambda loss: bar.step(f"loss {loss:.2g}"))
-    return synthetic.row(design, pattern, synthetic.errors(gpo, pattern, asked))
+    return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **synthetic.errors(gpo, pattern, asked)}
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

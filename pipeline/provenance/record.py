@@ -152,13 +152,9 @@ def _made_again(store: System) -> tuple[str, str]:
                                         f"--with {record['scorer']['name']} --name {store.path.stem}")
     if RESCORED in made:
         return "made", f"rescore {made[RESCORED]['system']} --by {made['steps'][-1]['name']}"
-    said = "" if of_ensemble(made["ensemble"]) else _of_ones_own(made.get("fusion") or {})
-    return "an ensemble", f"ensemble {made['ensemble']}{said}"
-
-
-def _of_ones_own(fusion: Mapping[str, Any]) -> str:
-    """The options of an ensemble that is not the papers'."""
-    members, weights = fusion.get("members", []), fusion.get("weights", [])
-    said = [f" --member {name}" for name in members]
+    fusion = {} if of_ensemble(made["ensemble"]) else made.fusion  # the papers' ensembles need no options
+    weights, method = fusion.get("weights", []), fusion.get("method", "mean")
+    said = [f" --member {name}" for name in fusion.get("members", [])]
     said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
-    return "".join(said) + (f" --fusion {fusion['method']}" if fusion.get("method", "mean") != "mean" else "")
+    said += [f" --fusion {method}"] * (method != "mean")
+    return "an ensemble", f"ensemble {made['ensemble']}{''.join(said)}"

@@ -16,19 +16,18 @@ Places = list[float]
 """Where something may stand, horizontally."""
 
 
-def paint(canvas: Canvas, scene: Scene, rng: Rng) -> None:
-    """Cover the whole canvas with a scene's background."""
-    backdrop = Backdrop(canvas, scene, rng)
-    for name, *given in SETTINGS[scene.setting].backdrop:
-        if name not in DETAILS or name == scene.detail:
-            backdrop.step(name, [each[scene.mood] if isinstance(each, dict) else each for each in given])
+class Backdrop(Canvas):
+    """A canvas for one scene, and what draws its background: a method for each step that scenes.yaml names."""
 
+    def __init__(self, size: int, scene: Scene, rng: Rng) -> None:
+        super().__init__(size)
+        self.scene, self.rng = scene, rng
 
-class Backdrop:
-    """The background of one scene. A method draws what a step in scenes.yaml is named after."""
-
-    def __init__(self, canvas: Canvas, scene: Scene, rng: Rng) -> None:
-        self.canvas, self.scene, self.rng = canvas, scene, rng
+    def paint(self) -> None:
+        """Cover the whole canvas with the scene's background."""
+        for name, *given in SETTINGS[self.scene.setting].backdrop:
+            if name not in DETAILS or name == self.scene.detail:
+                self.step(name, [each[self.scene.mood] if isinstance(each, dict) else each for each in given])
 
     def step(self, name: str, given: list[Any]) -> None:
         """Draw what has a name."""
@@ -42,7 +41,7 @@ class Backdrop:
         """Draw a list of strokes around a point."""
         for kind, points, *others in strokes:
             placed = [(x + dx, y + dy) for dx, dy in points]
-            getattr(self.canvas, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *others)
+            getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *others)
 
     def free(self, places: Sequence[float]) -> float:
         """The place in the background where the fewest things stand in the way, chosen at random among equals."""
@@ -56,106 +55,103 @@ class Backdrop:
     # The sky.
     def sky(self, horizon: float, colours: Gradient) -> None:
         """A sky with clouds; the sun is high and white on a clear day, low and orange at sunset."""
-        canvas, mood = self.canvas, self.scene.mood
-        canvas.gradient(0, horizon, colours)
-        where = canvas.band(0, horizon)
-        clouds = canvas.noise(self.rng, 5, 5, where) + 0.5 * canvas.noise(self.rng, 12, 13, where)
+        mood = self.scene.mood
+        self.gradient(0, horizon, colours)
+        where = self.band(0, horizon)
+        clouds = self.noise(self.rng, 5, 5, where) + 0.5 * self.noise(self.rng, 12, 13, where)
         if mood == "overcast":
-            canvas.shade(where, 0.11 * clouds)
+            self.shade(where, 0.11 * clouds)
             return
-        cover = np.clip(clouds * 0.9 - 0.35, 0, 1) * np.clip(1.3 - canvas.y[where[0]] / horizon, 0, 1)
-        canvas.blend(where, WHITE if mood == "clear" else (1.0, 0.72, 0.62), cover * 0.85)
+        cover = np.clip(clouds * 0.9 - 0.35, 0, 1) * np.clip(1.3 - self.y[where[0]] / horizon, 0, 1)
+        self.blend(where, WHITE if mood == "clear" else (1.0, 0.72, 0.62), cover * 0.85)
         x = self.free((0.1, 0.20, 0.50, 0.80, 0.9))
         y, core = (0.11, (1.0, 0.97, 0.80)) if mood == "clear" else (horizon - 0.1, (1.0, 0.90, 0.55))
-        canvas.glow(x, y, 0.09, 0.09, core, 0.75)
-        canvas.ellipse(x, y, 0.042, 0.042, core)
+        self.glow(x, y, 0.09, 0.09, core, 0.75)
+        self.ellipse(x, y, 0.042, 0.042, core)
 
     def starry_sky(self, horizon: float, colours: Gradient) -> None:
         """Small stars on a dark sky."""
-        self.canvas.gradient(0, horizon, colours)
+        self.gradient(0, horizon, colours)
         for x, y, size in self.rng.uniform((0, 0, 0.0012), (1, horizon, 0.0035), (70, 3)):
-            self.canvas.glow(x, y, size, size, WHITE, 0.9)
+            self.glow(x, y, size, size, WHITE, 0.9)
 
     def crescent(self, places: Places) -> None:
         """A crescent moon."""
-        canvas, x, y, r = self.canvas, self.free(places), 0.13, 0.065
-        canvas.glow(x, y, 0.11, 0.11, (0.65, 0.72, 0.90), 0.35)
-        where = canvas.window(x - r, y - r, x + r, y + r)
-        px, py = canvas.x[:, where[1]] - x, canvas.y[where[0]] - y
+        x, y, r = self.free(places), 0.13, 0.065
+        self.glow(x, y, 0.11, 0.11, (0.65, 0.72, 0.90), 0.35)
+        where = self.window(x - r, y - r, x + r, y + r)
+        px, py = self.x[:, where[1]] - x, self.y[where[0]] - y
         inside = np.minimum(r - hypot(px, py), hypot(px - 0.6 * r, py + 0.2 * r) - 0.95 * r)
-        canvas.blend(where, (0.97, 0.95, 0.85), np.clip(inside * canvas.side, 0, 1))
+        self.blend(where, (0.97, 0.95, 0.85), np.clip(inside * self.side, 0, 1))
 
     def planet(self, places: Places) -> None:
         """A banded planet with a flat ring around it."""
-        canvas, x, y, r = self.canvas, self.free(places), 0.14, 0.085
-        where = canvas.window(x - 2 * r, y - r, x + 2 * r, y + r)
-        px, py = (canvas.x[:, where[1]] - x) / r, (canvas.y[where[0]] - y) / r
+        x, y, r = self.free(places), 0.14, 0.085
+        where = self.window(x - 2 * r, y - r, x + 2 * r, y + r)
+        px, py = (self.x[:, where[1]] - x) / r, (self.y[where[0]] - y) / r
         bands = 0.5 + 0.5 * sin(py * 11 + 0.5 * px)
         lit = np.clip(0.75 - 0.35 * px - 0.35 * py, 0.15, 1.1)
         colour = [(low + high * bands) * lit for low, high in ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))]
-        canvas.blend(where, colour, np.clip((1 - hypot(px, py)) * r * canvas.side, 0, 1))
+        self.blend(where, colour, np.clip((1 - hypot(px, py)) * r * self.side, 0, 1))
         tilted = py + 0.25 * px
         band = 1 - np.abs(hypot(px / 1.65, tilted / 0.36) - 1) / 0.16
         front = (tilted > 0) | (hypot(px, py) > 1)
-        canvas.blend(where, (0.88, 0.80, 0.68), np.clip(band * 3, 0, 0.85) * front)
+        self.blend(where, (0.88, 0.80, 0.68), np.clip(band * 3, 0, 0.85) * front)
 
     def rainbow(self) -> None:
         """A rainbow over the whole width."""
-        where = self.canvas.band(0, 0.56)
-        r = hypot(self.canvas.x - 0.5, self.canvas.y[where[0]] - 0.62)
+        where = self.band(0, 0.56)
+        r = hypot(self.x - 0.5, self.y[where[0]] - 0.62)
         hues = ((0.55, 0.25, 0.75), (0.25, 0.40, 0.90), (0.25, 0.75, 0.35),
                 (0.98, 0.90, 0.25), (0.97, 0.55, 0.15), (0.90, 0.18, 0.18))
         for k, hue in enumerate(hues):
-            self.canvas.blend(where, hue, 0.62 * decay(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
+            self.blend(where, hue, 0.62 * decay(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
 
     def snowfall(self) -> None:
         """Flakes of different size over the whole picture, things excepted."""
         for x, y, r in self.rng.uniform((0, 0, 0.006), (1, 1, 0.011), (130, 3)).tolist():
-            self.canvas.ellipse(x, y, r, r, WHITE)
+            self.ellipse(x, y, r, r, WHITE)
 
     # The land.
     def ground(self, top: float, colours: Gradient, grain: float, blades: int) -> None:
         """A plain that runs to the horizon: broad patches, and grain that grows towards the viewer."""
-        canvas = self.canvas
-        canvas.gradient(top, 1, colours)
-        where = canvas.band(top, 1)
-        near = (canvas.y[where[0]] - top) / (1 - top)
-        broad = canvas.noise(self.rng, 6, 10, where) * 0.6
-        canvas.shade(where, grain * (broad + canvas.noise(self.rng, 128, blades, where) * (0.4 + near)))
+        self.gradient(top, 1, colours)
+        where = self.band(top, 1)
+        near = (self.y[where[0]] - top) / (1 - top)
+        broad = self.noise(self.rng, 6, 10, where) * 0.6
+        self.shade(where, grain * (broad + self.noise(self.rng, 128, blades, where) * (0.4 + near)))
 
     def beach(self, colours: Gradient) -> None:
         """Sand up to a wavy line of foam."""
-        canvas = self.canvas
-        shore = 0.60 + 0.012 * sin(canvas.x * 9 + self.rng.uniform(0, 6))
+        shore = 0.60 + 0.012 * sin(self.x * 9 + self.rng.uniform(0, 6))
         self.ground(0.62, colours, 0.05, 54)
-        where = canvas.band(0.58, 0.62)
-        y = canvas.y[where[0]]
-        canvas.blend(where, (0.82, 0.72, 0.50), np.clip((y - shore) * 150, 0, 1))
-        canvas.blend(where, WHITE, 0.85 * decay(-(((y - shore) / 0.006) ** 2)))
+        where = self.band(0.58, 0.62)
+        y = self.y[where[0]]
+        self.blend(where, (0.82, 0.72, 0.50), np.clip((y - shore) * 150, 0, 1))
+        self.blend(where, WHITE, 0.85 * decay(-(((y - shore) / 0.006) ** 2)))
 
     def ripples(self, top: float) -> None:
         """Waves of sand, wider towards the viewer."""
-        where = self.canvas.band(top, 1)
-        y = self.canvas.y[where[0]]
-        ripples = sin(np.sqrt(y - 0.5) * 170 + 1.6 * sin(self.canvas.x * 7 + self.rng.uniform(0, 6)))
-        self.canvas.shade(where, 0.05 * np.clip((y - top) * 5, 0, 1) * ripples)
+        where = self.band(top, 1)
+        y = self.y[where[0]]
+        ripples = sin(np.sqrt(y - 0.5) * 170 + 1.6 * sin(self.x * 7 + self.rng.uniform(0, 6)))
+        self.shade(where, 0.05 * np.clip((y - top) * 5, 0, 1) * ripples)
 
     def craters(self, top: float) -> None:
         """Round holes with a bright rim, wider towards the viewer."""
         for _ in range(9):
             x, y = self.rng.uniform(0, 1), self.rng.uniform(top + 0.02, 0.99)
             r = self.rng.uniform(0.02, 0.05) * (0.5 + 1.2 * (y - top) / (1 - top))
-            self.canvas.ellipse(x, y + 0.08 * r, r * 1.06, r * 0.36, (0.72, 0.72, 0.74))
-            self.canvas.ellipse(x, y, r, r * 0.3, (0.36, 0.36, 0.39))
-            self.canvas.ellipse(x + 0.1 * r, y + 0.07 * r, r * 0.8, r * 0.2, (0.47, 0.47, 0.5))
+            self.ellipse(x, y + 0.08 * r, r * 1.06, r * 0.36, (0.72, 0.72, 0.74))
+            self.ellipse(x, y, r, r * 0.3, (0.36, 0.36, 0.39))
+            self.ellipse(x + 0.1 * r, y + 0.07 * r, r * 0.8, r * 0.2, (0.47, 0.47, 0.5))
 
     def hill(self, top: float, height: float, colour: Colour) -> None:
         """A rolling silhouette over the whole width, down to the ground."""
-        canvas = self.canvas
         waves, one, two = self.rng.uniform(4, 8), self.rng.uniform(0, 6), self.rng.uniform(0, 6)
-        edge = top + height * (0.6 * sin(canvas.x * waves + one) + 0.4 * sin(canvas.x * waves * 2.1 + two))
-        where = canvas.band(top - height, 0.66)
-        canvas.blend(where, colour, np.clip((canvas.y[where[0]] - edge) * canvas.side, 0, 1))
+        edge = top + height * (0.6 * sin(self.x * waves + one) + 0.4 * sin(self.x * waves * 2.1 + two))
+        where = self.band(top - height, 0.66)
+        self.blend(where, colour, np.clip((self.y[where[0]] - edge) * self.side, 0, 1))
 
     def mountains(self, ground: float) -> None:
         """Grey peaks, their sunny side lighter, with snow on top."""
@@ -163,39 +159,39 @@ class Backdrop:
         for left in (-0.12, 0.20, 0.48, 0.72):
             x, top = left + self.rng.uniform(0.14, 0.2), ground - (height := self.rng.uniform(0.16, 0.30))
             half = self.rng.uniform(0.2, 0.28)
-            self.canvas.polygon([(x, top), (x + half, ground), (x - half, ground)], (0.47, 0.52, 0.62))
-            self.canvas.polygon([(x, top), (x + half, ground), (x + 0.05, ground)], (0.36, 0.40, 0.51))
-            self.canvas.polygon([(x + dx * half, top + dy * height) for dx, dy in snow], (0.95, 0.96, 0.98))
+            self.polygon([(x, top), (x + half, ground), (x - half, ground)], (0.47, 0.52, 0.62))
+            self.polygon([(x, top), (x + half, ground), (x + 0.05, ground)], (0.36, 0.40, 0.51))
+            self.polygon([(x + dx * half, top + dy * height) for dx, dy in snow], (0.95, 0.96, 0.98))
 
     def water(self, top: float, bottom: float, colours: Gradient) -> None:
         """Choppy water up to the horizon."""
-        self.canvas.gradient(top, bottom, colours)
-        where = self.canvas.band(top, bottom)
-        waves = self.canvas.noise(self.rng, 14, 26, where)
-        self.canvas.shade(where, 0.16 * waves + 0.5 * np.clip(waves - 0.55, 0, 1))
+        self.gradient(top, bottom, colours)
+        where = self.band(top, bottom)
+        waves = self.noise(self.rng, 14, 26, where)
+        self.shade(where, 0.16 * waves + 0.5 * np.clip(waves - 0.55, 0, 1))
 
     def skyline(self, ground: float, tone: Colour, glass: Colour) -> None:
         """Two rows of towers, the nearer one with windows."""
-        canvas, rng = self.canvas, self.rng
+        rng = self.rng
         for left in np.arange(-0.02, 1, 0.09):
-            canvas.box(left, ground - rng.uniform(0.22, 0.46), left + 0.085, ground, tone)
+            self.box(left, ground - rng.uniform(0.22, 0.46), left + 0.085, ground, tone)
         for left in np.arange(-0.03, 1, 0.135):
             top, right = ground - rng.uniform(0.12, 0.34), left + rng.uniform(0.095, 0.125)
-            canvas.box(left, top, right, ground, [rng.uniform(0.62, 0.78) * value for value in tone])
+            self.box(left, top, right, ground, [rng.uniform(0.62, 0.78) * value for value in tone])
             for x in np.arange(left + 0.014, right - 0.02, 0.026):
                 for y in np.arange(top + 0.016, ground - 0.03, 0.034):
                     if rng.random() < 0.7:
-                        canvas.box(x, y, x + 0.013, y + 0.017, glass)
+                        self.box(x, y, x + 0.013, y + 0.017, glass)
 
     # Plants.
     def trees(self, ground: float) -> None:
         """Leafy trees, their crowns of a few round tufts."""
         for x in self.rng.permutation(np.linspace(0.05, 0.95, 7))[:5] + self.rng.uniform(-0.03, 0.03, 5):
             size = self.rng.uniform(0.05, 0.075)
-            self.canvas.trapezoid(x, ground - size, 0.005, ground + 0.01, 0.008, (0.30, 0.20, 0.12))
+            self.trapezoid(x, ground - size, 0.005, ground + 0.01, 0.008, (0.30, 0.20, 0.12))
             for dx, dy, shade in ((0.3, -1.3, 0.8), (-0.5, -1.2, 0.9), (0.0, -1.9, 1.0), (-0.15, -1.45, 1.1)):
                 green = (0.16 * shade, 0.42 * shade, 0.14 * shade)
-                self.canvas.ellipse(x + dx * size, ground + dy * size, 0.62 * size, 0.58 * size, green)
+                self.ellipse(x + dx * size, ground + dy * size, 0.62 * size, 0.58 * size, green)
 
     def pines(self, ground: float) -> None:
         """Fir trees of four tiers, each with snow on top."""
@@ -203,24 +199,24 @@ class Backdrop:
             size = self.rng.uniform(0.16, 0.25)
             for k in range(4):
                 top, half = ground - size * (1 - 0.2 * k), size * (0.12 + 0.06 * k)
-                self.canvas.trapezoid(x, top, 0.0, top + size * 0.36, half, (0.10, 0.28 + 0.02 * k, 0.20))
-                self.canvas.trapezoid(x, top, 0.0, top + size * 0.13, 0.4 * half, (0.92, 0.95, 0.98))
+                self.trapezoid(x, top, 0.0, top + size * 0.36, half, (0.10, 0.28 + 0.02 * k, 0.20))
+                self.trapezoid(x, top, 0.0, top + size * 0.13, 0.4 * half, (0.92, 0.95, 0.98))
 
     def leaves(self, bottom: float, leaves: Colour, gleam: Colour) -> None:
         """Foliage over tall trunks, the far ones pale and thin, the near ones dark and thick."""
-        canvas, rng = self.canvas, self.rng
-        canvas.gradient(0, bottom, [leaves, gleam])
-        where = canvas.band(0, bottom)
-        canvas.shade(where, 0.25 * canvas.noise(rng, 14, 13, where) + 0.2 * canvas.noise(rng, 40, 36, where))
+        rng = self.rng
+        self.gradient(0, bottom, [leaves, gleam])
+        where = self.band(0, bottom)
+        self.shade(where, 0.25 * self.noise(rng, 14, 13, where) + 0.2 * self.noise(rng, 40, 36, where))
         for depth in np.linspace(0, 1, 13).tolist():
             x, half = rng.uniform(-0.02, 1.02), 0.008 + 0.02 * depth * rng.uniform(0.7, 1.2)
-            where = canvas.window(x - half, 0, x + half, bottom - 0.03 + 0.05 * depth)
-            around = np.sqrt(np.clip(1 - ((canvas.x[:, where[1]] - x) / half + 0.4) ** 2 / 2, 0.1, 1))
+            where = self.window(x - half, 0, x + half, bottom - 0.03 + 0.05 * depth)
+            around = np.sqrt(np.clip(1 - ((self.x[:, where[1]] - x) / half + 0.4) ** 2 / 2, 0.1, 1))
             bark = (0.46 - 0.16 * depth, 0.42 - 0.22 * depth, 0.32 - 0.20 * depth)
-            canvas.blend(where, _lit(bark, around), 1.0)
-        where = canvas.band(0, 0.36)
-        crown = np.clip(1.5 - canvas.y[where[0]] * 7 + canvas.noise(rng, 20, 11, where), 0, 1)
-        canvas.blend(where, [0.8 * value for value in leaves], crown)
+            self.blend(where, _lit(bark, around), 1.0)
+        where = self.band(0, 0.36)
+        crown = np.clip(1.5 - self.y[where[0]] * 7 + self.noise(rng, 20, 11, where), 0, 1)
+        self.blend(where, [0.8 * value for value in leaves], crown)
 
     def palm(self, places: Places, ground: float) -> None:
         """A palm that leans towards the middle of the picture."""
@@ -229,78 +225,76 @@ class Backdrop:
         for k in range(12):
             shade, y = 0.85 + 0.3 * (k % 2), ground - 0.03 * k
             trunk = (0.45 * shade, 0.32 * shade, 0.20 * shade)
-            self.canvas.trapezoid(x + lean * (k * k / 144), y - 0.03, 0.011, y, 0.014, trunk)
+            self.trapezoid(x + lean * (k * k / 144), y - 0.03, 0.011, y, 0.014, trunk)
         x += lean
         for angle in np.linspace(-0.5, np.pi + 0.5, 8).tolist():
             dx, dy = float(cos(angle)), -float(sin(angle))
             bend, tip = (x + 0.09 * dx, top + 0.07 * dy - 0.02), (x + 0.17 * dx, top + 0.09 * dy + 0.05)
             under = (bend[0] - 0.008, bend[1] + 0.035)
-            self.canvas.polygon([(x, top), bend, tip, under], (0.12, 0.48 if dx < 0 else 0.40, 0.14))
+            self.polygon([(x, top), bend, tip, under], (0.12, 0.48 if dx < 0 else 0.40, 0.14))
 
     def flowers(self, top: float) -> None:
         """Dots of blossom all over the ground, larger towards the viewer."""
         hues = ((0.98, 0.95, 0.96), (0.99, 0.85, 0.25), (0.95, 0.45, 0.65))
         for x, y in self.rng.uniform((0, top), (1, 1), (90, 2)).tolist():
             r = 0.003 + 0.007 * (y - top) / (1 - top)
-            self.canvas.ellipse(x, y, r * 1.2, r, hues[int(self.rng.integers(3))])
+            self.ellipse(x, y, r * 1.2, r, hues[int(self.rng.integers(3))])
 
     # Indoors.
     def planks(self, top: float, colour: Colour, count: int) -> None:
         """A wooden floor whose boards run towards the viewer."""
-        canvas = self.canvas
-        where = canvas.band(top, 1)
-        depth = canvas.y[where[0]] - top
-        across = (canvas.x - 0.5) / (depth + 0.22) * (count * 0.6)
+        where = self.band(top, 1)
+        depth = self.y[where[0]] - top
+        across = (self.x - 0.5) / (depth + 0.22) * (count * 0.6)
         board = np.floor(across)
         tone = self.rng.uniform(-0.12, 0.12, 4 * count).astype(np.float32)[board.astype(np.int32) % (4 * count)]
         offset = across - board
         gap = np.clip(np.minimum(offset, 1 - offset) * (depth + 0.22) * (220 / count), 0.35, 1)
-        grain = 1 + tone + 0.07 * canvas.noise(self.rng, 128, 4, where)
-        canvas.blend(where, _lit(colour, grain * gap * (0.82 + 0.7 * depth)), 1.0)
+        grain = 1 + tone + 0.07 * self.noise(self.rng, 128, 4, where)
+        self.blend(where, _lit(colour, grain * gap * (0.82 + 0.7 * depth)), 1.0)
 
     def wall(self, bottom: float, colour: Colour) -> None:
         """Plaster, lit from the left."""
-        self.canvas.gradient(0, bottom, [colour, colour])
-        where = self.canvas.band(0, bottom)
-        self.canvas.shade(where, 0.06 - 0.16 * self.canvas.x + 0.025 * self.canvas.noise(self.rng, 60, 38, where))
+        self.gradient(0, bottom, [colour, colour])
+        where = self.band(0, bottom)
+        self.shade(where, 0.06 - 0.16 * self.x + 0.025 * self.noise(self.rng, 60, 38, where))
 
     def tiles(self, bottom: float) -> None:
         """White joints and a gleam, which make square glazed tiles of a wall."""
-        where, pitch = self.canvas.band(0, bottom), 0.104
-        jx, jy = (self.canvas.x / pitch) % 1, (self.canvas.y[where[0]] / pitch) % 1
+        where, pitch = self.band(0, bottom), 0.104
+        jx, jy = (self.x / pitch) % 1, (self.y[where[0]] / pitch) % 1
         joint = np.clip(np.maximum(np.abs(jx - 0.5), np.abs(jy - 0.5)) * 60 - 28.2, 0, 1)
-        self.canvas.blend(where, (0.80, 0.79, 0.77), joint)
-        self.canvas.blend(where, WHITE, 0.22 * decay(-((jx - 0.25) ** 2 + (jy - 0.25) ** 2) * 40))
+        self.blend(where, (0.80, 0.79, 0.77), joint)
+        self.blend(where, WHITE, 0.22 * decay(-((jx - 0.25) ** 2 + (jy - 0.25) ** 2) * 40))
 
     def curtain(self, bottom: float, colour: Colour) -> None:
         """Heavy folds, with a golden hem."""
-        canvas = self.canvas
-        where = canvas.band(0, bottom)
-        folds = sin(canvas.x * 62 + 1.2 * sin(canvas.x * 17 + self.rng.uniform(0, 6)))
+        where = self.band(0, bottom)
+        folds = sin(self.x * 62 + 1.2 * sin(self.x * 17 + self.rng.uniform(0, 6)))
         shade = 0.72 + 0.42 * folds + 0.12 * np.clip(folds, 0.7, 1)
-        canvas.blend(where, _lit(colour, shade * (1.12 - 0.4 * canvas.y[where[0]] / bottom)), 1.0)
-        canvas.blend(canvas.band(bottom - 0.03, bottom), _lit((0.85, 0.66, 0.22), shade * 0.9), 1.0)
+        self.blend(where, _lit(colour, shade * (1.12 - 0.4 * self.y[where[0]] / bottom)), 1.0)
+        self.blend(self.band(bottom - 0.03, bottom), _lit((0.85, 0.66, 0.22), shade * 0.9), 1.0)
 
     def shelf(self, places: Places) -> None:
         """A wall shelf with jars."""
-        canvas, x = self.canvas, self.free(places)
-        canvas.box(x - 0.2, 0.245, x + 0.2, 0.285, (0.0, 0.0, 0.0), 0.15)
+        x = self.free(places)
+        self.box(x - 0.2, 0.245, x + 0.2, 0.285, (0.0, 0.0, 0.0), 0.15)
         glass = ((0.80, 0.45, 0.30), (0.92, 0.86, 0.66), (0.55, 0.40, 0.28), (0.75, 0.78, 0.55))
         for middle, colour in zip((x - 0.15, x - 0.06, x + 0.04, x + 0.13), glass, strict=True):
             top = 0.23 - self.rng.uniform(0.08, 0.13)
-            canvas.box(middle - 0.032, top, middle + 0.032, 0.23, colour)
-            canvas.box(middle - 0.024, top + 0.01, middle - 0.014, 0.23, WHITE, 0.45)
-            canvas.box(middle - 0.035, top - 0.018, middle + 0.035, top, (0.35, 0.30, 0.27))
-        canvas.box(x - 0.2, 0.23, x + 0.2, 0.252, (0.52, 0.36, 0.22))
+            self.box(middle - 0.032, top, middle + 0.032, 0.23, colour)
+            self.box(middle - 0.024, top + 0.01, middle - 0.014, 0.23, WHITE, 0.45)
+            self.box(middle - 0.035, top - 0.018, middle + 0.035, top, (0.35, 0.30, 0.27))
+        self.box(x - 0.2, 0.23, x + 0.2, 0.252, (0.52, 0.36, 0.22))
 
     def spotlight(self, places: Places) -> None:
         """A cone of light from above and its pool on the floor."""
-        canvas, x = self.canvas, self.free(places)
-        where = canvas.band(0, 0.86)
-        y = canvas.y[where[0]]
-        beam = np.clip((0.03 + 0.36 * y - np.abs(canvas.x - x)) * (9 - 6 * y), 0, 1)
-        canvas.blend(where, (1.0, 0.97, 0.82), beam * (0.40 - 0.44 * y))
-        canvas.glow(x, 0.85, 0.24, 0.06, (1.0, 0.96, 0.80), 0.55)
+        x = self.free(places)
+        where = self.band(0, 0.86)
+        y = self.y[where[0]]
+        beam = np.clip((0.03 + 0.36 * y - np.abs(self.x - x)) * (9 - 6 * y), 0, 1)
+        self.blend(where, (1.0, 0.97, 0.82), beam * (0.40 - 0.44 * y))
+        self.glow(x, 0.85, 0.24, 0.06, (1.0, 0.96, 0.80), 0.55)
 
 
 def _lit(colour: Colour, shade: Array) -> list[Array]:

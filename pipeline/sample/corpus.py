@@ -5,7 +5,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,19 +89,14 @@ def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iter
 def in_order(make: Callable[[int], Made], count: int, processes: int, progress: Callable[[int], None] | None
              ) -> Iterator[Made]:
     """Make something for each number, in several processes."""
-    for done, made in enumerate(_in_order(make, count, processes), start=1):
-        yield made
-        if progress is not None:
-            progress(done)
-
-
-def _in_order(make: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
-    if processes == 1:
-        yield from map(make, range(count))
-        return
     # A terminal's Ctrl-C is for this process, which ends the others.
-    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
-        yield from pool.map(make, range(count), chunksize=8)
+    with nullcontext() if processes == 1 else ProcessPoolExecutor(
+            processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        every = pool.map(make, range(count), chunksize=8) if pool else map(make, range(count))
+        for done, made in enumerate(every, start=1):
+            yield made
+            if progress is not None:
+                progress(done)
 
 
 def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from pipeline.sample import backdrops, shapes
+from pipeline.sample import shapes
+from pipeline.sample.backdrops import Backdrop
 from pipeline.sample.canvas import Array, Canvas
 from pipeline.sample.elementary import hypot, sin
 from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing
@@ -30,8 +31,8 @@ class Light:
 
 def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     """Draw a scene."""
-    canvas = Canvas(size)
-    backdrops.paint(canvas, scene, rng)
+    canvas = Backdrop(size, scene, rng)
+    canvas.paint()
     lights = WORLD["lights"]
     light = Light(**lights.get(scene.mood, lights["other"]))
     # What is carried or flies comes after what stands, the near after the far.

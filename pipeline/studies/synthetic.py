@@ -106,11 +106,6 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     return found
 
 
-def row(design: tuple[str, str], pattern: str, found: Mapping[str, float]) -> dict[str, Any]:
-    """Compose a result with the columns of `manifests/published/vse_infty_table11.csv`."""
-    return {"input_repr": design[0], "decoder": design[1], "pattern": pattern, **found}
-
-
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Select the rows of those designs that were trained on all patterns."""
     try:

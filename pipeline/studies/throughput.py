@@ -62,29 +62,27 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     parts |= {f"search {n:,} images": search_step(n, d, s.device) for n in sorted({*s.pools, *s.searched})}
     query = _timed(parts, s, progress)
     encoded = query["caption pooled"] + query["caption by BiGRU"]
-    crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])
+    crossed = s.pairs / (query["cross-encoder"] * BERT["layers"])  # pairs a second
     used = machine.others(began, machine.now())
     return {
         "poolings": {recipe: s.batch_size / pooled[of.image_pooling.model_dump_json()]
                      for recipe, of in recipes.items()},
-        "pools": [_pool(n, encoded + query[f"search {n:,} images"], crossed) for n in s.pools],
+        "pools": [{"images": n, "head": encoded + query[f"search {n:,} images"],
+                   "ensemble": ENSEMBLE * (encoded + query[f"search {n:,} images"]), "cross_encoder": n / crossed}
+                  for n in s.pools],
         "latency": {"images_per_second": s.batch_size / next(iter(pooled.values())), "encode": encoded,
                     "search": {str(n): query[f"search {n:,} images"] for n in s.searched}, "pairs": s.reranked,
                     "rerank": query["reranked pairs"] * BERT["layers"]},
         "methods": methods(name, d, s),
         "others": used, "busy": machine.disturbed(used, torch.get_num_threads()),
         "settings": {"dimension": d, **s.model_dump()},
-        "made_with": _made_with(s.device),
+        "made_with": {"machine": _machine(s.device), "processor": machine.processor(), "products": products.current(),
+                      **{name: version(name) for name in ("vse-pipeline", "torch")}},
     }
 
 
 def _timed(steps: Mapping[str, Step], settings: Throughput, progress: Callable[[str], object]) -> dict[str, float]:
     return interleaved(steps, settings.device, settings.repeats, settings.seconds, progress)
-
-
-def _pool(images: int, head: float, crossed: float) -> dict[str, float]:
-    """Seconds of a query among so many images; `crossed`: pairs a second of the cross-encoder."""
-    return {"images": images, "head": head, "ensemble": ENSEMBLE * head, "cross_encoder": images / crossed}
 
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
@@ -113,11 +111,6 @@ def _machine(device: str) -> str:
         return str(torch.cuda.get_device_name(device))
     threads = torch.get_num_threads()
     return f"{threads} CPU thread{'s' * (threads > 1)}"
-
-
-def _made_with(device: str) -> dict[str, str]:
-    return {"machine": _machine(device), "processor": machine.processor(), "products": products.current(),
-            **{name: version(name) for name in ("vse-pipeline", "torch")}}
 
 
 def pool_step(setting: Named, dimension: int, batch: int, items: int, device: str) -> Step:
