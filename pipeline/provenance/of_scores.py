@@ -33,7 +33,9 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
     """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
     members = [] if RERANKED in made_from or RESCORED in made_from else made_from["members"]
-    for name, seal in _made_of(made_from):
+    made = Made(made_from)
+    older = () if made_from["ensemble"] is None else [(name, None) for name in made.fusion.get("members") or made.heads]
+    for name, seal in made.parts or older:
         path = paths.similarity(made_from["dataset"], name, made_from["split"])
         yield from _store(path, seal, paths, manifest, True)
         for member in members:
@@ -42,15 +44,6 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
                 yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
         if path.exists() and path not in seen:
             yield from _members(System.open(path).made_from, paths, manifest, seen | {path})
-
-
-def _made_of(made_from: Mapping[str, Any]) -> list[tuple[str, str | None]]:
-    """The systems of which a reranked one, a rescored one or an ensemble is made, with their recorded seals."""
-    if parts := Made(made_from).parts:
-        return [*parts]
-    if made_from["ensemble"] is None:
-        return []
-    return [(name, None) for name in Made(made_from).fusion.get("members") or Made(made_from).heads]
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
@@ -66,7 +59,12 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
     if is_recorded:
         yield Step(path, "what made it", above, digest(store.made_from))
     yield from of_record(path)
-    yield from _bytes(store)
+    recorded, found = store.made_from.get(CONTENTS), layout.digests(path)
+    wrong = layout.changed(path, store.made_from)
+    if not wrong:
+        yield Step(path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None, digest(found))
+    for name in wrong or ():
+        yield Step(path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     if isinstance(store.kind, Vectors):
         return
@@ -74,17 +72,6 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield from of_reranked.steps(store, paths)
     elif computed_again.can_be(store):
         yield computed_again.scores(store, paths)
-
-
-def _bytes(store: System) -> Iterator[Step]:
-    recorded, found = store.made_from.get(CONTENTS), layout.digests(store.path)
-    wrong = layout.changed(store.path, store.made_from)
-    if not wrong:
-        yield Step(store.path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None,
-                   digest(found))
-        return
-    for name in wrong:
-        yield Step(store.path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
 
 
 def _size(store: System) -> str:

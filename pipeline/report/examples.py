@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -38,31 +38,17 @@ class Gallery:
     """A scored system with the images and captions that it ranks.
 
     Attributes:
-        system: Its name.
-        scores: Similarities [I images, C captions].
-        caption_image: Int64 [C], the row of each caption's image.
+        pool: Images, captions, scores, right answers and languages.
         captions: C texts.
         files: I file names, of a part of a file with the part.
         open: From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be
             read.
-        made_from: The store's record: recipe, text encoder, seed and members.
-        image_ids: Int64 [I], the manifest's; None for the rows themselves.
-        caption_ids: Int64 [C], the manifest's; None for the columns themselves.
-        relevance: The right answers, where a caption has more than its own image; None otherwise.
-        languages: Each caption's language as text [C]; None where captions have none.
     """
 
-    system: str
-    scores: Similarity | PerDirection = field(repr=False)
-    caption_image: np.ndarray = field(repr=False)
+    pool: System
     captions: Sequence[str] = field(repr=False)
     files: Sequence[str] = field(repr=False)
     open: Callable[[int], Image.Image] = field(repr=False)
-    made_from: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    image_ids: np.ndarray | None = field(default=None, repr=False)
-    caption_ids: np.ndarray | None = field(default=None, repr=False)
-    relevance: Relevance | None = field(default=None, repr=False)
-    languages: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, store: System, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
@@ -73,32 +59,28 @@ class Gallery:
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
         files = [file_of[image] for image in store.image_ids.tolist()]
         pool = judge(by_language.named(store, manifest), truth, manifest)
-        assert pool.caption_ids is not None
-        return cls(store.path.stem, pool.scores, pool.caption_image,
-                   [texts[caption] for caption in pool.caption_ids.tolist()],
+        return cls(pool, [texts[caption] for caption in pool.caption_ids.tolist()],
                    [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
-                    for file in files],
-                   lambda row: files[row].picture(), store.made_from, pool.image_ids, pool.caption_ids,
-                   pool.relevance, pool.languages)
+                    for file in files], lambda row: files[row].picture())
 
     @property
     def title(self) -> str:
         """Its name for readers, where its record has the parts of one."""
-        return names.system(self.made_from) if "recipe" in self.made_from else self.system
+        return names.system(self.pool.made_from) if "recipe" in self.pool.made_from else self.pool.name
 
     @property
     def members(self) -> tuple[HeadRecord, ...]:
         """The heads behind it."""
         try:
-            return tuple(HeadRecord.of(entry) for entry in self.made_from["members"])
+            return tuple(HeadRecord.of(entry) for entry in self.pool.made_from["members"])
         except (KeyError, TypeError):
-            raise InputError(f"{self.system}: does not say which networks made it; run `pipeline score` again, and its "
-                             "ensembles") from None
+            raise InputError(f"{self.pool.name}: does not say which networks made it; run `pipeline score` again, and "
+                             "its ensembles") from None
 
     @cached_property
     def truth(self) -> Relevance:
         """The right answers."""
-        return self.relevance or Relevance.of_owner(self.caption_image, self.scores.shape[0])
+        return self.pool.relevance or Relevance.of_owner(self.pool.caption_image, self.pool.shape[0])
 
     def right(self, direction: Direction) -> Positives:
         """The right answers of all queries of a direction."""
@@ -122,13 +104,14 @@ class Example:
 
 def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> tuple[list[Example], list[Example]]:
     """Choose queries that succeed and queries that fail, the first of either by `digest_order`: [first, missed]."""
-    ranks = rank(gallery.scores, gallery.truth)
+    scores = gallery.pool.scores
+    ranks = rank(scores, gallery.truth)
     queries = ranks.t2i if direction == "t2i" else ranks.i2t
     order = digest_order([gallery.captions, gallery.files][direction == "i2t"], queries.query)
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        top = top_candidates(gallery.scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
+        top = top_candidates(scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
         return [Example(query, of[query], tuple(row), best)
                 for query, row, best in zip(chosen, top.places.tolist(), top.best.tolist(), strict=True)]
 

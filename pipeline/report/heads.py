@@ -28,36 +28,24 @@ class TrainedHead:
         folder: Where it lies.
         description: The content of head.json.
         history: One row for each epoch, as in history.csv; () for a published checkpoint, which was not trained here.
+        recipe: Its training recipe.
+        feature: Its visual feature, a name in `FEATURES`.
+        text: Its text encoder.
+        seed: The seed of its training.
     """
 
     folder: Path
     description: Mapping[str, Any]
     history: tuple[Mapping[str, float], ...]
+    recipe: str
+    feature: str
+    text: str
+    seed: int
 
     @property
     def name(self) -> str:
         """The name of its folder."""
         return self.folder.name
-
-    @property
-    def recipe(self) -> str:
-        """Its training recipe."""
-        return str(self.description["recipe"])
-
-    @property
-    def feature(self) -> str:
-        """Its visual feature, a name in `FEATURES`."""
-        return str(self.description["feature"])
-
-    @property
-    def text(self) -> str:
-        """Its text encoder."""
-        return str(self.description["text"])
-
-    @property
-    def seed(self) -> int:
-        """The seed of its training."""
-        return int(self.description["seed"])
 
     @property
     def system(self) -> tuple[str, str, int]:
@@ -144,11 +132,13 @@ def _read(folder: Path) -> TrainedHead:
     description, file = read_description(folder), folder / "history.csv"
     try:
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []
-        head = TrainedHead(folder, description, tuple(rows))  # type: ignore[arg-type]
+        recipe, feature, text = (str(description[key]) for key in ("recipe", "feature", "text"))
+        head = TrainedHead(folder, description, tuple(rows), recipe, feature, text,  # type: ignore[arg-type]
+                           int(description["seed"]))
         known = head.feature in FEATURES and all({"epoch", "rsum"} <= row.keys() for row in rows)
         if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
             raise KeyError("feature, epochs, objective or history")
-        _ = head.system, head.member
+        _ = head.member
         return head
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{folder}: not a head of this version; train it again, or move it away") from None

@@ -19,7 +19,6 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from pipeline import settings
-from pipeline.evaluation.retrieval import as_similarity
 from pipeline.files.images import ImageError
 from pipeline.heads import pooling
 from pipeline.parts.errors import InputError
@@ -28,6 +27,8 @@ from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.settings.paths import heads
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
 
 RELEASED = ADOPT | {"count": "released"}
 
@@ -237,9 +238,9 @@ def gallery(opened: Any = None) -> Gallery:
     """Three images of two captions each; the captions 0 to 3 find their image first, 4 and 5 last."""
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
     captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
-    return Gallery("invented", as_similarity(scores), np.array([0, 0, 1, 1, 2, 2]), captions, ["x", "y", "z"],
-                   opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")),
-                   {"members": [{"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}]})
+    made_from = Made(members=[{"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}])
+    return Gallery(System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from), captions,
+                   ["x", "y", "z"], opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")))
 
 
 @pytest.mark.slow
@@ -268,8 +269,8 @@ def test_photographs_make_a_small_pdf(tmp_path: Path) -> None:
     shown = gallery(photograph)
     captions = [f"caption {number}" for number in range(40)]
     scores = np.random.default_rng(1).normal(size=(20, 40)).astype(np.float32)
-    many = Gallery("many", as_similarity(scores), np.repeat(np.arange(20), 2), captions, captions[:20], photograph,
-                   shown.made_from)
+    pool = System.of("many", scores, np.repeat(np.arange(20), 2), made_from=shown.pool.made_from)
+    many = Gallery(pool, captions, captions[:20], photograph)
     figures.save(draw("retrieved_images", tmp_path, gallery=many), tmp_path, "retrieved")
     assert (tmp_path / "retrieved.pdf").stat().st_size < 300_000
 
@@ -301,7 +302,7 @@ def test_a_caption_of_two_lines_is_shown_whole(tmp_path: Path) -> None:
 
 def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> None:
     second = np.array([[1, 2], [2, 1]], np.float32)
-    small = Gallery("small", as_similarity(second), np.array([0, 1]), ["a", "b"], ["x", "y"], gallery().open)
+    small = Gallery(System.of("small", second, np.array([0, 1])), ["a", "b"], ["x", "y"], gallery().open)
     for name in ("retrieved_images", "retrieved_captions"):
         with pytest.raises(figures.MissingInputs, match="score a larger split"):
             draw(name, tmp_path, gallery=small)

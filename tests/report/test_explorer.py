@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import Relevance, as_similarity
+from pipeline.evaluation.retrieval import Relevance
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Gallery
 from pipeline.report.page.explorer import gather
 from pipeline.settings import Report
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
 
 
 def gone(row: int) -> Image.Image:
@@ -20,8 +22,9 @@ def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
     """The first caption is right for two images, the second for another than its own, the third for none."""
     scores = np.array([[1, 0, 9], [9, 2, 0], [8, 1, 0]], np.float32)
     right = Relevance.of_pairs(np.array([0, 2, 2]), np.array([0, 0, 1]), (3, 3), owner=np.array([0, 1, 2]))
-    gallery = Gallery("a", as_similarity(scores), np.array([0, 1, 2]), list("xyz"), ["0", "1", "2"], gone,
-                      {"members": []}, relevance=right, languages=np.array(["en", "de", "en"]))
+    pool = System.of("a", scores, np.array([0, 1, 2]), made_from=Made(members=[]), relevance=right,
+                     languages=np.array(["en", "de", "en"]))
+    gallery = Gallery(pool, list("xyz"), ["0", "1", "2"], gone)
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=1, thumbnail=16))
     assert (found["judged"], found["languages"], found["queries"]["t2i"]["languages"]) == (True, ["de", "en"], [1, 0])
     assert found["queries"]["t2i"]["right"] == [[0, 2], [2]]
@@ -36,8 +39,9 @@ def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
 def test_places_are_counted_among_the_queries_that_ask() -> None:
     """The first image asks nothing; the third caption is of no image here."""
     scores = np.array([[0, 0, 0, 0, 0], [9, 8, 0, 1, 2], [0, 3, 1, 7, 5]], np.float32)
-    gallery = Gallery("a", as_similarity(scores), np.array([1, 1, -1, 2, 2]), list("vwxyz"), ["0", "1", "2"], gone,
-                      {"members": []}, np.array([70, 80, 90]), np.arange(500, 505))
+    pool = System.of("a", scores, np.array([1, 1, -1, 2, 2]), np.array([70, 80, 90]), np.arange(500, 505),
+                     made_from=Made(members=[]))
+    gallery = Gallery(pool, list("vwxyz"), ["0", "1", "2"], gone)
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=2, thumbnail=16))
     asked = found["queries"]
     assert (asked["t2i"]["ids"], asked["i2t"]["ids"]) == ([500, 501, 503, 504], [80, 90])
@@ -53,8 +57,8 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
 
 def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
     def gallery(name: str, made_from: dict[str, object]) -> Gallery:
-        scores = as_similarity(np.eye(2, dtype=np.float32))
-        return Gallery(name, scores, np.arange(2), list("vw"), ["0", "1"], gone, {"members": [], **made_from})
+        pool = System.of(name, np.eye(2, dtype=np.float32), np.arange(2), made_from=Made(members=[], **made_from))
+        return Gallery(pool, list("vw"), ["0", "1"], gone)
 
     reranked = gallery("a+rr", {"reranked": {"retriever": {"system": "a"}}})
     elsewhere = gallery("b+rr", {"reranked": {"retriever": {"system": "b"}}})

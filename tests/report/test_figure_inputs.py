@@ -13,12 +13,13 @@ from invented import member
 from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
-from pipeline.evaluation.retrieval import as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.figures.drawing import printable
 from pipeline.report.heads import read_heads
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
 
 GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
 
@@ -30,9 +31,9 @@ def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
 def gallery(untrained: list[str]) -> Gallery:
     """A system on regions: three images of two captions each; the last image's captions find another first."""
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
-    return Gallery("invented", as_similarity(scores), np.array([0, 0, 1, 1, 2, 2]), list("abcdef"), list("xyz"),
-                   lambda row: Image.new("RGB", (40, 20)),
-                   {"members": [{"head": "a", **member("region", "butd-36", "bigru", untrained, {}, None, {})}]})
+    made_from = Made(members=[{"head": "a", **member("region", "butd-36", "bigru", untrained, {}, None, {})}])
+    pool = System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from)
+    return Gallery(pool, list("abcdef"), list("xyz"), lambda row: Image.new("RGB", (40, 20)))
 
 
 @pytest.mark.parametrize(("run", "shown"), [

@@ -127,7 +127,7 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
-    right = "Right captions" if gallery.relevance else "The image's own captions"
+    right = "Right captions" if gallery.pool.relevance else "The image's own captions"
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
                f"{how_chosen('i2t', successes, failures, SHOWN)}{drawing.stand_in_sentence(gallery.members)}")

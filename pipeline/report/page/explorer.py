@@ -71,15 +71,17 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
-    ranks = [rank(each.scores, each.truth) for each in galleries.values()]
+    ranks = [rank(each.pool.scores, each.truth) for each in galleries.values()]
     of_captions, of_images = ([expected_ranks(each) for each in way] for way in zip(
         *((each.t2i, each.i2t) for each in ranks), strict=True))
     asked = {"t2i": np.array(sorted(of_captions[0]), np.int64), "i2t": np.array(sorted(of_images[0]), np.int64)}
-    compared = list(galleries).index(default[0]), list(galleries).index(default[1])
-    languages = [] if first.languages is None else sorted(set(first.languages.tolist()))
-    place = None if first.languages is None else np.searchsorted(languages, first.languages)
-    every = {"t2i": _queries(asked["t2i"], first.caption_ids, of_captions), "i2t": _queries(
-        asked["i2t"], first.image_ids, of_images)}
+    position = {name: place for place, name in enumerate(galleries)}
+    compared = position[default[0]], position[default[1]]
+    pool = first.pool
+    languages = [] if pool.languages is None else sorted(set(pool.languages.tolist()))
+    place = None if pool.languages is None else np.searchsorted(languages, pool.languages)
+    every = {"t2i": _queries(asked["t2i"], pool.caption_ids, of_captions),
+             "i2t": _queries(asked["i2t"], pool.image_ids, of_images)}
     every["t2i"] |= {"texts": [first.captions[column] for column in asked["t2i"].tolist()],
                      "right": [first.relevant("t2i", column).tolist() for column in asked["t2i"].tolist()],
                      "languages": None if place is None else place[asked["t2i"]].tolist()}
@@ -91,9 +93,10 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
                "i2t": np.searchsorted(asked["i2t"], rows[np.isin(rows, asked["i2t"])])}
     t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
     i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
-    return {"judged": first.relevance is not None, "languages": languages, "files": list(first.files),
+    return {"judged": pool.relevance is not None, "languages": languages, "files": list(first.files),
             "systems": [{"name": name, "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
-                         "before": _before(gallery, list(galleries))} for name, gallery in galleries.items()],
+                         "before": position.get(gallery.pool.made_from.reranked.get("retriever", {}).get("system"))}
+                        for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
             "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
@@ -102,15 +105,9 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
             "t2i": t2i, "i2t": i2t}
 
 
-def _before(gallery: Gallery, names: Sequence[str]) -> int | None:
-    """The position of a reranked system's retriever, None where there is none."""
-    retriever = gallery.made_from.get("reranked", {}).get("retriever", {}).get("system")
-    return names.index(retriever) if retriever in names else None
-
-
-def _queries(queries: np.ndarray, ids: np.ndarray | None, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
+def _queries(queries: np.ndarray, ids: np.ndarray, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:
     """Every query's id, and its rank by system."""
-    return {"ids": (queries if ids is None else ids[queries]).tolist(),
+    return {"ids": ids[queries].tolist(),
             "ranks": [[round(of[query], 2) for query in queries.tolist()] for of in ranks]}
 
 
@@ -132,7 +129,8 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     first, *others = galleries.values()
     for other in others:
         if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
-            raise InputError(f"{other.system}: ranks other images and captions than {first.system}; score both anew")
+            raise InputError(f"{other.pool.name}: ranks other images and captions than {first.pool.name}; score both "
+                             "anew")
     return first
 
 
@@ -140,7 +138,7 @@ def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray
              asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
     """Each kept query, its place among all, what is right, and what each system answers."""
     queries = every[numbers]
-    found = [top_candidates(each.scores, way, queries, count, each.right(way)) for each in galleries.values()]
+    found = [top_candidates(each.pool.scores, way, queries, count, each.right(way)) for each in galleries.values()]
     answers = []
     for place, (number, query) in enumerate(zip(numbers.tolist(), queries.tolist(), strict=True)):
         right = next(iter(galleries.values())).relevant(way, query)
