@@ -46,28 +46,23 @@ class HeadRecord:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
         """Read an entry."""
-        networks, settings = entry["networks"], entry["settings"]
-        parts = networks["image"], networks["text"], settings
-        if not all(isinstance(part, Mapping) for part in parts):
+        networks, encoder = entry["networks"], entry.get(ENCODER)
+        parts = networks["image"], networks["text"], entry["settings"]
+        if not all(isinstance(part, Mapping) for part in (*parts, encoder or {})):
             raise TypeError("members")
         head, feature, features, store, weights, vocabulary = (
             str(entry[key]) for key in ("head", "feature", "features", "store", "weights", "vocabulary"))
-        encoder = entry.get(ENCODER)
-        if not isinstance(encoder, Mapping | None):
-            raise TypeError(ENCODER)
         return cls(head, feature, features, *parts, store, weights, vocabulary, bool(entry.get("published")), encoder)
-
-    def differs(self, other: HeadRecord) -> list[str]:
-        """List the differences that two seeds of one system cannot have."""
-        said = [what for key, what in SHARED_DIGESTS.items() if getattr(self, key) != getattr(other, key)]
-        keys = list(dict.fromkeys((*self.settings, *other.settings)))
-        return said + [f"{key} {self.settings.get(key)} and {other.settings.get(key)}" for key in keys
-                       if self.settings.get(key) != other.settings.get(key)]
 
 
 def differences(mine: tuple[HeadRecord, ...], others: tuple[HeadRecord, ...]) -> str:
-    """Compare two systems member by member."""
+    """Compare two systems member by member: what two seeds of one system cannot differ in."""
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
-    pairs = zip(mine, others, strict=True)
-    return ", ".join(dict.fromkeys(said for one, other in pairs for said in one.differs(other)))
+    said: list[str] = []
+    for one, other in zip(mine, others, strict=True):
+        said += [what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)]
+        said += [f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
+                 for key in dict.fromkeys((*one.settings, *other.settings))
+                 if one.settings.get(key) != other.settings.get(key)]
+    return ", ".join(dict.fromkeys(said))

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.provenance.results import HITS
 from pipeline.report import names
 from pipeline.report.published import RECALLS
+from pipeline.report.table import rounded
 from pipeline.settings.features import FEATURES, visual
 from pipeline.systems.scores import ENCODER
 
@@ -117,6 +119,11 @@ class MeasuredSystem:
         """The sample standard deviation over the seeds, None for a single one."""
         values = self.values[column]
         return stdev(values) if len(values) > 1 else None
+
+    def printed(self, column: str) -> tuple[Decimal, Decimal | None]:
+        """Mean and deviation as they are printed."""
+        spread = self.spread(column)
+        return rounded(self.mean(column)), None if spread is None else rounded(spread)
 
     @property
     def part(self) -> str:

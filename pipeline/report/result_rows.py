@@ -8,7 +8,7 @@ from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
-from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number, rounded
+from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
 
 TRANSDUCTIVE = "‡"
 """The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
@@ -80,7 +80,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
                             for feature, engine in origin.features)
         row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
         where = test_set or origin.benchmark or ""
-        numbers = {(where, column): _number(system, column) for column in system.values}
+        numbers = {(where, column): number(*system.printed(column)) for column in system.values}
         tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe])
@@ -89,11 +89,6 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
         found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
     return [_distinguished(row, key, [other[1:] for other in found if other[0] == key[0]])
             for key, row in found.items()]
-
-
-def _number(system: MeasuredSystem, column: str) -> Cell:
-    spread = system.spread(column)
-    return number(rounded(system.mean(column)), None if spread is None else rounded(spread))
 
 
 def _distinguished(row: ResultRow, key: tuple[RowHeader, str, str], alike: Sequence[tuple[str, str]]) -> ResultRow:

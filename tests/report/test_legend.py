@@ -11,7 +11,7 @@ from pipeline.report.figures.drawing import COLUMN_WIDTH, STYLE, empty_figure, l
 
 def drawn(labels: list[str]) -> Figure:
     """A figure of a line for each label."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(fname=STYLE):
         figure = empty_figure(COLUMN_WIDTH, 2.3)
         axes = figure.subplots()
         for label in labels:

@@ -38,15 +38,7 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
-STYLE: dict[Any, Any] = {
-    "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7.5,
-    "xtick.labelsize": 7.5, "ytick.labelsize": 7.5,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
-    "grid.color": "#dddddd", "grid.linewidth": 0.5, "axes.axisbelow": True,
-    "lines.linewidth": 1.3, "lines.markersize": 3.5, "legend.frameon": False,
-    "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3
-    "svg.hashsalt": "vse-pipeline",
-}
+STYLE = Path(__file__).with_name("paper.mplstyle")
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
 """They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times."""
 Font = Literal["sans", "serif"]
@@ -79,7 +71,7 @@ class MissingInputs(Exception):
 @contextmanager
 def paper_style(font: Font = "sans") -> Iterator[None]:
     """Draw and save in the style of the papers."""
-    with mpl.rc_context({**STYLE, "font.family": fonts(font)}):
+    with mpl.rc_context({"font.family": fonts(font)}, STYLE):
         yield
 
 

@@ -152,11 +152,10 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
 
 
 def _number(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> HeadlineNumber:
-    text, spread = str(rounded(system.mean(column))), system.spread(column)
+    mean, spread = system.printed(column)
     if spread is not None:
-        return HeadlineNumber(text, spread=str(rounded(spread)))
-    interval = _interval(system, column, metrics)
-    return HeadlineNumber(text, *(str(rounded(end)) for end in interval)) if interval else HeadlineNumber(text)
+        return HeadlineNumber(str(mean), spread=str(spread))
+    return HeadlineNumber(str(mean), *(str(rounded(end)) for end in _interval(system, column, metrics) or ()))
 
 
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:

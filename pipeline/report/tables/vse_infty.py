@@ -14,13 +14,8 @@ OF_CLIPS = (("i2t", "VIDEO → TEXT"), ("t2i", "TEXT → VIDEO"))
 TASKS = (("i2t", "I → T"), ("t2i", "T → I"), ("t2t", "T → T"), ("i2i", "I → I"))
 COCO_1K = (("coco_1k_5fold", "COCO 5-fold 1K Test"),)
 COCO_5K = (("coco_5k", "COCO 5K Test"),)
-BACKBONES = {
-    "IN-R152": "ResNet-152 on ImageNet",
-    "BUTD": "BUTD (Faster R-CNN, ResNet-101, on ImageNet and Visual Genome)",
-    "WSL": "WSL (ResNeXt-101 on Instagram)",
-    names.OTHER: "Other image networks",
-}
-NETWORKS_OF_CLIPS = {"IN-R152": BACKBONES["IN-R152"], "I3D": "I3D on Kinetics", names.OTHER: "Other networks"}
+BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
+"""Image network -> the heading of its rows, `names.OTHER` among them."""
 VIDEO = "-video"
 """Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied."""
 RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
