@@ -96,7 +96,8 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     """
     heads = _chosen(inputs)
     wanted = max(1, max(int(head.steps["averaged"].sum()) for head in heads) / WINDOWS)
-    window = max(factor * 10**power for power in range(9) for factor in (1, 2, 5) if factor * 10**power <= wanted)
+    round_numbers = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
+    window = max(number for number in round_numbers if number <= wanted)
     faint = max(head.steps["averaged"].max() for head in heads)
     figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
     axes = figure.subplots()
@@ -130,10 +131,11 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
     if not adaptive:
         raise MissingInputs("a head that was trained with the objective adopt: train vse2ad")
     system = inputs.preferred_system(adaptive, "vse2ad")
+    first = system[0]
     readings = {_reading(head): head for head in reversed(adaptive)
-                if head.seed == system[0].seed and head.settings_key("objective") == system[0].settings_key("objective")
-                and {**head.setting("objective"), "count": ""} == {**system[0].setting("objective"), "count": ""}}
-    return system + [head for reading, head in sorted(readings.items()) if reading != _reading(system[0])]
+                if head.seed == first.seed and head.settings_key("objective") == first.settings_key("objective")
+                and {**head.setting("objective"), "count": ""} == {**first.setting("objective"), "count": ""}}
+    return system + [head for reading, head in sorted(readings.items()) if reading != _reading(first)]
 
 
 def _reading(head: TrainedHead) -> str:
