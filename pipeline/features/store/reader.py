@@ -83,7 +83,7 @@ class FeatureStore:
                 if known else np.array([ABSENT])
             if not len(rows) or (rows == ABSENT).any():
                 raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
-        found = self if np.array_equal(rows, self.rows) else type(self)(self.path, rows)
+        found = self if np.array_equal(rows, self.rows) else self._of(rows)
         if own and not self.layout.sizes and not np.array_equal(self.image_ids, ids):
             raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
         changed = np.flatnonzero(found.done & ledger.other_files(found.columns("bytes"),
@@ -94,9 +94,13 @@ class FeatureStore:
         found._manifest = manifest
         return found
 
+    def _of(self, rows: np.ndarray | None = None) -> Self:
+        """Open the same store with these rows."""
+        return type(self)(self.path, rows)
+
     def _follow(self) -> None:
         """Read the store that took this one's place, if it holds the same features of the same images."""
-        now = type(self)(self.path)
+        now = self._of()
         if self._manifest is None or (now.fingerprint, now.layout.dtype) != (self.fingerprint, self.layout.dtype):
             raise StoreError(f"{self.path}: was replaced while it was read; run the same command again")
         self.__dict__.update({**now.require(self._manifest).__dict__, "_reading": self._reading})

@@ -68,8 +68,18 @@ def _share(local: Path, new: Path) -> None:
                 shutil.copy2(local / file, new / file)
 
 
-def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed]) -> None:
-    names = [name for name in there if _is_small(name, {"bytes", "image_ids"})]
+def describe(store: Path, local: Path) -> dict[str, int]:
+    """Bring all that describes a store, as far as it is not here; it gives the sizes of all files that were listed."""
+    there = remote.found(store)
+    _bring(store, local, there, {*PLAIN, "image_ids"})
+    if FIRST not in there:
+        raise StoreError(f"{remote.address(store)}: no feature store there")
+    return {name: each.bytes for name, each in there.items()}
+
+
+def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed],
+           arrays: Collection[str] = ("bytes", "image_ids")) -> None:
+    names = [name for name in there if _is_small(name, arrays)]
     if FIRST not in names:
         shutil.rmtree(local, ignore_errors=True)
         return

@@ -20,7 +20,8 @@ from preloaded import Commands
 
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, ledger, remote_store, verify
+from pipeline.features.store import FeatureStore, StoreError, ledger, remote_reader, remote_store, verify
+from pipeline.features.store.remote_reader import RemoteFeatureStore
 from pipeline.files import remote
 from pipeline.manifest import Manifest, build
 
@@ -321,6 +322,41 @@ def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extracti
                   lambda: remote_store.take_up(place / "s.zarr", tmp_path / "working.zarr")):
         with pytest.raises(StoreError, match=r"'\.\./outside': .*leads out"):
             bring()
+
+
+@pytest.mark.parametrize("compressor", ["none", "zstd"])
+def test_a_batch_costs_a_request_for_each_shard_it_touches(place: Path, job: extraction.ExtractionJob, compressor: Any,
+                                                           tmp_path: Path, rng: np.random.Generator) -> None:
+    """Through zarr and fsspec, image by image, it costs two for each image: 256."""
+    extraction.extract(replace(job, compressor=compressor, shard_images=3))
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    here = FeatureStore(job.store).require(job.manifest)
+    there = RemoteFeatureStore(place / "s.zarr", tmp_path / "described.zarr").require(job.manifest)
+    batch = rng.integers(0, 24, 128)
+    there.read(np.arange(24))  # with the shards' indices
+    with s3_server.counted() as requests:
+        features, counts = there.read(batch)
+    assert len(requests) == 8, requests
+    assert np.array_equal(features, here.read(batch)[0])
+    assert np.array_equal(counts, here.read(batch)[1])
+    with s3_server.counted() as requests:
+        again = RemoteFeatureStore(place / "s.zarr", tmp_path / "described.zarr")
+    assert len(requests) == 1, requests
+    remote.delete(place / "s.zarr", ["features/c/2/0/0"])
+    with pytest.raises(StoreError, match="cannot be read"):
+        again.read(np.array([7]))
+
+
+def test_images_far_apart_in_a_shard_are_read_apart(place: Path, job: extraction.ExtractionJob, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction.extract(job)
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    there = RemoteFeatureStore(place / "s.zarr", tmp_path / "described.zarr")
+    monkeypatch.setattr(remote_reader, "GAP", there.read(np.array([0]))[0].nbytes)
+    with s3_server.counted() as requests:
+        found = there.read(np.array([7, 1, 0]))[0]
+    assert len(requests) == 2, requests
+    assert np.array_equal(found, FeatureStore(job.store).read(np.array([7, 1, 0]))[0])
 
 
 def test_nothing_there_is_one_line(place: Path, commands: Commands, tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Read a store in an object store: what describes it lies here, and images come by ranges of bytes, several at once."""
+
+from pathlib import Path
+
+import numpy as np
+from numcodecs.zstd import Zstd
+
+from pipeline.features.store import ledger, remote_store, shard_file
+from pipeline.features.store.layout import StoreError
+from pipeline.features.store.reader import FeatureStore
+from pipeline.files import remote
+
+GAP = 8_000_000
+"""Bytes between two images of a shard that are read with them: another request takes about as long."""
+
+
+class RemoteFeatureStore(FeatureStore):
+    """A finished store in an object store, read as `FeatureStore` is.
+
+    A batch costs a request for each shard that it touches, or a few where its images are far apart in it; in a
+    compressed store another one, once, for the index of each shard.
+
+    Args:
+        store: Its address, as a path.
+        local: A folder for what describes it, a few numbers an image; what lies there already is not brought again.
+        rows: See `FeatureStore`.
+
+    Raises:
+        StoreError: See `FeatureStore`.
+    """
+
+    def __init__(self, store: Path, local: Path, rows: np.ndarray | None = None) -> None:
+        self.store, self.sizes = store, remote_store.describe(store, local)
+        super().__init__(local, rows)
+
+    def _of(self, rows: np.ndarray | None = None) -> "RemoteFeatureStore":
+        return type(self)(self.store, self.path, rows)
+
+    def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+        order, size = np.argsort(rows, kind="stable"), self.layout.shard_images
+        shards = np.unique(rows // size).tolist()
+        files = {shard: ledger.shard_file(Path(), name, shard, out.ndim).as_posix() for shard in shards}
+        if self.layout.compressor == "none":
+            chunk = out[:1].nbytes
+            start, length = rows % size * chunk, np.full(len(rows), chunk)
+        else:
+            self._read_indices(name, files)
+            start, length = np.array([self._indices[name, row // size][row % size] for row in rows.tolist()],
+                                     np.int64).reshape(-1, 2).T
+        apart = (np.diff(rows[order] // size) != 0) | (np.diff(start[order]) > GAP)
+        together = [each for each in np.split(order, np.flatnonzero(apart) + 1) if len(each)]
+        ranges = [(files[int(rows[each[0]]) // size], int(start[each[0]]), int(start[each[-1]] + length[each[-1]]))
+                  for each in together]
+        contents = self._read(ranges)
+        for each, (file, first, _), content in zip(together, ranges, contents, strict=True):
+            for place in each.tolist():
+                here = int(start[place]) - first
+                self._take(content[here:here + int(length[place])], out[place], file)
+
+    def _read_indices(self, name: str, files: dict[int, str]) -> None:
+        lacking = [shard for shard in files if (name, shard) not in self._indices]
+        ends = [self.sizes.get(files[shard], 0) for shard in lacking]
+        tail = self.layout.shard_images * 16 + shard_file.CRC
+        ranges = [(files[shard], max(0, end - tail), end) for shard, end in zip(lacking, ends, strict=True)]
+        for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
+            index = shard_file.index_of(raw, self.layout.shard_images, end)
+            if index is None:
+                raise self._damaged(files[shard])
+            self._indices[name, shard] = index
+
+    def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
+        try:
+            return remote.read_ranges(self.store, ranges)
+        except OSError as error:
+            raise StoreError(f"{remote.address(self.store)}: cannot be read ({error})") from None
+
+    def _take(self, chunk: bytes, out: np.ndarray, file: str) -> None:
+        target = memoryview(out.data).cast("B")
+        try:
+            target[:] = Zstd().decode(chunk) if self.layout.compressor == "zstd" else chunk
+        except (RuntimeError, ValueError):
+            raise self._damaged(file) from None
+
+    def _damaged(self, file: str) -> StoreError:
+        return StoreError(f"{remote.address(self.store)}/{file}: is damaged; make it again where it was made")
