@@ -39,7 +39,7 @@ def described(folder: Path, names: list[str]) -> Manifest:
     table.to_csv(folder.parent / "captions.csv", index=False)
     made = manifest.build("growth", folder, folder.parent / "captions.csv")
     ids = made.table["file"].str.removesuffix(".jpg").astype("int64")
-    return replace(made, table=made.table.assign(image_id=ids, caption_id=ids))
+    return replace(made, source=made.table.assign(image_id=ids, caption_id=ids))
 
 
 def job(images: Manifest, store: Path) -> extraction.ExtractionJob:

@@ -73,7 +73,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     if questions:
         asked = hard_negatives.read(questions, form, paths.root)
     else:
-        rows = shown.table[shown.table["split"] == settings.score.split]
+        rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split])
         asked = hard_negatives.of_captions((str(file), captions["caption"].tolist())
                                            for file, captions in rows.groupby("file", sort=False))
         if not asked:

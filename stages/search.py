@@ -71,9 +71,9 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now")
-    sections = [search_page.Section(query, list(_hits(shown, store, find == "captions", *each)),
-                                    gallery_file.GalleryFile(image) if image else None)
-                for query, *each in zip(asked or [str(image)], *found, strict=True)]
+    sections = [search_page.Section(query, hits, gallery_file.GalleryFile(image) if image else None)
+                for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
+                                       strict=True)]
     path = out or paths.root / "results" / "search.html"
     searched = f"{store.made_from['dataset']} ({store.made_from['split']})"
     title = (f"{find.capitalize()} of {searched} nearest to "
@@ -161,12 +161,17 @@ def _decoded(path: Path) -> Image.Image:
 
 
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
-          ) -> Iterator[search_page.Hit]:
-    """The images that were found, or whose captions were."""
-    ids = manifest.images["image_id"].to_numpy()
-    for rank, (place, similarity) in enumerate(zip(places.tolist(), products.tolist(), strict=True), start=1):
-        image_id = int(store.image_ids[store.caption_image[place] if captions else place])
-        own = manifest.table[manifest.table["image_id"] == image_id]
+          ) -> Iterator[list[search_page.Hit]]:
+    """For each query the images that were found, or whose captions were."""
+    ids, images = manifest.images["image_id"].to_numpy(), store.image_ids[store.caption_image[places] if captions
+                                                                          else places]
+    told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
+
+    def hit(rank: int, place: int, similarity: float, image_id: int) -> search_page.Hit:
+        own = told[told["image_id"] == image_id]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        yield search_page.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
-                              own["caption"].tolist(), found)
+        return search_page.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
+                               own["caption"].tolist(), found)
+
+    for found in zip(places.tolist(), products.tolist(), images.tolist(), strict=True):
+        yield [hit(rank, *each) for rank, each in enumerate(zip(*found, strict=True), start=1)]

@@ -63,7 +63,7 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
             pd.DataFrame(now, columns=STATE).assign(name=names, checksum=found).to_parquet(partial, index=False)
     of_image = dict(zip(images["image_id"], found, strict=True))
     table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image)})
-    return replace(manifest, table=arranged(table))
+    return replace(manifest, source=arranged(table))
 
 
 def _read(known: Path, names: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:

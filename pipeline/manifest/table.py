@@ -1,7 +1,8 @@
 """The manifest: one table with a row for each caption, which lists all images and captions and their pairs.
 
-Images keep the order of the annotation file, because COCO's five folds and "the first five captions of an image" are
-defined by it. A caption finds its image by id, never by `5 * index`.
+What is asked for is read from its file, some rows at a time. Images keep the order of the annotation file, because
+COCO's five folds and "the first five captions of an image" are defined by it. A caption finds its image by id, never by
+`5 * index`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING
 from pipeline.files import remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile, Kind
+from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-from pipeline.files.remembered import Remembered
+    from pyarrow import parquet
 
 SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
@@ -41,6 +43,10 @@ CLIP = {"kind": "str", "start": "float64", "end": "float64"}
 """The last columns, where gallery items are clips: "video", and seconds from the file's beginning, NaN for its own
 beginning and end."""
 
+AT_ONCE = 1 << 16  # rows that are read, and become Python objects, together
+ROW_GROUP = 1 << 18  # rows of a part of the file, 20 MB
+
+Keep = Callable[["pd.DataFrame"], "pd.DataFrame"]
 Remember = Callable[[str, Callable[[], str]], str]
 
 
@@ -48,15 +54,37 @@ def _compute(name: str, compute: Callable[[], str]) -> str:
     return compute()
 
 
+class _File:
+    """The rows of a manifest that lie in its file, which stays open: another that takes its place is not read."""
+
+    def __init__(self, file: Path, path: Path) -> None:
+        from pyarrow import parquet
+
+        self.path = path  # for messages: `file` may be a copy from an object store
+        self.opened: parquet.ParquetFile = parquet.ParquetFile(file)
+        self.columns: list[str] = self.opened.schema_arrow.names
+
+    def read(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Read some columns, some rows at a time."""
+        try:
+            for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
+                yield batch.to_pandas()[list(columns)]
+        except (OSError, ValueError):
+            raise _no_manifest(self.path) from None
+
+    def __reduce__(self) -> tuple[type[_File], tuple[Path, Path]]:
+        return _File, (self.path, self.path)
+
+
 @dataclass(frozen=True)
 class Manifest:
     """Images, captions, and which caption belongs to which image.
 
     Attributes:
-        table: a row for each caption, columns image_id, file (relative to the image folder), bytes (size on disk, or
-            NO_FILE), split, caption_id, caption; where files were read, photograph; with captions in several languages,
-            language; with role graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image
-            stand together, images in the annotation file's order.
+        source: The table, or its file. It has a row for each caption, columns image_id, file (relative to the image
+            folder), bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph;
+            with captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind,
+            start and end. The rows of an image stand together, images in the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -65,17 +93,49 @@ class Manifest:
         written: When its file was written, in nanoseconds; 0 where it is of none.
     """
 
-    table: pd.DataFrame = field(repr=False)
+    source: pd.DataFrame | _File = field(repr=False)
     dataset: str
     images_folder: Path
     remember: Remember = field(default=_compute, repr=False, compare=False)
     written: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if list(self.table.columns) != [*_columns(self.table)]:
+        if self.columns != [*_columns(self.columns)]:
             raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
-                             f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got "
-                             f"{', '.join(map(str, self.table.columns))}")
+                             f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.columns))}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table, in order."""
+        return list(self.source.columns)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All rows and columns; `rows` reads what is needed where a few are enough."""
+        return self.rows(self.columns) if isinstance(self.source, _File) else self.source
+
+    def rows(self, columns: Sequence[str], keep: Keep | None = None) -> pd.DataFrame:
+        """Read some columns of the table, and no others from its file.
+
+        Args:
+            columns: Their names.
+            keep: From some rows of these columns to those that are kept; None keeps all.
+
+        Returns:
+            A row for each caption that is kept, in order.
+        """
+        import pandas as pd
+
+        found = [batch if keep is None else keep(batch) for batch in self._batches(columns)]
+        return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0].reset_index(drop=True)
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        rows = self.__dict__.get("table", self.source)  # the whole, where it was read
+        if isinstance(rows, _File):
+            yield from rows.read(columns)
+            return
+        for first in range(0, max(1, len(rows)), AT_ONCE):
+            yield rows[list(columns)].iloc[first:first + AT_ONCE]
 
     @cached_property
     def images(self) -> pd.DataFrame:
@@ -83,14 +143,15 @@ class Manifest:
 
         A feature store has its rows in this order.
         """
-        known = [PHOTOGRAPH] if PHOTOGRAPH in self.table.columns else []
-        columns = ["image_id", "file", "bytes", "split", *known, *self._clip]
-        return self.table.drop_duplicates("image_id")[columns].reset_index(drop=True)
+        known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
+        once = self.rows(["image_id", "file", "bytes", "split", *known, *self._clip],
+                         lambda rows: rows.drop_duplicates("image_id"))
+        return once.drop_duplicates("image_id", ignore_index=True)
 
     @property
     def languages(self) -> list[str]:
         """The captions' languages in alphabetical order; [] where the manifest does not say them."""
-        return sorted(self.table[LANGUAGE].unique()) if LANGUAGE in self.table.columns else []
+        return sorted(self.rows([LANGUAGE])[LANGUAGE].unique()) if LANGUAGE in self.columns else []
 
     @property
     def kind(self) -> Kind:
@@ -104,7 +165,7 @@ class Manifest:
 
     @property
     def _clip(self) -> list[str]:
-        return [column for column in CLIP if column in self.table.columns]
+        return [column for column in CLIP if column in self.columns]
 
     def gallery(self, folder: Path | None = None, rows: Sequence[int] | None = None) -> list[GalleryFile]:
         """List the files of images or clips.
@@ -141,14 +202,13 @@ class Manifest:
 
         Feature stores record it, and each file's size beside its features.
         """
-        return self.remember("images", lambda: _digest(self.images[["image_id", "file", *self._clip]].itertuples(
-            index=False, name=None)))
+        return self.remember("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all rows: everything that heads, similarities and results depend on besides photographs."""
         return self.remember("table", lambda: _digest(
-            self.table.drop(columns=PHOTOGRAPH, errors="ignore").itertuples(index=False, name=None)))
+            self._batches([column for column in self.columns if column != PHOTOGRAPH])))
 
     def split(self, name: str) -> Split:
         """Select one split's images and captions, in order.
@@ -165,11 +225,14 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        parts, there = name.split("+"), self.table["split"].unique()
+        parts, there = name.split("+"), self.images["split"].unique()
         if missing := [part for part in parts if part not in there]:
             raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
                              f"there are: {', '.join(there)}")
-        rows = pd.concat([self.table[self.table["split"] == part] for part in parts])
+        more = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
+        own = self.rows(["image_id", "split", "caption_id", "caption", *more],
+                        lambda rows: rows[rows["split"].isin(parts)])
+        rows = pd.concat([own[own["split"] == part] for part in parts]) if len(parts) > 1 else own
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
@@ -185,15 +248,15 @@ class Manifest:
         Args:
             path: The file.
         """
-        table = self.table.copy()
+        table = self.table.copy(deep=False)
         table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent)}
         if remote.address(path):
             with TemporaryDirectory() as folder:
-                table.to_parquet(Path(folder, path.name), index=False)
+                table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
                 remote.write(path, Path(folder, path.name))
             return
         with replacing(path) as partial:
-            table.to_parquet(partial, index=False)
+            table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
 
     def _seen_from(self, folder: Path) -> str:
         """The images' folder as the manifest's file names it."""
@@ -233,18 +296,21 @@ class Manifest:
 
     @classmethod
     def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
-        """Read a file that is at `path`, or was brought from there."""
-        import pandas as pd
-
+        """Open a file that is at `path`, or was brought from there."""
         try:
-            table = pd.read_parquet(file)
+            rows = _File(file, path)
+            said = json.loads(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
-            seen = table.attrs.get("images_folder") or table.attrs["images"]
-            if "images_folder" not in table.attrs and not remote.address(seen):
+            seen = said.get("images_folder") or said["images"]
+            if "images_folder" not in said and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
-            return cls(table, table.attrs["dataset"], Path(seen), remember, written)
-        except (OSError, ValueError, KeyError):
-            raise InputError(f"{path}: not a manifest; make it with `pipeline manifest`") from None
+            return cls(rows, said["dataset"], Path(seen), remember, written)
+        except (OSError, ValueError, KeyError, TypeError):
+            raise _no_manifest(path) from None
+
+
+def _no_manifest(path: Path) -> InputError:
+    return InputError(f"{path}: not a manifest; make it with `pipeline manifest`")
 
 
 @dataclass(frozen=True)
@@ -320,15 +386,15 @@ class Split:
                      None if self.role_graphs is None else [self.role_graphs[i] for i in captions])
 
 
-def _columns(table: pd.DataFrame) -> dict[str, str]:
-    """List the columns that a manifest with a table's optional ones has: column -> dtype, in order."""
-    optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in table.columns}
-    return COLUMNS | optional | (CLIP if "kind" in table.columns else {})
+def _columns(known: Collection[str]) -> dict[str, str]:
+    """List the columns that a manifest with the known optional ones has: column -> dtype, in order."""
+    optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in known}
+    return COLUMNS | optional | (CLIP if "kind" in known else {})
 
 
 def arranged(table: pd.DataFrame) -> pd.DataFrame:
     """Bring a table's columns into a manifest's order and types, without others."""
-    columns = _columns(table)
+    columns = _columns(table.columns)
     return table[list(columns)].astype(columns)
 
 
@@ -336,8 +402,10 @@ def _seconds(value: float) -> float | None:
     return None if value != value else value  # NaN is not itself
 
 
-def _digest(rows: Iterable[tuple[object, ...]]) -> str:
-    digest, line = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False).encode
-    for row in rows:
-        digest.update(line(row).encode() + b"\n")
+def _digest(batches: Iterable[pd.DataFrame]) -> str:
+    """SHA-256 of a JSON list a row."""
+    digest, encode = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False).encode
+    for batch in batches:
+        columns = [map(str if column.dtype.kind == "i" else encode, column.tolist()) for _, column in batch.items()]
+        digest.update("".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode())
     return digest.hexdigest()

@@ -110,7 +110,7 @@ def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest
 
 def image_of(manifest: Manifest, caption: int) -> int:
     """Find a caption's image."""
-    found = manifest.table.loc[manifest.table["caption_id"] == caption, "image_id"]
+    found = manifest.rows(["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption])["image_id"]
     if not len(found):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
     return int(found.iloc[0])

@@ -55,7 +55,8 @@ class Gallery:
         """Join a system's scores with its captions and photographs."""
         if store.made_from["manifest"] != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
-        texts = dict(zip(manifest.table["caption_id"].tolist(), manifest.table["caption"].tolist(), strict=True))
+        texts = dict(manifest.rows(["caption_id", "caption"], lambda rows: rows[
+            rows["caption_id"].isin(store.caption_ids)]).itertuples(index=False, name=None))
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
         files = [file_of[image] for image in store.image_ids.tolist()]
         pool = judge(by_language.named(store, manifest), truth, manifest)

@@ -190,7 +190,7 @@ def measure_query(source: PairSource, retriever: str, scorer: str, settings: Thr
     if k > len(vectors):
         raise InputError(f"{store.path}: has {len(vectors)} images, and throughput.reranked is {k}; rerank fewer")
     manifest = Manifest.load(source.paths.manifest(source.dataset))
-    table = manifest.table.set_index("caption_id").loc[store.caption_ids, "caption"]
+    table = manifest.rows(["caption_id", "caption"]).set_index("caption_id").loc[store.caption_ids, "caption"]
     caption = table.loc[table.str.len().sort_values(kind="stable").index[len(table) // 2]]
     asked = np.full(k, table.index[table == caption][0], np.int64)
     opened = reranking.build(*reranking.resolve(scorer, source), source)

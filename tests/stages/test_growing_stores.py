@@ -41,7 +41,7 @@ def images(manifest: Manifest, path: Path = STORE) -> np.ndarray:
 def fewer(manifest: Manifest, gone: int) -> Manifest:
     """Without the first images."""
     left = manifest.images["image_id"].to_numpy()[gone:]
-    return replace(manifest, table=manifest.table[manifest.table["image_id"].isin(left)].reset_index(drop=True))
+    return replace(manifest, source=manifest.table[manifest.table["image_id"].isin(left)].reset_index(drop=True))
 
 
 def test_a_split_first_and_the_others_later(extract: Extract, scenes: Manifest) -> None:

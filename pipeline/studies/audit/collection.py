@@ -61,7 +61,7 @@ class Collection:
         Raises:
             InputError: If the data set has no images in this split.
         """
-        images, table = manifest.images, manifest.table
+        images, table = manifest.images, manifest.rows(["image_id", "split", "caption"])
         if split is not None:
             images, table = images[images["split"] == split], table[table["split"] == split]
             if not len(images):

@@ -34,7 +34,7 @@ class PairSource:
 
 def manifest_rows(manifest: Manifest, side: Side, ids: Ids) -> Ids:
     """Find images or captions in a manifest's table, in which all must be."""
-    known = manifest.images["image_id"] if side == "image" else manifest.table["caption_id"]
+    known = manifest.images["image_id"] if side == "image" else manifest.rows(["caption_id"])["caption_id"]
     return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}")
 
 

@@ -66,7 +66,8 @@ class PixelScorer(ABC):
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
         """Score pairs, see `PairScorer.score`."""
         rows = manifest_rows(self.images, "image", image_ids)
-        texts = self.captions.table["caption"].to_numpy()[manifest_rows(self.captions, "caption", caption_ids)]
+        captions = self.captions.rows(["caption"])["caption"].to_numpy()
+        texts = captions[manifest_rows(self.captions, "caption", caption_ids)]
         # Pairs of an image go together, which is then decoded once.
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
         found, size = np.empty(len(rows), np.float32), self.source.batch_size

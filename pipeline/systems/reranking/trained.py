@@ -76,7 +76,7 @@ class TrainedScorer:
     def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:
         """Read the captions of pairs, each once."""
         ids, place = np.unique(caption_ids, return_inverse=True)
-        table = self.captions.table
+        table = self.captions.rows([each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns])
         rows = manifest_rows(self.captions, "caption", ids)
         graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
         captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs)

@@ -29,11 +29,12 @@ class Language(NamedTuple):
 
 def named(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
-    if manifest is None or LANGUAGE not in manifest.table.columns or not system.has_ids:
+    if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
         return system
     system.require_manifest(manifest)
-    rows = rows_of(manifest.table["caption_id"].to_numpy(), system.caption_ids)
-    return replace(system, languages=manifest.table[LANGUAGE].to_numpy()[rows].astype(str))
+    table = manifest.rows(["caption_id", LANGUAGE])
+    rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids)
+    return replace(system, languages=table[LANGUAGE].to_numpy()[rows].astype(str))
 
 
 def with_languages(system: System, paths: Paths) -> System:

@@ -171,7 +171,7 @@ def _texts(system: System, manifest: Manifest | None) -> list[str]:
     if manifest is None:
         raise InputError("--same-text compares captions by their text: name the --manifest")
     system.require_manifest(manifest)
-    table = manifest.table
+    table = manifest.rows(["caption_id", "caption"])
     rows = rows_of(table["caption_id"].to_numpy(), captions,
                    lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {system.name} has")
     return table["caption"].to_numpy()[rows].tolist()

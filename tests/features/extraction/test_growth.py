@@ -38,7 +38,7 @@ def everything(many: Path, tmp_path: Path) -> Manifest:
 
 def part(whole: Manifest, images: Iterable[int]) -> Manifest:
     ids = whole.images["image_id"].to_numpy()[list(images)]
-    return replace(whole, table=whole.table[whole.table["image_id"].isin(ids)].reset_index(drop=True))
+    return replace(whole, source=whole.table[whole.table["image_id"].isin(ids)].reset_index(drop=True))
 
 
 def put_others(whole: Manifest, images: Iterable[int]) -> None:
@@ -175,7 +175,7 @@ def test_images_that_got_other_ids_keep_their_features(job: extraction.Extractio
     extraction.extract(of(job, everything, BEFORE))
     fewer = of(job, everything, range(1, 60))
     table = fewer.manifest.table.assign(image_id=fewer.manifest.table["image_id"].factorize()[0])
-    numbered = replace(fewer, manifest=replace(fewer.manifest, table=table))
+    numbered = replace(fewer, manifest=replace(fewer.manifest, source=table))
     assert extraction.extract(numbered).extracted == 0
     assert FeatureStore(job.store).require(numbered.manifest).done.all()
 
@@ -327,7 +327,7 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
         monkeypatch: pytest.MonkeyPatch) -> None:
     todo = first_and(second, job, everything)
     copied = replace(todo, store=shutil.copytree(job.store, tmp_path / "copied.zarr"))
-    held = replace(todo.manifest, table=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
+    held = replace(todo.manifest, source=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True))
     first = FeatureStore(job.store).require(part(everything, BEFORE))
     ids = held.images["image_id"].to_numpy()
     values = FeatureStore(copied.store).require(held).read(np.arange(len(ids)))[0]
@@ -335,7 +335,7 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
     assert np.array_equal(values, first.read(np.array([row_of[1000 - image] for image in ids]))[0])
     with pytest.raises(StoreError, match="another manifest's images"):  # the last six were never extracted
         FeatureStore(copied.store).require(second)
-    untold = replace(held, table=held.table.drop(columns="photograph"))
+    untold = replace(held, source=held.table.drop(columns="photograph"))
     with pytest.raises(StoreError, match="another manifest's images"):
         FeatureStore(copied.store).require(untold)
     with pytest.raises(StoreError, match="made with other settings"):

@@ -54,7 +54,7 @@ def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.Extraction
         file.write_text(json.dumps(tree))
     assert extraction.extract(job).extracted == 0
     ids = job.manifest.images["image_id"].to_numpy()
-    less = replace(job.manifest, table=job.manifest.table[job.manifest.table["image_id"] != ids[0]].reset_index(
+    less = replace(job.manifest, source=job.manifest.table[job.manifest.table["image_id"] != ids[0]].reset_index(
         drop=True))
     assert extraction.extract(replace(job, manifest=less)).extracted == 0
     assert name != "as it was called then"

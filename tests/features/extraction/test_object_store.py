@@ -111,7 +111,7 @@ def test_plain_images_in_s3_and_a_manifest_that_grows(place: Path, scenes: Manif
     loaded = Manifest.load(place / "data" / "sample.parquet")
     assert (loaded.images_folder, loaded.digest) == (images, scenes.digest)
     ids = scenes.images["image_id"].to_numpy()
-    less = replace(loaded, table=loaded.table[loaded.table["image_id"].isin(ids[3:])].reset_index(drop=True))
+    less = replace(loaded, source=loaded.table[loaded.table["image_id"].isin(ids[3:])].reset_index(drop=True))
     working = tmp_path / "working.zarr"
     begun = replace(job, manifest=less, images_folder=images, store=working, uploaded_to=place / "grid.zarr")
     assert extraction.extract(begun).extracted == len(ids) - 3

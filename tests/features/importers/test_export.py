@@ -95,7 +95,7 @@ def test_a_split_without_any_image_left(tmp_path: Path) -> None:
 def test_fewer_than_five_captions(tmp_path: Path) -> None:
     number = TABLE.images["image_id"][2]
     own = TABLE.table[(TABLE.table["image_id"] != number) | (TABLE.table["caption_id"] % 10 < 4)].reset_index(drop=True)
-    table = replace(TABLE, table=own)
+    table = replace(TABLE, source=own)
     store, there = made(tmp_path, table, [2] * 14)
     assert there[2].split == "val"
     with pytest.raises(InputError, match=f"{there[2].file}: has 4 captions"):
@@ -106,7 +106,7 @@ def test_fewer_than_five_captions(tmp_path: Path) -> None:
 
 def test_a_caption_is_one_line(tmp_path: Path) -> None:
     broken = TABLE.table.assign(caption=[f" Two\nlines\u2028and {row}\t. " for row in range(len(TABLE.table))])
-    table = replace(TABLE, table=broken)
+    table = replace(TABLE, source=broken)
     store, _ = made(tmp_path, table, [2] * 14)
     export(store, table, "val", tmp_path / "out")
     lines = (tmp_path / "out" / "dev_caps.txt").read_bytes().decode().split("\n")

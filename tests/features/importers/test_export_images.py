@@ -110,7 +110,7 @@ def test_manifest_is_the_stores(tmp_path: Path) -> None:
 
 
 def test_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
-    table = replace(TABLE, table=TABLE.table.assign(file="../" + TABLE.table["file"]))
+    table = replace(TABLE, source=TABLE.table.assign(file="../" + TABLE.table["file"]))
     paths = foreign.anderson_tsv(tmp_path, foreign.pictures(table, [2] * 14, 5))
     import_features(foreign.job(table, "butd-tsv", paths, tmp_path / "a.zarr"))
     with pytest.raises(InputError, match=r"'\.\./.*leaves the folder"):

@@ -176,7 +176,7 @@ def test_images_that_the_source_lacks(tsv: Any) -> None:
 
 def test_images_of_no_manifest_are_told_and_left_out(tsv: Any, tmp_path: Path) -> None:
     half = tsv.manifest.table[tsv.manifest.table["split"] != "train"].reset_index(drop=True)
-    done = import_features(replace(tsv, manifest=replace(tsv.manifest, table=half)))
+    done = import_features(replace(tsv, manifest=replace(tsv.manifest, source=half)))
     assert done.images == half["image_id"].nunique()
     assert done.notes == [f"{11 - done.images} of 11 rows are of no image of coco"]
 
@@ -210,7 +210,7 @@ def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_aga
     import_features(tsv)
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
     table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
-    now = replace(tsv, manifest=replace(tsv.manifest, table=table))
+    now = replace(tsv, manifest=replace(tsv.manifest, source=table))
     with pytest.raises(StoreError, match="image row 4 is another file now"):
         import_features(now)
     assert import_features(replace(now, if_changed="redo")).images == 1
@@ -225,6 +225,6 @@ def test_of_shards_that_wait_while_files_are_replaced_all_images_are_imported(ts
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
     table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
     ledger.erase(tsv.store, 2)
-    now = replace(tsv, manifest=replace(tsv.manifest, table=table), if_changed="redo")
+    now = replace(tsv, manifest=replace(tsv.manifest, source=table), if_changed="redo")
     assert import_features(now).images == 1 + 3
     assert np.array_equal(FeatureStore(tsv.store).require(now.manifest).read(np.arange(11))[0], before)

@@ -94,7 +94,7 @@ def test_what_does_not_fit(act: Callable[[Path], object], said: str, job: Import
 def test_another_data_sets_manifest_is_refused(job: ImportJob) -> None:
     """The same ids with the captions of other images: the first that differs is named."""
     mixed = TABLE.table["caption"].sample(frac=1, random_state=0).to_numpy()
-    other = replace(TABLE, table=TABLE.table.assign(caption=mixed))
+    other = replace(TABLE, source=TABLE.table.assign(caption=mixed))
     with pytest.raises(InputError, match=r"train_caps\.txt, line 1: .* is no caption of image \d+ in the manifest"):
         import_features(replace(job, manifest=other))
 

@@ -73,7 +73,7 @@ def test_what_is_lost_comes_back_byte_for_byte(store: Path, scenes: Manifest, sa
 
 def test_ids_of_a_store_that_has_grown_come_back_by_its_photographs(store: Path, scenes: Manifest) -> None:
     ids = scenes.images["image_id"].to_numpy()
-    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
+    less = replace(scenes, source=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
     extraction.extract(extraction.ExtractionJob(less, less.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8))
     grown = extraction.ExtractionJob(scenes, scenes.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8)
     assert extraction.extract(grown).extracted == 5
@@ -95,14 +95,14 @@ def test_features_of_photographs_that_were_replaced_get_no_entry(store: Path, sc
     (store / "ledger" / "000001.json").unlink()
     replaced = scenes.table["image_id"] == scenes.images["image_id"][9]
     sizes = scenes.table["bytes"].where(~replaced, scenes.table["bytes"] + 1)
-    assert restored(store, replace(scenes, table=scenes.table.assign(bytes=sizes))) == ""
+    assert restored(store, replace(scenes, source=scenes.table.assign(bytes=sizes))) == ""
     assert "not extracted yet" in faults(store)
 
 
 def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) -> None:
     shutil.rmtree(store / "image_ids" / "c")
     ids = scenes.images["image_id"].to_numpy()
-    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[1:])].reset_index(drop=True))
+    less = replace(scenes, source=scenes.table[scenes.table["image_id"].isin(ids[1:])].reset_index(drop=True))
     with pytest.raises(StoreError, match="the manifest is another one"):
         restored(store, less)
 
@@ -209,7 +209,7 @@ def test_the_description_of_another_store_of_equal_shapes_is_refused(store: Path
 def test_the_description_of_other_images_gives_no_row_another_id(scenes: Manifest, tmp_path: Path) -> None:
     """Two versions of one data set, equally many images: the network is the same, and so are the shapes."""
     ids, stores = scenes.images["image_id"].to_numpy(), [tmp_path / "one.zarr", tmp_path / "two.zarr"]
-    some = [replace(scenes, table=scenes.table[scenes.table["image_id"].isin(part)].reset_index(drop=True))
+    some = [replace(scenes, source=scenes.table[scenes.table["image_id"].isin(part)].reset_index(drop=True))
             for part in (ids[:16], ids[8:])]
     for table, path in zip(some, stores, strict=True):
         extraction.extract(extraction.ExtractionJob(table, table.images_folder, path, ENGINE, 4, 8))
@@ -241,7 +241,7 @@ def test_a_store_from_before_its_ledger_said_what_made_it_stays_as_it_is(store: 
 def without_five(store: Path, scenes: Manifest) -> extraction.ExtractionJob:
     """The extraction, done, of all but the first five images."""
     ids = scenes.images["image_id"].to_numpy()
-    less = replace(scenes, table=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
+    less = replace(scenes, source=scenes.table[scenes.table["image_id"].isin(ids[5:])].reset_index(drop=True))
     job = extraction.ExtractionJob(less, less.images_folder, store.with_name("less.zarr"), ENGINE, 4, 8)
     extraction.extract(job)
     return job
