@@ -1,5 +1,6 @@
-"""How work on images grows with their number, on tiny features: at a slope of 1 ten times the images take ten times as
-long. Exits 1 if a step's slope is above 1.15.
+"""How work on images grows with their number, on tiny features and tiny heads: at a slope of 1 ten times the images
+take ten times as long. Exits 1 if a step of ten CPU-seconds or more has a slope above 1.15, or if one takes a minute,
+2 GB, or as a dry run 5 s. A shorter step may be a sort: its slope is higher beyond the processor's cache.
 
 python -m benchmarks.slopes
 """
@@ -9,18 +10,25 @@ from __future__ import annotations
 import argparse
 import gc
 import math
+import multiprocessing
+import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
+from pipeline import settings, training
+from pipeline.evaluation import retrieval
 from pipeline.features import extraction
+from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import EngineDescription
 from pipeline.features.extractors import Runtime
 from pipeline.features.store import FeatureStore, Shard, making, plan, verify, write_shard
@@ -28,27 +36,43 @@ from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
+from pipeline.parts import lazy
+from pipeline.provenance import record
+from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.nearest import nearest
+from pipeline.systems.scores.system import System
+from stages import search
 
-MOST = 1.15
+lazy.load(vars(search))  # as a command does
+MOST, SECONDS = 1.15, 10.0
+LIMIT, LIMIT_DRY, MEMORY = 60.0, 5.0, 2000
+DRY_RUN = "dry run of an extraction"
 SHARD = 1000
-ENGINE = EngineDescription("tiny", 1, 1, 4, {}, False, "untrained", {}, "torch")
+ENGINE = EngineDescription("tiny", 1, 1, 4, {}, True, "w", {}, "torch")
+SMALL = tuple(f"training.sample.{change}" for change in (
+    "dimension=4", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1", "steps=20"))
 
-Steps = dict[str, float]
+
+class Cost(NamedTuple):
+    """What a step took."""
+
+    seconds: float  # of the CPU
+    megabytes: int  # at most, with 600 of imported libraries
+
+
+Costs = dict[str, Cost]
 
 
 def described(images: range) -> Manifest:
-    """Five captions an image."""
+    """Five captions an image; the first thousand images are val and test."""
     ids = np.repeat(np.arange(images.start, images.stop), 5)
     table = pd.DataFrame({"image_id": ids, "file": [f"{name:08d}.jpg" for name in ids.tolist()], "bytes": 1,
-                          "split": "test", "caption_id": np.arange(5 * images.start, 5 * images.stop),
-                          "caption": [f"a photograph of {name}" for name in ids.tolist()]})
-    return Manifest(table, "slopes", Path("images"))
-
-
-def job(manifest: Manifest, store: Path) -> extraction.ExtractionJob:
-    engine = extraction.EngineSpec("grid", {}, Runtime())
-    return extraction.ExtractionJob(manifest, manifest.images_folder, store, engine, 32, SHARD)
+                          "split": np.where(ids < 500, "val", np.where(ids < 1000, "test", "train")),
+                          "caption_id": np.arange(5 * images.start, 5 * images.stop),
+                          "caption": [f"a photograph of {name % 997} by {name % 1009}" for name in ids.tolist()]})
+    return Manifest(table, "sample", Path("images"))
 
 
 def extracted(asked: extraction.ExtractionJob) -> None:
@@ -63,70 +87,178 @@ def extracted(asked: extraction.ExtractionJob) -> None:
             write_shard(store, todo.layout, shard, made_from)
 
 
-@contextmanager
-def timed(found: Steps, name: str) -> Iterator[None]:
-    """CPU seconds of a step. Python's garbage collector visits only objects that the step makes: visiting those of all
-    imported libraries takes 0.15 s, at 10,000 images not once, and would look like a steep slope."""
+class NoNetwork:
+    """Stands for the worker of a dry run, whose network would be loaded and timed."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return ENGINE if function is worker.describe_engine else (1, 0.1)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with the files that the steps leave for each other."""
+
+    images: int
+    folder: Path
+
+    @cached_property
+    def paths(self) -> Paths:
+        return Paths(self.folder)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return Manifest.load(self.paths.manifest("sample"))
+
+    @property
+    def store(self) -> Path:
+        return self.paths.features("sample", "grid")
+
+    def job(self, manifest: Manifest | None = None) -> extraction.ExtractionJob:
+        engine = extraction.EngineSpec("grid", {}, Runtime())
+        return extraction.ExtractionJob(manifest or self.manifest, Path("images"), self.store, engine, 32, SHARD)
+
+    def write_manifest(self) -> None:
+        described(range(self.images)).save(self.paths.manifest("sample"))
+        self.paths.remembered("sample").mkdir()
+
+    def digests(self) -> None:
+        assert self.manifest.digest != self.manifest.images_digest
+
+    def dry_run(self) -> None:
+        found = extraction.estimate(self.job(), NoNetwork())  # type: ignore[arg-type]
+        assert found.images == self.images
+
+    def tasks(self) -> None:
+        asked = self.job()
+        todo = plan(asked.store, asked.wanted(ENGINE))
+        assert sum(len(task.files) for task in asked.tasks(ENGINE, todo, asked.store)) == self.images
+
+    def write(self) -> None:
+        extracted(self.job())
+
+    def verify(self) -> None:
+        assert not [fault for _, faults in verify.verify(self.store) for fault in faults]
+
+    def content(self) -> None:
+        FeatureStore(self.store).require(self.manifest).content(np.arange(self.images))
+
+    def growth(self) -> None:
+        grown = self.job(described(range(self.images // 2, self.images + self.images // 2)))
+        todo = plan(grown.store, replace(grown.wanted(ENGINE), files=None))
+        assert sum(len(task.files) for task in grown.tasks(ENGINE, todo, grown.store)) == self.images // 2
+
+    def rewrite(self) -> None:
+        rewrite(self.store, self.manifest, shard_images=SHARD // 2)
+
+    def train(self) -> None:
+        """Twenty batches."""
+        known = settings.load(Path(__file__).parents[1] / "params.yaml", SMALL)
+        recipe = known.recipe("vse_infty")
+        training.train(training.TrainingJob(
+            self.manifest, FeatureStore(self.store).require(self.manifest), "grid", "bigru", "vse_infty", recipe,
+            known.training_of("sample"), 0, self.paths.head("sample", "tiny")))
+
+    def score(self) -> None:
+        """The split test, which has 500 images at any size."""
+        opened = self._opened()
+        split, rows = opened.split("test"), np.arange(500, 1000)
+        vectors = training.embed(opened.head.model, opened.source, split, opened.head.text, 128)
+        made_from = record.made_from(opened.use.folder, opened.head, opened.manifest, "test", opened.source, rows)
+        layout.save(self.paths.similarity("sample", "tiny", "test"), [retrieval.Embeddings(*vectors)], split.image_ids,
+                    split.caption_ids, split.caption_image, made_from)
+
+    def embed(self) -> None:
+        """All images and captions in pieces, with invented vectors instead of a network's."""
+        opened = self._opened()
+        part = opened.split("train")
+        made_from = record.made_from(opened.use.folder, opened.head, opened.manifest, "train", opened.source,
+                                     part.store_rows)
+        with layout.writing_vectors(self.folder / "v.zarr", [part], 4, made_from) as (images, captions):
+            for piece in training.pieces.with_captions(part):
+                images[piece.images] = captions[piece.captions[:1]] = 0.5
+                assert all(part.captions[place] for place in piece.captions)
+
+    def _opened(self) -> training.OpenHead:
+        return training.OpenHead.open(training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample",
+                                                       "sample"))
+
+    def search(self) -> None:
+        store = System.open_vectors(self.folder / "v.zarr")
+        found = nearest(np.ones((3, 4), np.float32), store.vectors("caption"), 10)
+        assert [len(hits) for hits in search._hits(self.manifest, store, True, *found)] == [10] * 3
+
+    def audit(self) -> None:
+        looks = np.random.default_rng(0).integers(0, 2**64, (self.images, 4), dtype=np.uint64)
+        looks[::100] = looks[1::100]
+        prints = fingerprints.Fingerprints([""] * self.images, looks, np.ones(self.images, bool))
+        assert sum(1 for _ in fingerprints.alike(prints, prints, 16, True)) == self.images // 100
+
+
+STEPS: dict[str, Callable[[Project], None]] = {
+    "manifest: write": Project.write_manifest,
+    "manifest: read, digests": Project.digests,
+    DRY_RUN: Project.dry_run,
+    "plan of an extraction, and its tasks": Project.tasks,
+    "shards: write": Project.write,
+    "shards: verify": Project.verify,
+    "store: open, content of all images": Project.content,
+    "plan of a growth by half, and its tasks": Project.growth,
+    "store: rewrite": Project.rewrite,
+    "train a head, 20 batches": Project.train,
+    "score 500 images": Project.score,
+    "embed all, without the network": Project.embed,
+    "search, three queries": Project.search,
+    "audit: photographs alike": Project.audit,
+}
+
+
+def _cost(step: Callable[[Project], None], project: Project) -> Cost:
+    """Python's garbage collector visits only objects that the step makes: visiting those of all imported libraries
+    takes 0.15 s, at 10,000 images not once, and would look like a steep slope."""
+    torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
     begin = time.process_time()
-    yield
-    found[name] = time.process_time() - begin
-    gc.unfreeze()
+    step(project)
+    return Cost(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
 
 
-def work(images: int, folder: Path) -> Steps:
-    """CPU seconds of each step."""
-    found: Steps = {}
-    with timed(found, "manifest: write, read, digest"):
-        described(range(images)).save(folder / "m.parquet")
-        whole = Manifest.load(folder / "m.parquet")
-        assert whole.digest != whole.images_digest
-    asked = job(whole, folder / "s.zarr")
-    with timed(found, "plan of an extraction, and its tasks"):
-        todo = plan(asked.store, asked.wanted(ENGINE))
-        assert sum(len(task.files) for task in asked.tasks(ENGINE, todo, asked.store)) == images
-    with timed(found, "shards: write"):
-        extracted(asked)
-    with timed(found, "shards: verify"):
-        assert not [fault for _, faults in verify.verify(asked.store) for fault in faults]
-    with timed(found, "store: open, content of all images"):
-        FeatureStore(asked.store).require(whole).content(np.arange(images))
-    grown = job(described(range(images // 2, images + images // 2)), asked.store)
-    with timed(found, "plan of a growth by half, and its tasks"):
-        todo = plan(grown.store, replace(grown.wanted(ENGINE), files=None))
-        assert sum(len(task.files) for task in grown.tasks(ENGINE, todo, grown.store)) == images // 2
-    with timed(found, "store: rewrite"):
-        rewrite(asked.store, whole, shard_images=SHARD // 2)
-    split = whole.split("test")
-    with timed(found, "pieces of an embedding"):
-        assert sum(len(piece.captions) for piece in split.pieces(256)) == 5 * images
-    looks = np.random.default_rng(0).integers(0, 2**64, (images, 4), dtype=np.uint64)
-    looks[::100] = looks[1::100]
-    prints = fingerprints.Fingerprints([""] * images, looks, np.ones(images, bool))
-    with timed(found, "audit: photographs alike"):
-        assert sum(1 for _ in fingerprints.alike(prints, prints, 16, True)) == images // 100
+def work(images: int, folder: Path) -> Costs:
+    """What each step takes, in a process of its own."""
+    found: Costs = {}
+    for name, step in STEPS.items():
+        with multiprocessing.get_context("fork").Pool(1) as process:
+            found[name] = process.apply(_cost, (step, Project(images, folder)))
     return found
 
 
-def slopes(one: Steps, other: Steps, factor: float) -> dict[str, float]:
+def slopes(one: Costs, other: Costs, factor: float) -> dict[str, float]:
     """Steps that take less than 0.1 s of more images say nothing."""
-    return {name: math.log(max(seconds, 1e-9) / max(one[name], 1e-9), factor) if seconds > 0.1 else 0.0
-            for name, seconds in other.items()}
+    return {name: math.log(max(cost.seconds, 1e-9) / max(one[name].seconds, 1e-9), factor)
+            if cost.seconds > 0.1 else 0.0 for name, cost in other.items()}
 
 
-def main(sizes: list[int], measure: Callable[[int, Path], Steps] = work) -> bool:
-    """Print CPU seconds at each size, and the slope from the one before the last to the last; whether all are good."""
+def _wrong(name: str, cost: Cost, slope: float) -> str:
+    """What is wrong with a step, "" if nothing is."""
+    return " too steep" if slope > MOST and cost.seconds >= SECONDS else \
+        " too long" if cost.seconds > (LIMIT_DRY if name == DRY_RUN else LIMIT) else \
+        " too much memory" if cost.megabytes > MEMORY else ""
+
+
+def main(sizes: list[int], measure: Callable[[int, Path], Costs] = work) -> bool:
+    """Print CPU seconds at each size, the slope from the one before the last to the last, and the most memory; whether
+    all are good."""
     found = []
     for images in sizes:
         with tempfile.TemporaryDirectory() as folder:
             found.append(measure(images, Path(folder)))
     steep = slopes(found[-2], found[-1], sizes[-1] / sizes[-2])
-    print(f"{'CPU-s':40s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}")
+    wrong = {name: _wrong(name, found[-1][name], slope) for name, slope in steep.items()}
+    print(f"{'CPU-s':40s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}", f"{'MB':>8s}")
     for name, slope in steep.items():
-        print(f"{name:40s}", *(f"{each[name]:12.2f}" for each in found), f"{slope:8.2f}",
-              " too steep" if slope > MOST else "")
-    return all(slope <= MOST for slope in steep.values())
+        print(f"{name:40s}", *(f"{each[name].seconds:12.2f}" for each in found), f"{slope:8.2f}",
+              f"{found[-1][name].megabytes:8d}{wrong[name]}")
+    return not any(wrong.values())
 
 
 if __name__ == "__main__":
