@@ -1,15 +1,16 @@
 """From an annotation file and a folder of images to a checked manifest, whose numbers are compared with the card's."""
 
+from __future__ import annotations
+
 import stat
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_signed_integer_dtype as is_integer_dtype
 
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
@@ -21,6 +22,9 @@ from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS,
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.settings.recipe import language_tag
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "coco": "pipeline.manifest.json_captions:COCO",
@@ -147,7 +151,7 @@ def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) ->
 
 
 def _check_rows(table: pd.DataFrame, source: Path) -> None:
-    if not (is_integer_dtype(table["image_id"]) and is_integer_dtype(table["caption_id"])):
+    if {table[name].dtype.kind for name in ("image_id", "caption_id")} != {"i"}:
         raise InputError(f"{source}: image and caption ids must be integers of at most 64 bits")
     empty = table[table["caption"].str.strip() == ""]
     if len(empty):

@@ -5,6 +5,8 @@ internet (also after a redirect, and checked on the connection itself), without 
 `LARGEST` bytes each. A photograph that cannot be had is left out, and named.
 """
 
+from __future__ import annotations
+
 import hashlib
 import http.client
 import ipaddress
@@ -16,13 +18,14 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import pandas as pd
 
 from pipeline.files.atomic import write_bytes
 from pipeline.parts.errors import InputError, InputWarning, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LARGEST = 64 * 1024 * 1024
 SECONDS = 20.0  # without a byte

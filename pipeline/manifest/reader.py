@@ -1,16 +1,19 @@
 """What every reader of annotations offers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from pipeline.files import remote
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def expecting(place: object, layout: str) -> Iterator[None]:
 
 def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:
     """Make a row for each caption of images, given by their id, file, split and captions; captions are numbered."""
+    import pandas as pd
+
     rows = [(number, file, split, caption) for number, file, split, captions in images for caption in captions]
     table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
     return table.assign(caption_id=range(len(table)))
