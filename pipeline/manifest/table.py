@@ -352,7 +352,7 @@ class Split:
         Returns:
             The split without the other images.
         """
-        return self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
+        return self if keep.all() else self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
 
     def in_languages(self, names: Sequence[str]) -> Split:
         """Keep the captions in some languages, and the images that have one.

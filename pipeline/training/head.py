@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,7 @@ class OpenHead:
     head: Head  # the head
     manifest: Manifest  # the data set's images and captions
     source: ImageSource  # its images, as the head reads them
+    _splits: dict[str, Split] = field(default_factory=dict)  # those that were taken, for the next task
 
     @classmethod
     def open(cls, use: HeadUse) -> OpenHead:
@@ -180,7 +181,9 @@ class OpenHead:
         Returns:
             The split without images that failed in extraction.
         """
-        return usable(self.source, self.manifest.split(name))
+        if name not in self._splits:
+            self._splits[name] = usable(self.source, self.manifest.split(name))
+        return self._splits[name]
 
 
 kept_open: list[OpenHead] = []
