@@ -22,6 +22,7 @@ from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.manifest.table import Manifest
 
+AT_ONCE = 64  # images that are read together
 Progress = Callable[[int], object]
 
 
@@ -55,13 +56,18 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
     compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
         shard = Shard.empty(layout, number)
-        for image in shard.rows:
-            row = int(store.rows[image])
-            if row in reasons:
-                shard.fail(image, reasons[row])
-                continue
-            features, extras = store.items(image)
-            shard.fill(image, features, tuple(sizes[image]), extras, int(file_bytes[image]), checksums.get(row, ""))
+        for start in range(0, len(shard.rows), AT_ONCE):
+            rows = dict(zip(shard.rows[start:start + AT_ONCE], store.rows[shard.rows[start:start + AT_ONCE]].tolist(),
+                            strict=True))
+            for image in [image for image, row in rows.items() if row in reasons]:
+                shard.fail(image, reasons[rows.pop(image)])
+            images = np.array([*rows], np.int64)
+            extras = {name: store.extra(name, images) for name in layout.extras}
+            for place, (features, count) in enumerate(zip(*store.read(images), strict=True)):
+                image = int(images[place])
+                shard.fill(image, features[:count], tuple(sizes[image]),
+                           {name: values[place, :count] for name, values in extras.items()}, int(file_bytes[image]),
+                           checksums.get(rows[image], ""))
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
