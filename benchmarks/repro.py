@@ -20,6 +20,7 @@ from pipeline import settings
 from pipeline.features.extraction import EngineSpec, ExtractionJob
 from pipeline.features.extractors import Runtime
 from pipeline.features.project import new
+from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths, heads, systems
 
@@ -52,7 +53,7 @@ def files(folder: Path, names: list[str]) -> None:
 
 def make(folder: Path, images: int) -> None:
     """A project as `dvc repro` leaves it."""
-    params = yaml.safe_load(new.path("params.yaml").read_text(encoding="utf-8"))
+    params = from_yaml(new.path("params.yaml").read_text(encoding="utf-8"))
     params["run"]["dataset"] = "coco"
     new.write(folder, {"params.yaml": yaml.safe_dump(params)})
     known, paths = settings.load(folder / "params.yaml"), Paths(folder)

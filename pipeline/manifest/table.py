@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pipeline.files import remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile, Kind
+from pipeline.files.parsing import from_json
 from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError
 
@@ -299,7 +300,7 @@ class Manifest:
         """Open a file that is at `path`, or was brought from there."""
         try:
             rows = _File(file, path)
-            said = json.loads(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
+            said = from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
             seen = said.get("images_folder") or said["images"]
             if "images_folder" not in said and not remote.address(seen):
