@@ -154,7 +154,7 @@ def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_pa
     """All images, for a store in S3 that has four shards, of all but the last twelve."""
     table = scenes.table[scenes.table["image_id"].isin(scenes.images["image_id"].to_numpy()[:12])]
     begun = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
-    extraction.extract(replace(begun, manifest=replace(scenes, table=table.reset_index(drop=True))))
+    extraction.extract(replace(begun, manifest=replace(scenes, source=table.reset_index(drop=True))))
     return begun
 
 
@@ -193,7 +193,7 @@ def test_growing_goes_on_with_the_shards_that_are_up(growing: extraction.Extract
         broken.setattr(remote, "write", failing)
         with pytest.raises(OSError, match="the connection is lost"):
             extraction.extract(growing)
-    assert len(downloaded(store, tmp_path / "before.zarr", replace(growing.manifest, table=growing.manifest.table[
+    assert len(downloaded(store, tmp_path / "before.zarr", replace(growing.manifest, source=growing.manifest.table[
         growing.manifest.table["image_id"].isin(growing.manifest.images["image_id"].to_numpy()[:12])].reset_index(
             drop=True))).rows) == 12
     if elsewhere:
