@@ -327,7 +327,7 @@ def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extracti
 @pytest.mark.parametrize("compressor", ["none", "zstd"])
 def test_a_batch_costs_a_request_for_each_shard_it_touches(place: Path, job: extraction.ExtractionJob, compressor: Any,
                                                            tmp_path: Path, rng: np.random.Generator) -> None:
-    """Through zarr and fsspec, image by image, it costs two for each image: 256."""
+    """Through zarr and fsspec it costs 16, or image by image 256."""
     extraction.extract(replace(job, compressor=compressor, shard_images=3))
     remote_store.upload(job.store, place / "s.zarr", print, print)
     here = FeatureStore(job.store).require(job.manifest)
