@@ -1,12 +1,13 @@
 """What is recorded of a dual encoder and of its embeddings, and how both are read again."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline import dual_encoders
-from pipeline.dual_encoders.base import DualEncoder, Usage
 from pipeline.files import record
 from pipeline.files.digest import digest
 from pipeline.files.weights import checkpoints
@@ -19,7 +20,7 @@ from pipeline.systems.scores.system import System
 ZERO_SHOT = "zero-shot"
 
 
-def identity(model: str, encoder: DualEncoder) -> str:
+def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
     """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage.
 
     Vectors of one identity lie in one space.
@@ -30,7 +31,7 @@ def identity(model: str, encoder: DualEncoder) -> str:
                    **({"version": version} if version != 1 else {})})
 
 
-def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[str, Any]:
+def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None) -> dict[str, Any]:
     """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the user says."""
     place = model.partition(":")[2]
     card = next((each for each in checkpoints().values()
@@ -40,7 +41,7 @@ def described(model: str, encoder: DualEncoder, trained_on: str | None) -> dict[
             "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit}
 
 
-def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | None, manifest: Manifest,
+def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,
               splits: Mapping[str, Mapping[str, Any]]) -> Made:
     """Compose the record of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
@@ -54,13 +55,13 @@ def made_from(name: str, model: str, encoder: DualEncoder, trained_on: str | Non
                      "splits": {split: dict(found) for split, found in splits.items()}}]})
 
 
-def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
+def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that a record names, whether or not its files are still the same."""
     said = member[ENCODER]
-    return dual_encoders.load(said["model"], Usage(**said["usage"], device=device))
+    return dual_encoders.load(said["model"], dual_encoders.Usage(**said["usage"], device=device))
 
 
-def open_again(member: Mapping[str, Any], device: str = "cpu") -> DualEncoder:
+def open_again(member: Mapping[str, Any], device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that made a store's vectors."""
     said, encoder = member[ENCODER], load_recorded(member, device)
     if identity(said["model"], encoder) != member["checkpoint"]:
