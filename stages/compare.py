@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.statistics import contrast, significance
     from pipeline.provenance import record
     from pipeline.settings import Settings
-    from pipeline.systems.scores import by_language, fuse, judged, layout
+    from pipeline.systems.scores import fuse, judged, layout
     from pipeline.systems.scores.system import System
 
 
@@ -71,7 +71,7 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     truth = truth.or_of([rules] if rules else own)
     every = [rules] if rules else truth.protocols(own)
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
-    groups = [[judged.judge(by_language.named(_like(groups[0][0], pool), known), truth, known) for pool in group]
+    groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     found = _contrasts(groups, every, ties, settings)
     contrast.correct([*chain(*found)])
@@ -101,12 +101,11 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
 def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
            ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[System, str | Protocol]]]]]:
     """All captions, then those of each language: what is said of them, and each system's pool with its rules."""
-    parts = [[by_language.parts(pool, rules) for pool in group] for group in groups]
+    parts = [[{part.language: (part.system, part.rules) for part in pool.parts(rules)} for pool in group]
+             for group in groups]
     split = {} if groups[0][0].split is None else {"split": groups[0][0].split}
-    return [(split, [[(pool, rules) for pool in group] for group in groups]),
-            *((split | {"language": name},
-               [[(part[name].system, part[name].rules) for part in group] for group in parts])
-              for name in parts[0][0])]
+    return [(split | ({"language": name} if name else {}), [[part[name] for part in group] for group in parts])
+            for name in parts[0][0]]
 
 
 def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Settings
     from pipeline.studies import audit
-    from pipeline.systems.scores import by_language, judged, measured, runs
+    from pipeline.systems.scores import judged, measured, runs
     from pipeline.systems.scores.system import System
     from stages import scored_systems
 
@@ -138,7 +137,7 @@ def _write_files(pool: System, files: measuring.Files, tables: list[Any], settin
         click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
                    err=True)
     if files.per_query:
-        measured.write_query_tables(files.per_query, [measured.joined(tables)])
+        measured.write_query_tables(files.per_query, tables)
 
 
 def _written(found: summary.Results, output: str) -> str:
@@ -169,7 +168,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         names = [numbers["protocol"] for numbers in every]
         found[name] = results.entry(store.made_from, asked.recorded, dict(zip(names, every, strict=True)),
                                     dict(zip(names, hits, strict=True)))
-        tables += [measured.joined(rows)] if rows else []
+        tables += rows
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
     return found
@@ -193,34 +192,23 @@ class _Asked:
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""
                 ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any]]:
-        """A pool with its right answers; by each protocol its numbers and the hits of each image; tables with a row a
+        """A pool with its right answers; by each protocol its numbers and the hits of each image; a table with a row a
         query where that is asked for."""
         known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.same_text)
         _warn_of_leak(self.paths, pool)
-        pool, beyond = by_language.named(pool, known), {}
+        pool, beyond = judged.with_languages(pool, known), {}
         if self.extended is not None:
             with Progress(f"{self.extended} {pool.name}", "query") as bar:
                 beyond = measured.extend(pool, self.extended, self.settings,
                                          lambda done: bar.reach(max(bar.done, done)))
         pool = judged.judge(pool, truth, known)
         beyond |= judged.told(pool, truth)
-        numbers, hits, tables = zip(*(self._by(rules, pool, name) for rules in protocols), strict=True)
-        return pool, [each | beyond for each in numbers], [*hits], [*chain(*tables)]
-
-    def _by(self, rules: str | Protocol, pool: System, name: str) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-        """The same by one protocol, the numbers with their intervals."""
-        every, settings = by_language.parts(pool, rules), self.settings
-        passes = measured.passes(settings)
-        whole = passes * pool.shape[0]
-        with Progress(f"rank {pool.name}", "image", whole + passes * by_language.images(every)) as bar:
-            found = measured.rank(pool, rules, self.ties, settings, bar.reach)
-            numbers = measured.numbers(pool, found, rules, settings, bar.reach)
-            ranked = by_language.rank(every, self.ties, settings, lambda done: bar.reach(whole + done))
-            numbers |= by_language.numbers(every, ranked, settings, lambda done: bar.reach(whole + done))
-        tables = [measured.query_table(pool, found, rules, name, "" if every else None),
-                  *(measured.query_table(part.system, ranked[language], part.rules, name, language)
-                    for language, part in every.items())] if self.per_query else []
-        return numbers, by_language.image_hits(pool, found, every, ranked), tables
+        every = []
+        for rules in protocols:
+            with Progress(f"rank {pool.name}", "image", measured.work(pool, rules, self.settings)) as bar:
+                every.append(measured.measure(pool, rules, self.ties, self.settings, bar.reach))
+        tables = [measured.query_table(every, name)] if self.per_query else []
+        return pool, [each.numbers | beyond for each in every], [each.hits for each in every], tables
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:

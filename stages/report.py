@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.report.page import charts, explorer, headline, systems
     from pipeline.report.page.render import failures, made_from
     from pipeline.settings import Settings
-    from pipeline.systems.fusion.reranked import Folded
-    from pipeline.systems.scores import by_language, judged
+    from pipeline.systems.scores import judged
+    from pipeline.systems.scores.reranked import Folded
     from pipeline.systems.scores.system import System
     from stages import scored_systems
 
@@ -88,7 +88,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
 
     def judge(pool: System) -> System:
         known = Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None
-        return judged.judge(by_language.named(pool, known), truth, known)
+        return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
     if there := scored_systems.first(settings, found):  # compared at first: the narrowest and the widest ensemble

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
     from pipeline.systems import reranking
-    from pipeline.systems.fusion.reranked import Combination
     from pipeline.systems.reranking import base, rerank
-    from pipeline.systems.scores import by_language
+    from pipeline.systems.scores.judged import in_languages
+    from pipeline.systems.scores.reranked import Combination
     from pipeline.systems.scores.system import System, recorded
 
 
@@ -107,7 +107,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     file = paths.manifest(dataset)
     if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
-    pool = by_language.with_languages(store, paths)
+    pool = in_languages(store, paths)
     source = base.PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)

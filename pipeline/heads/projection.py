@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 import torch
 from torch import Tensor, nn
@@ -33,13 +32,12 @@ class ItemMoments:
     @classmethod
     def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
         """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have."""
-        return reduce(cls._and, parts)
-
-    def _and(self, other: ItemMoments) -> ItemMoments:
-        count = self.count + other.count
-        apart = other.mean - self.mean
-        return ItemMoments(count, self.mean + apart * (other.count / count),
-                       self.squares + other.squares + apart.square() * (self.count * other.count / count))
+        whole, *others = parts
+        for other in others:
+            count, apart = whole.count + other.count, other.mean - whole.mean
+            whole = cls(count, whole.mean + apart * (other.count / count),
+                        whole.squares + other.squares + apart.square() * (whole.count * other.count / count))
+        return whole
 
 
 class ItemNorm(nn.BatchNorm1d):

@@ -21,9 +21,9 @@ from pipeline.provenance.step import Step
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored
-from pipeline.systems.scores import by_language, layout, measured
+from pipeline.systems.scores import layout, measured
 from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.judged import Truth, judge, told
+from pipeline.systems.scores.judged import Truth, judge, told, with_languages
 from pipeline.systems.scores.layout import COLUMNS, ROWS
 from pipeline.systems.scores.made import CONTENTS, RESCORED
 from pipeline.systems.scores.system import Fused, Matrix, System
@@ -112,7 +112,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     pool, how = System.open(path), entry.get("evaluated_with")
     # Where the manifest is another one now, its own step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
-    pool = by_language.named(pool, known)
+    pool = with_languages(pool, known)
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
@@ -128,9 +128,8 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     for protocol, recorded in results.protocols(entry).items():
         own = pool.protocol is not None and pool.protocol.name == protocol
         rules = pool.protocol if own and pool.protocol else truth.protocols([protocol])[0]
-        ties, parts = recorded["ties"], by_language.parts(pool, rules)
-        found, ranked = measured.rank(pool, rules, ties, settings), by_language.rank(parts, ties, settings)
-        again = measured.numbers(pool, found, rules, settings) | beyond | by_language.numbers(parts, ranked, settings)
+        whole = measured.measure(pool, rules, recorded["ties"], settings)
+        again = whole.numbers | beyond
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
         same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
         rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
@@ -140,9 +139,8 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
         if protocol in (kept := entry.get(results.HITS, {})):
             size = f"{recorded['images']} images"
-            hits = by_language.image_hits(pool, found, parts, ranked)
             yield Step(path, f"hits of each image again, {protocol}", size,
-                       size if _same_hits(kept[protocol], hits) else f"{size}, and other hits")
+                       size if _same_hits(kept[protocol], whole.hits) else f"{size}, and other hits")
 
 
 def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:

@@ -97,10 +97,8 @@ def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path
                    batch_size: int, trained_on: tuple[Manifest, Path] | None = None) -> Step:
     """Embed some images again by a head, with all their captions, and compare the vectors with the stored ones."""
     def opened(split: str) -> tuple[Split, Embed]:
-        described = training.read_description(folder)
-        source = training.source_of(described, manifest, features)
-        read = training.source_of(described, *trained_on) if trained_on else source
-        head = training.load_head(folder, trained_on[0] if trained_on else manifest, read)
+        here = manifest, features
+        head, source = training.open_for(folder, trained_on or here, here if trained_on else None)
 
         def embed(part: Split, scores: System) -> Embeddings | np.ndarray:
             source.check(part.store_rows)

@@ -12,7 +12,7 @@ from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.reranking.candidates import Pairs
-from pipeline.systems.scores.by_language import with_languages
+from pipeline.systems.scores.judged import in_languages
 from pipeline.systems.scores.reranked import Scored, protocol_of
 from pipeline.systems.scores.system import Candidates, System, recorded
 
@@ -51,7 +51,7 @@ def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
     wanted = store.made_from.reranked["distractors"]
     if not wanted:
-        return with_languages(kind.retriever, paths)
+        return in_languages(kind.retriever, paths)
     there = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
     by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
     if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:

@@ -25,9 +25,9 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
-from pipeline.systems.fusion.reranked import Folded
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.layout import holds_vectors_alone
+from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
 

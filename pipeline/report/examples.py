@@ -19,8 +19,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
-from pipeline.systems.scores import by_language
-from pipeline.systems.scores.judged import Truth, judge
+from pipeline.systems.scores.judged import Truth, judge, with_languages
 from pipeline.systems.scores.system import System
 
 WORDS: dict[Direction, dict[str, str]] = {
@@ -59,7 +58,7 @@ class Gallery:
             rows["caption_id"].isin(store.caption_ids)]).itertuples(index=False, name=None))
         file_of = dict(zip(manifest.images["image_id"].tolist(), manifest.gallery(images_folder), strict=True))
         files = [file_of[image] for image in store.image_ids.tolist()]
-        pool = judge(by_language.named(store, manifest), truth, manifest)
+        pool = judge(with_languages(store, manifest), truth, manifest)
         return cls(pool, [texts[caption] for caption in pool.caption_ids.tolist()],
                    [file.path.relative_to(images_folder).as_posix() + (f", {file.part}" if file.part else "")
                     for file in files], lambda row: files[row].picture())

@@ -113,15 +113,6 @@ def _metadata(file: Any) -> dict[str, Any]:
     return found
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    """Collect an optimizer's state."""
-    import torch
-
-    state = optimizer.state_dict()["state"]
-    return {f"optimizer.{number}.{name}": torch.as_tensor(value)
-            for number, fields in state.items() for name, value in fields.items()}
-
-
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
     """Restore what `optimizer_tensors` collected, with the memory layout of the weights."""
     import torch
@@ -145,11 +136,15 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 def save(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, reached: State) -> None:
     """Save a finished epoch: best before last, so that a run interrupted between the two makes the same best again."""
+    import torch
+
     weights = model.state_dict()
     if reached.best == reached.epochs - 1:
         save_tensors(folder / "best.safetensors", weights, {"epoch": reached.best})
-    tensors = {f"model.{name}": value for name, value in weights.items()}
-    save_tensors(folder / "last.safetensors", tensors | optimizer_tensors(optimizer), asdict(reached))
+    tensors = {f"model.{name}": value for name, value in weights.items()} | {
+        f"optimizer.{number}.{name}": torch.as_tensor(value)
+        for number, fields in optimizer.state_dict()["state"].items() for name, value in fields.items()}
+    save_tensors(folder / "last.safetensors", tensors, asdict(reached))
     write_history(folder, reached)
 
 

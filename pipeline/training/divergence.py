@@ -66,18 +66,14 @@ class Watch:
                            "a lower learning_rate or another pooling, and see that the features are not all alike")
         if self.objective is None:
             return
-        collapsed = self._collapsed(self.objective, similarity)
+        # The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE.
+        logged = self.objective.log
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            collapsed = float(self.objective(torch.full((self.batch, self.batch), similarity)))
+        self.objective.log = logged
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
         self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
         if self.stuck * self.window >= self.long:
             raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stood at {loss:.4g}, its value "
                            f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "
                            "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")
-
-    def _collapsed(self, objective: Objective, similarity: float) -> float:
-        """The loss when all similarities are this: 2 α B for the hard triplet, 2 log B for InfoNCE."""
-        log = objective.log
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            loss = float(objective(torch.full((self.batch, self.batch), similarity)))
-        objective.log = log
-        return loss

@@ -21,7 +21,7 @@ from pipeline.settings import Recipe, Training
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
 from pipeline.training import checkpoint
-from pipeline.training.source import ImageSource, Photographs, of_head, require_alike, usable
+from pipeline.training.source import ImageSource, Photographs, of_head, usable
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,39 @@ def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> 
     Raises:
         InputError: If either is missing, or the head is not finished.
     """
-    manifest, folder = Manifest.load(paths.manifest(dataset)), paths.head(dataset, name)
+    folder = paths.head(dataset, name)
+    feature = checkpoint.read_description(folder)["feature"]
+    return open_for(folder, (Manifest.load(paths.manifest(dataset)), paths.features(dataset, feature)), device=device)
+
+
+def open_for(folder: Path, trained_on: tuple[Manifest, Path], images: tuple[Manifest, Path] | None = None,
+             *, device: str = "cpu", images_folder: Path | None = None) -> tuple[Head, ImageSource]:
+    """Open a head for the images of a data set.
+
+    Args:
+        folder: The head's folder.
+        trained_on: The manifest that it was trained on, and its feature store.
+        images: Those of another data set; None for the images that it was trained on.
+        device: A torch device.
+        images_folder: Where the image files lie, for a fine-tuned head; None for the manifest's folder.
+
+    Returns:
+        The head, and the images: stored features, or photographs.
+
+    Raises:
+        InputError: If any is missing, the head is not finished, or the features are not made alike.
+    """
     described = checkpoint.read_description(folder)
-    source = of_head(described, manifest, paths.features(dataset, described["feature"]))
-    return load(folder, manifest, source, device), source
+    source = own = of_head(described, *(images or trained_on), images_folder)
+    if images is not None:
+        own = of_head(described, *trained_on)
+        if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
+            keys = (own.fingerprint.keys() | source.fingerprint.keys()) - {"dataset", "images", "source"}
+            for key in sorted(keys):
+                if source.fingerprint.get(key) != own.fingerprint.get(key):
+                    raise InputError(f"{source.path}: its {key} is {source.fingerprint.get(key)!r}, the head was "
+                                     f"trained with {own.fingerprint.get(key)!r}; extract both alike")
+    return load(folder, trained_on[0], own, device), source
 
 
 @dataclass(frozen=True)
@@ -135,8 +164,8 @@ class OpenHead:
 
     use: HeadUse  # how it was opened
     head: Head  # the head
+    source: ImageSource  # the data set's images, as the head reads them
     manifest: Manifest  # the data set's images and captions
-    source: ImageSource  # its images, as the head reads them
     _splits: dict[str, Split] = field(default_factory=dict)  # those that were taken, for the next task
 
     @classmethod
@@ -154,16 +183,11 @@ class OpenHead:
                 not made alike.
         """
         products.apply(use.products)
-        described = checkpoint.read_description(use.folder)
-        own = Manifest.load(use.paths.manifest(use.trained_on))
-        manifest = own if use.dataset == use.trained_on else Manifest.load(use.paths.manifest(use.dataset))
-        source = of_head(described, manifest, use.paths.features(use.dataset, described["feature"]), use.images_folder)
-        trained = source
-        if manifest is not own:
-            trained = of_head(described, own, use.paths.features(use.trained_on, described["feature"]))
-            if isinstance(source, FeatureStore) and isinstance(trained, FeatureStore):
-                require_alike(source, trained)
-        opened = cls(use, load(use.folder, own, trained, use.device), manifest, source)
+        feature = checkpoint.read_description(use.folder)["feature"]
+        own, *other = ((Manifest.load(use.paths.manifest(dataset)), use.paths.features(dataset, feature))
+                       for dataset in dict.fromkeys((use.trained_on, use.dataset)))
+        opened = cls(use, *open_for(use.folder, own, *other, device=use.device, images_folder=use.images_folder),
+                     (other or [own])[0][0])
         kept_open[:] = [opened]
         return opened
 

@@ -110,7 +110,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         rounds.find_nearest(step.model, step.update.precision)
         logs = _epoch(job, step, rounds, watch, epoch, on_step)
-        state.stuck, state.scaler = watch.stuck, step.update.precision.state()
+        state.stuck, state.scaler = watch.stuck, step.update.precision.scaler.state_dict()
         shown = [name for name in logs[0] if name not in UNSHOWN]
         state.history.append({"epoch": epoch, **{name: sum(log[name] for log in logs) / len(logs) for name in shown}})
         if first:
@@ -133,7 +133,8 @@ def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
                         "recipes the same architecture")
     step = Tasks.of(job, model, device)
     state = checkpoint.restore(job.folder, model, step.update.optimizer)
-    step.update.precision.restore(state.scaler)
+    if state.scaler:
+        step.update.precision.scaler.load_state_dict(state.scaler)
     return step, state
 
 
@@ -167,7 +168,11 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
         rows["emb"] = _of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
     if "ce" in job.recipe.tasks:
         assert isinstance(model, CrossEncoder)
-        part = _one_caption_each(val, job.recipe.pairs.val_images)
+        # The first images with their first caption each (Geigle et al.'s released code).
+        _, first = np.unique(val.caption_image, return_index=True)
+        part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
+                     [val.captions[caption] for caption in first])
+        part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
         scores = score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
                                     precision.autocast)
         rows["ce"] = _row(retrieval.evaluate(scores, part.caption_image))
@@ -187,14 +192,6 @@ def _of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
                                     np.searchsorted(images, val.caption_image[captions])))
             for images, captions in parts]
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
-
-
-def _one_caption_each(val: Split, images: int) -> Split:
-    """The first images of a split with their first caption each (Geigle et al.'s released code)."""
-    _, first = np.unique(val.caption_image, return_index=True)
-    part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
-                 [val.captions[caption] for caption in first])
-    return part.only(np.arange(len(val.image_ids)) < images)
 
 
 def _row(metrics: retrieval.Metrics) -> Row:

@@ -21,7 +21,10 @@ DECAY = 0.1
 
 def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
     """Build the recipe's optimizer over all weights, with separate learning rates for pretrained parts."""
-    multipliers = {"text": recipe.text_multiplier, "backbone": backbone_multiplier(model, recipe)}
+    backbone = model.backbone.name if model.backbone is not None else ""
+    known = recipe.backbone_multipliers
+    multipliers = {"text": recipe.text_multiplier,
+                   "backbone": next((value for key, value in known.items() if key in backbone), known["other"])}
     parts = [(multipliers[name], list(part.parameters())) for name, part in model.pretrained.items()]
     apart = {weight for _, weights in parts for weight in weights}
     groups = [(1.0, [weight for weight in model.parameters() if weight not in apart]), *parts]
@@ -44,13 +47,6 @@ def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
     methods = {name: inspect.unwrap(getattr(kind, name))
                for name in ("add_param_group", "state_dict", "load_state_dict", "zero_grad")}
     return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
-
-
-def backbone_multiplier(model: HeadNetwork, recipe: Recipe) -> float:
-    """Look up the learning rate multiplier of the feature network."""
-    name = model.backbone.name if model.backbone is not None else ""
-    found = (value for key, value in recipe.backbone_multipliers.items() if key in name)
-    return next(found, recipe.backbone_multipliers["other"])
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -101,15 +97,6 @@ class TrainingPrecision:
         self.scaler.step(optimizer)
         self.scaler.update()
         return float(norm)
-
-    def state(self) -> dict[str, Any]:
-        """Collect what a resumed run needs."""
-        return self.scaler.state_dict()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` collected."""
-        if state:
-            self.scaler.load_state_dict(state)
 
 
 AnyBatch = TypeVar("AnyBatch")

@@ -1,7 +1,5 @@
 """Embed or score a data set with a head piece by piece, here or on workers. Pieces that are done are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

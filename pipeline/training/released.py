@@ -93,8 +93,12 @@ class Released:
         captions = dict(self.captions)
         if self.text == "bigru":
             captions |= {"embed.weight": self._reordered(vocabulary)}
+        for name in [name for name in captions if name.startswith("rnn.")]:  # of both directions of a GRU, ours are two
+            way = "rearward" if name.endswith("_reverse") else "onward"
+            own = name.removeprefix("rnn.").removesuffix("_reverse")
+            captions[f"{way}.{own}"] = captions.pop(name)
         return _renamed(self.path, self.images, IMAGES[self.feature]) \
-            | _renamed(self.path, _gru(captions), CAPTIONS[self.text] | _DIRECTIONS)
+            | _renamed(self.path, captions, CAPTIONS[self.text] | _DIRECTIONS)
 
     def _reordered(self, vocabulary: Path | None) -> Tensor:
         """The word embeddings in our vocabulary's order, which begins with the special words."""
@@ -110,13 +114,6 @@ class Released:
 
 
 _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
-
-
-def _gru(captions: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Split their bidirectional GRU into two GRUs: `rnn.weight_hh_l0_reverse` is our `rearward.weight_hh_l0`."""
-    return {(f"rearward.{name.removeprefix('rnn.').removesuffix('_reverse')}" if name.endswith("_reverse")
-             else f"onward.{name.removeprefix('rnn.')}") if name.startswith("rnn.") else name: value
-            for name, value in captions.items()}
 
 
 def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str]) -> dict[str, Tensor]:

@@ -100,9 +100,12 @@ def read(path: Path) -> ReleasedCross:
     for name in ("bert.img_embedding.weight", "bert.embeddings.word_embeddings.weight"):
         if state.get(name, torch.empty(0)).dim() != 2:
             raise InputError(f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words")
+    if state.get("classifier.weight", torch.empty(0)).shape[:1] == (1,) and "classifier.bias" in state:
+        for name in ("classifier.weight", "classifier.bias"):  # as of two labels: the logit of a wrong pair is then 0
+            state[name] = torch.cat([torch.zeros_like(state[name]), state[name]])
     embeds = any(f"{POOLING}/" in place for place in files)
     source = files[network]
-    return ReleasedCross(path, _two_labels(state), embeds, sha256(source) if isinstance(source, Path) else sha256(path))
+    return ReleasedCross(path, state, embeds, sha256(source) if isinstance(source, Path) else sha256(path))
 
 
 def _files(path: Path) -> dict[str, Path | bytes]:
@@ -124,14 +127,6 @@ def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:
     with reading(path, "a state dict of tensors"):
         return state_dict(path, torch.load(io.BytesIO(file) if isinstance(file, bytes) else file, map_location="cpu",
                                            weights_only=True))
-
-
-def _two_labels(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A classifier of one label as one of two: the logit of a wrong pair is then 0."""
-    if state.get("classifier.weight", torch.empty(0)).shape[:1] != (1,) or "classifier.bias" not in state:
-        return state
-    return state | {name: torch.cat([torch.zeros_like(state[name]), state[name]])
-                    for name in ("classifier.weight", "classifier.bias")}
 
 
 def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:

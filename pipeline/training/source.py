@@ -1,7 +1,5 @@
 """The images of a head: stored features, or photographs if its feature network is trained with it; new images too."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -213,22 +211,6 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
         InputError: If it is missing, does not belong to the manifest's images, or lacks boxes that are read.
     """
     return (BoxedStore if reads_boxes(recipe) else FeatureStore)(features).require(manifest)
-
-
-def require_alike(store: FeatureStore, own: FeatureStore) -> None:
-    """Check that features of another data set were made as those that a head was trained on.
-
-    Args:
-        store: The other data set's.
-        own: What the head was trained on.
-
-    Raises:
-        InputError: If they were not.
-    """
-    for key in sorted(own.fingerprint.keys() | store.fingerprint.keys()):
-        if key not in ("dataset", "images", "source") and store.fingerprint.get(key) != own.fingerprint.get(key):
-            raise InputError(f"{store.path}: its {key} is {store.fingerprint.get(key)!r}, the head was trained with "
-                             f"{own.fingerprint.get(key)!r}; extract both alike")
 
 
 def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None

@@ -182,7 +182,11 @@ class TrainingJob:
             words: Its kind of text.
         """
         if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
-            self._set_aside()
+            kept = self.folder / REPLACED  # until the new one has a finished epoch, see `put_back`
+            kept.mkdir()
+            for name in KEPT:  # the last epoch first: without it the head counts as set aside
+                if (self.folder / name).exists():
+                    (self.folder / name).rename(kept / name)
         if (self.folder / "head.json").exists() and self._holds(words):
             description = checkpoint.read_description(self.folder)
             machines, now = description.get("made_with", []), made_with.record()
@@ -197,14 +201,6 @@ class TrainingJob:
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self._content(),
                  "networks": networks(self.source, words, self.origin), "made_with": [made_with.record()]}
         checkpoint.write_description(self.folder, self.description(words) | aside)
-
-    def _set_aside(self) -> None:
-        """Keep the replaced head until the new one has a finished epoch; see `put_back`."""
-        kept = self.folder / REPLACED
-        kept.mkdir()
-        for name in KEPT:  # the last epoch first: without it the head counts as set aside
-            if (self.folder / name).exists():
-                (self.folder / name).rename(kept / name)
 
     def put_back(self) -> None:
         """Restore the head that was being replaced, unless the new one has a finished epoch."""

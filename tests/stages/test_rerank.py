@@ -19,13 +19,12 @@ from pipeline.evaluation.retrieval import as_similarity
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
-from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.reranking import shards, tuning
 from pipeline.systems.reranking.rerank import what_differs
 from pipeline.systems.reranking.system import StoredSystem
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import CONTENTS
-from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import Candidates, System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"

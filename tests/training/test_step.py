@@ -170,11 +170,11 @@ def test_mixed_precision_is_near_and_its_weights_stay_float32(precision: str, pi
 def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
     half = step(precision="fp16", dtype=torch.float32)
     before = {name: value.clone() for name, value in half.model.state_dict().items() if "embedding" in name}
-    scale = half.update.precision.state()["scale"]
+    scale = half.update.precision.scaler.get_scale()
     data = batch(torch.float32)
     log = half(replace(data, items=data.items * 1e30))
     assert not math.isfinite(log["gradient"])
-    assert half.update.precision.state()["scale"] < scale
+    assert half.update.precision.scaler.get_scale() < scale
     same({name: value for name, value in half.model.state_dict().items() if name in before}, before)
 
 

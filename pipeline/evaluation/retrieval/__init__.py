@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
     from pipeline.evaluation.retrieval.metrics import RECALLS, DirectionMetrics, Metrics, evaluate, measure
-    from pipeline.evaluation.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions
+    from pipeline.evaluation.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions, protocol
     from pipeline.evaluation.retrieval.ranking import rank
     from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ranks, Ties
     from pipeline.evaluation.retrieval.relevance import Positives, Relevance

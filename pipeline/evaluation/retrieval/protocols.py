@@ -113,7 +113,17 @@ PROTOCOLS = {each.name: each for each in (
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """Find a protocol."""
+    """Find a protocol.
+
+    Args:
+        name: A key of `PROTOCOLS`, or a protocol, which is returned.
+
+    Returns:
+        The protocol.
+
+    Raises:
+        InputError: For an unknown name.
+    """
     if isinstance(name, Protocol):
         return name
     if name not in PROTOCOLS:

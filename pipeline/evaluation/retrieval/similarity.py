@@ -239,9 +239,9 @@ class Directions:
         self.shape = of_images.shape
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Give the matrix of one direction."""
+        """Give the matrix of one direction, see `PerDirection.direction`."""
         return self.both[name]
 
     def select(self, images: Ids, captions: Ids) -> PerDirection:
-        """Restrict the candidates. Their corrections stay those of the whole split."""
+        """Restrict the candidates, whose corrections stay those of the whole split, see `PerDirection.select`."""
         return Directions(*(select(each, images, captions) for each in self.both.values()))  # type: ignore[arg-type]

@@ -154,11 +154,8 @@ def joint(sources: Sequence[Similarity]) -> EqualRows | None:
         # A stored member sets every row apart from the others, as far as can be told without reading it.
         images, captions = sources[0].shape
         return EqualRows(np.arange(images), np.arange(captions))
-    return EqualRows(*(_joint(labels) for labels in zip(*computed, strict=True)))
-
-
-def _joint(labels: Sequence[Ids]) -> Ids:
-    return np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
+    return EqualRows(*(np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
+                       for labels in zip(*computed, strict=True)))
 
 
 class PerQuery(ABC):

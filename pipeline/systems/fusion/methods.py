@@ -1,7 +1,5 @@
 """Fusions by name: how the scores of several systems, of one shape and order, become one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -12,7 +10,7 @@ import numpy.typing as npt
 from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean, of_direction
-from pipeline.systems.fusion.standardised import ScaledPerQuery, ZScores, ranges
+from pipeline.systems.fusion.standardised import Lines, Moments, ScaledPerQuery, ZScores
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,9 +91,11 @@ def _descending(scores: npt.NDArray[np.floating]) -> tuple[npt.NDArray[Any], Ids
 class RankFusion(PerQuery):
     """The weighted sum of reciprocal ranks among each query's candidates."""
 
+    whole_queries: type[ReciprocalRanks] = ReciprocalRanks
+
     def direction(self, name: Direction, block_bytes: int) -> ReciprocalRanks:
-        return ReciprocalRanks([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
-                               name == "i2t", block_bytes)
+        return self.whole_queries([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
+                                  name == "i2t", block_bytes)
 
 
 class CombSum(ScaledPerQuery):
@@ -104,18 +104,8 @@ class CombSum(ScaledPerQuery):
     Source: Fox and Shaw, TREC-2, 1994; scaling: Lee, SIGIR 1997.
     """
 
-    measure = staticmethod(ranges)
-
-
-class CombMNZ(PerQuery):
-    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
-
-    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
-    """
-
-    def direction(self, name: Direction, block_bytes: int) -> _Listed:
-        return _Listed([of_direction(source, name, block_bytes) for source in self.sources], self.weights,
-                       name == "i2t", block_bytes)
+    def scaled(self, lines: Lines) -> Moments:
+        return lines.ranges()
 
 
 class _Listed(ReciprocalRanks):
@@ -140,15 +130,19 @@ def _scaled(scores: Cells) -> tuple[Cells, Cells]:
     return np.where(listed, np.where(greatest > least, (scores - least) / span, 1.0), 0.0), listed
 
 
+class CombMNZ(RankFusion):
+    """CombSUM over the candidates that each system lists, times the number of systems that list a candidate.
+
+    Each system lists its best `LISTED` candidates. If all systems listed all candidates, the order would be CombSUM's.
+    """
+
+    whole_queries = _Listed
+
+
 Sources: TypeAlias = Sequence[Similarity | PerDirection]
 
 FUSIONS: dict[str, Callable[[Sources, list[float]], Similarity | PerDirection]] = {
-    "mean": mean,
-    "zscore": ZScores,
-    "rank": RankFusion,
-    "combsum": CombSum,
-    "combmnz": CombMNZ,
-}
+    "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
 BY_ORDER = ("rank",)
 """Fusions that depend on nothing but the order of each query's candidates."""
 

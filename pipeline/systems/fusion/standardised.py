@@ -1,12 +1,13 @@
 """Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, Similarity
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, PerDirection, Similarity
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery, of_direction
 
@@ -23,7 +24,7 @@ class Moments(NamedTuple):
     inverse: Floats  # float64 [n], 1 / standard deviation (or 1 / range); 0 if all values of a line are equal
 
 
-class _Lines:
+class Lines:
     """Running statistics of n lines; each array [n].
 
     Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if a mean is large
@@ -48,6 +49,7 @@ class _Lines:
         np.maximum(self.greatest[part], greatest, out=self.greatest[part])
 
     def moments(self) -> Moments:
+        """Compute the mean and 1 / the deviation of each line, 0 if its values are equal."""
         constant = self.least == self.greatest
         deviation = np.sqrt(self.squares / self.count)
         # Values that differ by less than can be squared are taken as equal, as their deviation of 0 says.
@@ -66,7 +68,7 @@ class _Worker:
 
     def __init__(self, source: Similarity) -> None:
         self.source = source
-        self.rows, self.columns = (_Lines(size) for size in source.shape)
+        self.rows, self.columns = (Lines(size) for size in source.shape)
 
     def add(self, rows: slice, columns: slice) -> None:
         cells = self.source.block(rows, columns)
@@ -81,27 +83,15 @@ class _Worker:
                            cells.min(0), cells.max(0))
 
 
-def moments(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """Compute mean and deviation of each row and each column, to about the last digit of float64."""
-    rows, columns = _lines(source, block_bytes)
-    return rows.moments(), columns.moments()
-
-
-def ranges(source: Similarity, block_bytes: int) -> tuple[Moments, Moments]:
-    """Compute the smallest value of each row and each column, and 1 / (largest - smallest)."""
-    rows, columns = _lines(source, block_bytes)
-    return rows.ranges(), columns.ranges()
-
-
-def _lines(source: Similarity, block_bytes: int) -> tuple[_Lines, _Lines]:
+def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
+    """Measure each row and each column, to about the last digit of float64."""
     # A block is there as it is, in float64, and as deviations.
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
-    workers = share(blocks, lambda: _Worker(source), lambda cells: None)
-    for name in ("rows", "columns"):
-        first, *others = (getattr(worker, name) for worker in workers)
-        for other in others:
-            first.merge(slice(None), other.count, other.mean, other.squares, other.least, other.greatest)
-    return workers[0].rows, workers[0].columns
+    first, *others = share(blocks, lambda: _Worker(source), lambda cells: None)
+    for other in others:
+        for mine, theirs in ((first.rows, other.rows), (first.columns, other.columns)):
+            mine.merge(slice(None), theirs.count, theirs.mean, theirs.squares, theirs.least, theirs.greatest)
+    return first.rows, first.columns
 
 
 class Standardised(CellByCell):
@@ -138,25 +128,34 @@ class Standardised(CellByCell):
 class ScaledPerQuery(PerQuery):
     """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
 
-    measure: Callable[[Similarity, int], tuple[Moments, Moments]]
-    """From a source, how its rows and its columns are scaled."""
+    def __init__(self, sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> None:
+        super().__init__(sources, weights)
+        self.measured: dict[tuple[int, Direction | None], tuple[Lines, Lines]] = {}
+
+    @abstractmethod
+    def scaled(self, lines: Lines) -> Moments:
+        """Say how lines are scaled.
+
+        Args:
+            lines: The queries' statistics.
+
+        Returns:
+            What is taken off each line's values, and what they are then multiplied by.
+        """
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        sources = [of_direction(source, name, block_bytes) for source in self.sources]
-        lines = [self._lines(number, source, name, block_bytes) for number, source in enumerate(sources)]
-        return Standardised(sources, self.weights, lines, name == "i2t")
-
-    def _lines(self, number: int, source: Similarity, name: Direction, block_bytes: int) -> Moments:
-        """How the queries of one source are scaled; a matrix that serves both directions is read once for both."""
-        if not hasattr(self, "measured"):
-            self.measured: dict[tuple[int, Direction | None], tuple[Moments, Moments]] = {}
-        key = number, name if self.sources[number] is not source else None
-        if key not in self.measured:
-            self.measured[key] = type(self).measure(source, block_bytes)
-        return self.measured[key][0 if name == "i2t" else 1]
+        sources, moments = [of_direction(source, name, block_bytes) for source in self.sources], []
+        for number, source in enumerate(sources):
+            # A matrix that serves both directions is read once for both.
+            key = number, name if self.sources[number] is not source else None
+            if key not in self.measured:
+                self.measured[key] = statistics(source, block_bytes)
+            moments.append(self.scaled(self.measured[key][0 if name == "i2t" else 1]))
+        return Standardised(sources, self.weights, moments, name == "i2t")
 
 
 class ZScores(ScaledPerQuery):
     """The weighted sum of sources whose scores are standardised among each query's candidates."""
 
-    measure = staticmethod(moments)
+    def scaled(self, lines: Lines) -> Moments:
+        return lines.moments()

@@ -122,6 +122,7 @@ class Blip(PixelScorer):
     """BLIP's image-text matching (Li et al. 2022): the difference of its two logits."""
 
     kind, network = "blip", "BlipForImageTextRetrieval"
+    logits = "itm_score"  # where the network's output has the two
 
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
@@ -129,12 +130,7 @@ class Blip(PixelScorer):
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
         self.model.vision_model.image = image
-        return margins(self.logits(self.model(**inputs, **self.options)))
-
-    def logits(self, output: Any) -> Tensor:
-        """Take the two logits out of the network's output."""
-        found: Tensor = output.itm_score
-        return found
+        return margins(getattr(self.model(**inputs, **self.options), self.logits))
 
 
 class Blip2(Blip):
@@ -142,10 +138,7 @@ class Blip2(Blip):
 
     kind, network = "blip2", "Blip2ForImageTextRetrieval"
     options: ClassVar[dict[str, Any]] = {"use_image_text_matching_head": True}
-
-    def logits(self, output: Any) -> Tensor:
-        found: Tensor = output.logits_per_image
-        return found
+    logits = "logits_per_image"
 
 
 class Vilt(PixelScorer):

@@ -15,12 +15,11 @@ from pipeline.files.atomic import exclusive
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.settings.features import letters
-from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.reranking import SCORERS, candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import RERANKED, Made
-from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
 On = Callable[[int], object]
@@ -63,7 +62,11 @@ class Job:
     @property
     def queries(self) -> int:
         """How many queries seek candidates, those within languages too."""
-        return sum(map(sum, [self.pool.queries, *(part.queries for part, *_ in self.pool.by_language().values())]))
+        return sum(sum(part.system.queries) for part in self.pool.parts(self.protocol))
+
+    def source_of(self, images: int, captions: int) -> PairSource:
+        """Say what scores the images of one of the pool's data sets with the captions of one."""
+        return replace(self.source, images=self.pool.datasets[images], captions=self.pool.datasets[captions])
 
 
 class Outcome(NamedTuple):
@@ -76,60 +79,42 @@ class Outcome(NamedTuple):
 
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
     """Write a reranked system. Pairs that an earlier run scored are not scored again."""
+    report, retriever, datasets = report or Report(), job.retriever, range(1, len(job.pool.datasets))
     with exclusive(job.path):
-        return _rerank(job, executor, report or Report())
+        if job.tune:
+            tuning.require_val(retriever)
+        # For each two data sets that are paired, the queries' own first.
+        paired = [(0, 0), *((0, each) for each in datasets), *((each, 0) for each in datasets)]
+        by_pair = {each: shards.open_scorer(*job.scorer, job.source_of(*each)) for each in paired}
+        scorers = list(by_pair.values())
+        _require_one_split(retriever, scorers[0], job.scorer[1])
+        made = _made(job, scorers)
+        if job.tuned_on is not None:
+            k, how, said = tuning.chosen(job.tuned_on, made)
+            job = replace(job, k=k, how=how)
+            made = _made(job, scorers, said)
+        made_by = record.versions("reranking", (SCORERS, job.scorer[0]))
+        before, found = _before(job, made, made_by)
+        if found is not None and digest(before) == digest(made) and not job.tune:
+            return Outcome(made, 0, written=False)
+        kept, scored = None, 0
+        if found is None:
+            found, kept, scored = _score(job, by_pair, executor, report)
+        if job.tune:
+            k, how, said = tuning.tune(retriever, found, made.reranked, job.block_megabytes, report.tried)
+            made = _made(replace(job, k=k, how=how), scorers, said)
+        ids = zip(layout.IDS, (retriever.image_ids, retriever.caption_ids, retriever.caption_image), strict=True)
+        arrays = {f"{name}_{kind}": values for name, each in found.items() for kind, values in (
+            ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
+        with layout.writing(job.path, dict(ids) | arrays, made):
+            pass
+        record.write(job.path, made_by)
+        if kept is not None:
+            kept.remove()
+        return Outcome(made, scored, written=True)
 
 
-def _rerank(job: Job, executor: Executor | None, report: Report) -> Outcome:
-    if job.tune:
-        tuning.require_val(job.retriever)
-    scorers = _scorers(job)
-    job, made = _resolved(job, list(scorers.values()))
-    made_by = record.versions("reranking", (SCORERS, job.scorer[0]))
-    before, found = _before(job, made, made_by)
-    if found is not None and digest(before) == digest(made) and not job.tune:
-        return Outcome(made, 0, written=False)
-    kept, scored = None, 0
-    if found is None:
-        found, kept, scored = _score(job, scorers, executor, report)
-    if job.tune:
-        k, how, said = tuning.tune(job.retriever, found, made.reranked, job.block_megabytes, report.tried)
-        made = _made(replace(job, k=k, how=how), list(scorers.values()), said)
-    theirs = job.retriever
-    ids = zip(layout.IDS, (theirs.image_ids, theirs.caption_ids, theirs.caption_image), strict=True)
-    with layout.writing(job.path, dict(ids) | reranked.arrays_of(found), made):
-        pass
-    record.write(job.path, made_by)
-    if kept is not None:
-        kept.remove()
-    return Outcome(made, scored, written=True)
-
-
-def _scorers(job: Job) -> dict[tuple[int, int], PairScorer]:
-    """The scorer for each two data sets that are paired, the queries' own first."""
-    pool, found = job.pool, {}
-    others = [(0, each) for each in range(1, len(pool.datasets))] + [(each, 0) for each in range(1, len(pool.datasets))]
-    for images, captions in [(0, 0), *others]:
-        found[images, captions] = shards.open_scorer(*job.scorer, _source(job, images, captions))
-    _require_one_split(job.retriever, found[0, 0], job.scorer[1])
-    return found
-
-
-def _source(job: Job, images: int, captions: int) -> PairSource:
-    return replace(job.source, images=job.pool.datasets[images], captions=job.pool.datasets[captions])
-
-
-def _resolved(job: Job, scorers: list[PairScorer]) -> tuple[Job, Made]:
-    """The job with k and the combination that were chosen on val, and the record."""
-    made = _made(job, scorers, None)
-    if job.tuned_on is None:
-        return job, made
-    k, how, said = tuning.chosen(job.tuned_on, made)
-    job = replace(job, k=k, how=how)
-    return job, _made(job, scorers, said)
-
-
-def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None) -> Made:
+def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None = None) -> Made:
     """The record of the system: its retriever's, joined with its scorer's, with one more step."""
     kind, name = job.scorer
     theirs, said = job.retriever.made_from, Made(scorers[0].made_from)
@@ -147,7 +132,8 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None) 
         "k": job.k, "combine": job.how.name, "weight": job.how.weight, "logits": scorers[0].gives_logits,
         "protocol": {"name": job.protocol.name, "folds": job.protocol.folds},
         "distractors": [dict(each) for each in job.distractors]}
-    return Made(theirs | {"visual": _visual(theirs)}).with_step(
+    visual = str(theirs.get("visual") or theirs.get("ensemble") or letters(tuple(theirs["features"])))
+    return Made(theirs | {"visual": visual}).with_step(
         step, features={**theirs["features"], **said.get("features", {})},
         untrained=list(dict.fromkeys([*theirs["untrained"], *said.get("untrained", [])])),
         members=[*theirs.members, *(member for member in said.members if member["head"] not in theirs.heads)],
@@ -157,11 +143,6 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None) 
 def _role(made: Made) -> str:
     """A digest of what a system is on any split: its heads, how they are fused, and what was done to their scores."""
     return digest([made.checkpoints, made.fusion.get("method"), made.fusion.get("weights"), made.steps])
-
-
-def _visual(made: Made) -> str:
-    """Find the letters of the features that a system retrieves by."""
-    return str(made.get("visual") or made.get("ensemble") or letters(tuple(made["features"])))
 
 
 def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -182,8 +163,7 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
                              "that were trained on the same, see --trained-on")
 
 
-def _before(job: Job, made: Made, made_by: record.Versions
-            ) -> tuple[Made, dict[str, Scored] | None]:
+def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[str, Scored] | None]:
     """The record of the store that is there, {} where none is, and its candidates where these serve."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
@@ -209,14 +189,14 @@ def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Execu
     found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
     pairs = candidates.wanted(found, captions)
     made_from = {key: digest(each.made_from) for key, each in scorers.items()}
-    parts = shards.divide(pool, pairs, {key: (*job.scorer, _source(job, *key), each)
+    parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)
                                         for key, each in made_from.items()})
     request = {"retriever": job.retriever.seal, "distractors": list(job.distractors), "shard": shards.SHARD,
                "scorers": [[*key, each] for key, each in made_from.items()], "pairs": shards.digest_of(pool, pairs)}
     kept = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
     missing = sum(len(parts[number].rows) for number in kept.missing(len(parts)))
     report.start(missing)
-    scores = np.empty(len(pairs), np.float32)
+    scores = np.empty(len(pairs.image), np.float32)
     done = kept.run(shards.score, parts, executor,
                     lambda number, before: None if before else report.pairs(len(parts[number].rows)))
     for part, arrays in zip(parts, done, strict=True):

@@ -94,12 +94,8 @@ def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:
         rows = np.flatnonzero(owner == each)
         begins = np.flatnonzero(np.diff(image[rows], prepend=-1))
         while len(rows):
-            end = len(rows) if len(rows) <= SHARD else _last_begin(begins, SHARD)
+            # Where the last image begins that ends a shard; in the middle of an image that is larger than one.
+            fitting = begins[(begins > 0) & (begins <= SHARD)]
+            end = int(fitting[-1]) if len(rows) > SHARD and len(fitting) else min(len(rows), SHARD)
             yield rows[:end]
             rows, begins = rows[end:], begins[begins >= end] - end
-
-
-def _last_begin(begins: Ids, at_most: int) -> int:
-    """Where the last image begins that ends a shard; in the middle of an image that is larger than one."""
-    fitting = begins[(begins > 0) & (begins <= at_most)]
-    return int(fitting[-1]) if len(fitting) else at_most

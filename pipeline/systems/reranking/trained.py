@@ -1,7 +1,5 @@
 """A trained head that scores pairs, opened with the images and captions that it is asked about."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -37,23 +35,17 @@ class TrainedScorer:
         products.apply("auto" if source.products == "auto" else "default")
         self.name, self.source = name, source
         folder = source.paths.head(source.dataset, name)
-        trained_on = Manifest.load(source.paths.manifest(source.dataset))
-        described = training.read_description(folder)
-        own = training.source_of(described, trained_on, source.paths.features(source.dataset, described["feature"]))
-        if not isinstance(own, FeatureStore):
+        feature = training.read_description(folder)["feature"]
+        known = {each: Manifest.load(source.paths.manifest(each))
+                 for each in dict.fromkeys((source.dataset, source.images, source.captions))}
+        own, *other = ((known[each], source.paths.features(each, feature))
+                       for each in dict.fromkeys((source.dataset, source.images)))
+        self.images, self.captions = known[source.images], known[source.captions]
+        self.head, store = training.open_for(folder, own, *other, device=source.device)
+        if not isinstance(store, FeatureStore):
             raise InputError(f"{folder}: has a network of its own and reads image files; a scorer of pairs reads "
                              "stored features")
-        self.head = training.load_head(folder, trained_on, own, source.device)
-        self.images, self.captions = (
-            trained_on if other == source.dataset else Manifest.load(source.paths.manifest(other))
-            for other in (source.images, source.captions))
-        self.store = own
-        if self.images is not trained_on:
-            found = training.source_of(described, self.images,
-                                       source.paths.features(source.images, described["feature"]))
-            assert isinstance(found, FeatureStore)
-            training.require_alike(found, own)
-            self.store = found
+        self.store = store
 
     @property
     def made_from(self) -> dict[str, Any]:

@@ -9,10 +9,9 @@ import numpy as np
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.reranked import Combination
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
 KS = (5, 10, 20, 50, 100)

@@ -4,13 +4,13 @@ The bank of the split train holds the captions and images that the heads were tr
 holds the queries that are ranked.
 """
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import PerDirection, Similarity
+from pipeline.evaluation.retrieval import PerDirection, Side, Similarity
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import WeightedSum
@@ -34,21 +34,17 @@ class Bank(NamedTuple):
     caption_captions: Callable[[], Similarity]
 
 
-class _Head(NamedTuple):
-    """A head's vectors: of the ranked images and captions, and of the bank's."""
-
-    images: np.ndarray
-    captions: np.ndarray
-    bank_images: np.ndarray
-    bank_captions: np.ndarray
+def _products(one: Sequence[np.ndarray], other: Sequence[np.ndarray], weights: Sequence[float]) -> Similarity:
+    """The weighted sum of the inner products of heads' vectors."""
+    return WeightedSum([retrieval.Embeddings(*each, double=True) for each in zip(one, other, strict=True)], weights)
 
 
 def of_test(scores: Similarity, heads: Callable[[], tuple[list[System], list[float]]]) -> Bank:
     """Make the bank of the queries that are ranked."""
-    def within(side: str) -> Similarity:
+    def within(side: Side) -> Similarity:
         stores, weights = heads()
-        vectors = [store.vectors(side) for store in stores]  # type: ignore[arg-type]
-        return WeightedSum([retrieval.Embeddings(each, each, double=True) for each in vectors], weights)
+        vectors = [store.vectors(side) for store in stores]
+        return _products(vectors, vectors, weights)
 
     return Bank(scores, scores, lambda: within("image"), lambda: within("caption"))
 
@@ -59,17 +55,11 @@ def of_train(train: Split, test: list[System], embedded: list[System], weights: 
         if mine.checkpoints != theirs.checkpoints:
             raise InputError(f"{theirs.path}: was embedded by another head than {mine.path}; embed again")
     whole = " of the split train; embed it whole"
-    heads = [_Head(mine.vectors("image"), mine.vectors("caption"),
-                   theirs.vectors_of("image", train.image_ids, whole),
-                   theirs.vectors_of("caption", train.caption_ids, whole))
-             for mine, theirs in zip(test, embedded, strict=True)]
-
-    def similarities(one: str, other: str) -> Similarity:
-        products = [retrieval.Embeddings(getattr(head, one), getattr(head, other), double=True) for head in heads]
-        return WeightedSum(products, weights)
-
-    return Bank(similarities("images", "bank_captions"), similarities("bank_images", "captions"),
-                lambda: similarities("images", "bank_images"), lambda: similarities("bank_captions", "captions"))
+    images, captions = ([each.vectors(side) for each in test] for side in get_args(Side))
+    bank_images = [each.vectors_of("image", train.image_ids, whole) for each in embedded]
+    bank_captions = [each.vectors_of("caption", train.caption_ids, whole) for each in embedded]
+    return Bank(_products(images, bank_captions, weights), _products(bank_images, captions, weights),
+                lambda: _products(images, bank_images, weights), lambda: _products(bank_captions, captions, weights))
 
 
 def heads_of(system: System) -> tuple[list[str], list[float]]:

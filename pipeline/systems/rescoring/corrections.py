@@ -4,29 +4,90 @@ A candidate that is similar to many queries of the bank counts less. The new sim
 divided by β, which rank alike and do not overflow, but for the dual softmax.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from pipeline.evaluation.retrieval import PerDirection, Similarity
-from pipeline.evaluation.retrieval.similarity import Directions
+from pipeline.evaluation.retrieval import Cells, Ids, PerDirection, Similarity
+from pipeline.evaluation.retrieval.similarity import Direction, Directions, whole_queries
 from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import CellByCell
 from pipeline.systems.rescoring.bank import Bank, BankSplit
-from pipeline.systems.rescoring.corrected import (
-    ForDirection,
-    Lowered,
-    Values,
-    blocks,
-    check_beta,
-    log_sum_exp,
-    mean_of_greatest,
-    of_columns,
-    of_rows,
-)
 
+BLOCK_BYTES = 64 * 2**20
+Values = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
+
+
+def blocks(scores: Similarity | PerDirection, direction: Direction) -> Iterator[Values]:
+    """Read whole queries, as rows: images for i2t, captions for t2i."""
+    for _, cells in whole_queries(scores, direction, BLOCK_BYTES):
+        yield np.ascontiguousarray(cells, np.float64)
+
+
+def of_rows(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+    """Compute a value of each row."""
+    return np.concatenate([value(block) for block in blocks(scores, "i2t")])
+
+
+def of_columns(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+    """Compute a value of each column."""
+    return np.concatenate([value(block) for block in blocks(scores, "t2i")])
+
+
+def mean_of_greatest(k: int) -> Callable[[Values], Values]:
+    """Make the mean of each row's k greatest values."""
+    def mean(rows: Values) -> Values:
+        width = rows.shape[1]
+        best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
+        return np.asarray(np.sort(best, axis=1).mean(1))  # sorted, so that equal rows have equal means
+
+    return mean
+
+
+def log_sum_exp(beta: float) -> Callable[[Values], Values]:
+    """Make the logarithm of each row's sum of exp(β s), which does not overflow."""
+    def total(rows: Values) -> Values:
+        scaled = beta * rows
+        greatest = scaled.max(1)
+        return np.asarray(greatest + np.log(np.exp(scaled - greatest[:, None]).sum(1)))
+
+    return total
+
+
+Correct = Callable[[Values, Ids, Ids], Values]
+"""From cells in float64, and of each two numbers int64 in shapes that fit together: new cells. The numbers are its row
+and its column; or the query and the candidate."""
+
+
+class Corrected(CellByCell):
+    """Similarities [I, C] computed cell by cell from a source's, in float64, and rounded to float32."""
+
+    def __init__(self, source: Similarity, correct: Correct, copies: int = 4) -> None:
+        super().__init__([source])
+        self.correct, self.copies = correct, copies
+
+    def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
+        return self.correct(np.asarray(next(parts), np.float64), images, captions).astype(np.float32)
+
+
+def lowered(source: Similarity, of_rows: Values, of_columns: Values, scale: float = 1) -> Corrected:
+    """Take a value of the row [I] and one of the column [C] off a multiple of the similarities [I, C].
+
+    For an image's ranking of captions the row's value changes nothing, nor the column's for a caption's ranking of
+    images. So one matrix serves both directions.
+    """
+    return Corrected(source, lambda cells, rows, columns: np.asarray(cells * scale - of_rows[rows]
+                                                                     - of_columns[columns]))
+
+
+def by_query(source: Similarity, by_image: bool, correct: Correct) -> Corrected:
+    """Correct for one direction, in which images are the queries, or captions."""
+    of_rows = correct if by_image else (lambda cells, rows, columns: correct(cells, columns, rows))
+    return Corrected(source, of_rows, copies=6)
 
 
 class NNN:
@@ -53,7 +114,7 @@ class NNN:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Take off each candidate's mean similarity to its nearest queries of the bank."""
-        return Lowered(scores, self.weight * of_rows(bank.captions, self.mean),
+        return lowered(scores, self.weight * of_rows(bank.captions, self.mean),
                        self.weight * of_columns(bank.images, self.mean))
 
 
@@ -80,10 +141,27 @@ class CSLS:
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Take off each row's and each column's mean of its greatest similarities."""
-        return Lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
+        return lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
 
 
-class InvertedSoftmax:
+def check_beta(name: str, beta: float) -> float:
+    """Check an inverse temperature."""
+    if not 0 < beta < float("inf"):
+        raise InputError(f"{name}: beta must be above 0 and finite, got {beta}")
+    return beta
+
+
+class _BySoftmax:
+    """A softmax over the queries of a bank."""
+
+    name: ClassVar[str]  # for messages
+
+    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
+        self.bank: BankSplit = bank
+        self.beta = check_beta(self.name, beta)
+
+
+class InvertedSoftmax(_BySoftmax):
     """The inverted softmax: a similarity is divided by what a bank's queries give the candidate together.
 
     Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted softmax":
@@ -97,17 +175,15 @@ class InvertedSoftmax:
         InputError: If β is not above 0.
     """
 
-    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
-        self.bank: BankSplit = bank
-        self.beta = check_beta("inverted-softmax", beta)
+    name = "inverted-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over the bank's queries."""
         total = log_sum_exp(self.beta)
-        return Lowered(scores, of_rows(bank.captions, total) / self.beta, of_columns(bank.images, total) / self.beta)
+        return lowered(scores, of_rows(bank.captions, total) / self.beta, of_columns(bank.images, total) / self.beta)
 
 
-class DualSoftmax:
+class DualSoftmax(_BySoftmax):
     """The dual softmax: a similarity is multiplied by the query's share of the candidate, among a bank's queries.
 
     Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
@@ -122,9 +198,7 @@ class DualSoftmax:
         InputError: If β is not above 0.
     """
 
-    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
-        self.bank: BankSplit = bank
-        self.beta = check_beta("dual-softmax", beta)
+    name = "dual-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Multiply each similarity by the query's share."""
@@ -137,7 +211,7 @@ class DualSoftmax:
             above = self.beta * cells - totals[candidate]
             return np.asarray(cells * (np.exp(above) if self.bank == "test" else expit(above)))
 
-        return ForDirection(scores, by_image, correct)
+        return by_query(scores, by_image, correct)
 
 
 class DBNorm:
@@ -169,10 +243,10 @@ class DBNorm:
         both = self.query_beta + self.gallery_beta
         rows = of_rows(bank.captions, queries) + of_rows(bank.image_images(), gallery)
         columns = of_columns(bank.images, queries) + of_columns(bank.caption_captions(), gallery)
-        return Lowered(scores, rows / both, columns / both)
+        return lowered(scores, rows / both, columns / both)
 
 
-class QBNorm:
+class QBNorm(_BySoftmax):
     """Querybank normalisation by the dynamic inverted softmax: of the queries alone whose best candidate is a hub.
 
     Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
@@ -189,11 +263,13 @@ class QBNorm:
         InputError: If β is not above 0, or k is below 1.
     """
 
+    name = "qb-norm"
+
     def __init__(self, bank: BankSplit = "train", beta: float = 20.0, k: int = 1) -> None:
         if k < 1:
             raise InputError(f"qb-norm: k must be at least 1, got {k}")
-        self.bank: BankSplit = bank
-        self.beta, self.k = check_beta("qb-norm", beta), k
+        super().__init__(bank, beta)
+        self.k = k
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""
@@ -211,7 +287,7 @@ def _lowered(scores: Similarity, by_image: bool, totals: Values, are_hubs: Marks
     def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
         return np.asarray(cells - reaches[query] * totals[candidate])
 
-    return ForDirection(scores, by_image, correct)
+    return by_query(scores, by_image, correct)
 
 
 def best(queries: Values, k: int) -> Marks:

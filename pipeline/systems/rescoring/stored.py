@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.evaluation.retrieval import PerDirection, Similarity, as_similarity
+from pipeline.evaluation.retrieval import Similarity, as_similarity
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
@@ -31,27 +32,21 @@ def compute(source: System, made: Made, paths: Paths) -> System:
     """Rescore a system by the last recorded step."""
     step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
-    rescorer = rescoring.build(name, **step, **({"bank": split} if "bank" in _options(name) else {}))
+    chooses_bank = "bank" in inspect.signature(rescoring.RESCORERS[name]).parameters
+    rescorer = rescoring.build(name, **step, **({"bank": split} if chooses_bank else {}))
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
     if split == "test":
-        return _with(source, rescorer.rescore(scores, banks.of_test(scores, lambda: _vectors(source, paths))))
-    embedded = _embedded(source, paths)
-    for store in embedded:
-        if made[BANK].get(store.name) != store.seal:
-            raise InputError(f"{store.path}: is not the bank that was used; rescore again")
-    test, weights = _vectors(source, paths)
-    train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
-    return _with(source, rescorer.rescore(scores, banks.of_train(train, test, embedded, weights)))
-
-
-def _with(source: System, scores: Similarity | PerDirection) -> System:
-    return replace(source, kind=Given(scores))
-
-
-def _options(name: str) -> set[str]:
-    import inspect
-
-    return set(inspect.signature(rescoring.RESCORERS[name]).parameters)
+        bank = banks.of_test(scores, lambda: _vectors(source, paths))
+    else:
+        embedded = _embedded(source, paths)
+        for store in embedded:
+            if made[BANK].get(store.name) != store.seal:
+                raise InputError(f"{store.path}: is not the bank that was used; rescore again")
+        test, weights = _vectors(source, paths)
+        train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
+        bank = banks.of_train(train, test, embedded, weights)
+    corrected = rescorer.rescore(scores, bank)
+    return replace(source, kind=Given(lambda: corrected))
 
 
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from pipeline.evaluation.retrieval import Ids, rows_of
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
-from pipeline.systems.fusion.reranked import Folded, Reranked
 from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.reranked import Folded, Reranked
 from pipeline.systems.scores.system import Given, Scores, System
 
 STEPS = {2: 20, 3: 10, 4: 6}
@@ -45,7 +46,7 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
         raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
                          f"similarities; fuse it by {' or '.join(BY_ORDER)}")
     fused = FUSIONS[method](align(members), shares(weights, len(members)))
-    return replace(members[0], name=method, kind=Given(fused), folder=None, made_from=Made())
+    return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, made_from=Made())
 
 
 def align(members: Sequence[System]) -> list[Scores]:
@@ -115,16 +116,9 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
 def weightings(members: int) -> Iterator[list[float]]:
     """List the weights that are tried: all multiples of a step that add up to 1."""
     steps = STEPS.get(members, 4)
-    for parts in _sums(members, steps):
-        yield [part / steps for part in parts]
-
-
-def _sums(count: int, total: int) -> Iterator[list[int]]:
-    if count == 1:
-        yield [total]
-        return
-    for first in range(total + 1):
-        yield from ([first, *rest] for rest in _sums(count - 1, total - first))
+    end = steps + members - 1
+    for bars in combinations(range(end), members - 1):  # so many steps in a row, and a bar after each member's
+        yield [(right - left - 1) / steps for left, right in pairwise((-1, *bars, end))]
 
 
 def _uneven(weights: Sequence[float]) -> float:

@@ -18,8 +18,10 @@ from pipeline.evaluation.judgements.rows import same_text
 from pipeline.evaluation.retrieval import Ids, Protocol, rows_of
 from pipeline.files.digest import of_folder, sha256
 from pipeline.manifest import Manifest
+from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import is_store
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System, Vectors
@@ -175,6 +177,24 @@ def _texts(system: System, manifest: Manifest | None) -> list[str]:
     rows = rows_of(table["caption_id"].to_numpy(), captions,
                    lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {system.name} has")
     return table["caption"].to_numpy()[rows].tolist()
+
+
+def with_languages(system: System, manifest: Manifest | None) -> System:
+    """Name the language of each caption."""
+    if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
+        return system
+    system.require_manifest(manifest)
+    table = manifest.rows(["caption_id", LANGUAGE])
+    rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids)
+    return replace(system, languages=table[LANGUAGE].to_numpy()[rows].astype(str))
+
+
+def in_languages(system: System, paths: Paths) -> System:
+    """Name the language of each caption of a store, where its record says that there are several."""
+    if len(system.made_from.get("languages", ())) < 2:
+        return system
+    found = with_languages(system, Manifest.load(paths.manifest(system.made_from["dataset"])))
+    return found if found.languages is not None and len(np.unique(found.languages)) > 1 else system
 
 
 def told(system: System, truth: Truth) -> dict[str, Any]:

@@ -26,17 +26,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
 from pipeline.compute import made_with
+from pipeline.evaluation.retrieval import PerDirection, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.collection import Collection as Items
-from pipeline.evaluation.retrieval.collection import Side
-from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity
+from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files import record
 from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
@@ -180,20 +180,14 @@ def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Coll
 
 def divided(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
     """Divide scores into the matrices that a store holds, and how they are fused when they are read."""
+    members = scores.sources if isinstance(scores, PerQuery) else [scores]
+    each: list[list[Any]] = [[member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]
+                             for member in members]
+    stored = list(chain(*each))
     if isinstance(scores, PerQuery):
-        members = [_matrices_of(source) for source in scores.sources]
-        each = [len(matrices) for matrices in members]
-        said: dict[str, Any] = {"method": method, "weights": list(scores.weights)}
-        said |= {"matrices": each} if max(each) > 1 else {}
-        return [matrix for matrices in members for matrix in matrices], said
-    both = _matrices_of(scores)
-    return both, {"method": DIRECTIONS, "weights": [1.0, 1.0]} if len(both) > 1 else None
-
-
-def _matrices_of(scores: Similarity | PerDirection) -> list[Similarity]:
-    if isinstance(scores, Directions):
-        return [scores.both["i2t"], scores.both["t2i"]]
-    return [scores]  # type: ignore[list-item]
+        several = {"matrices": [len(one) for one in each]} if len(stored) > len(members) else {}
+        return stored, {"method": method, "weights": list(scores.weights), **several}
+    return stored, {"method": DIRECTIONS, "weights": [1.0, 1.0]} if len(stored) > 1 else None
 
 
 @contextmanager
@@ -226,21 +220,16 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
         raise InputError(f"{path}: a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
     named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True)) | embeddings
     with writing(path, named, made_from, fusion) as group:
+        chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
         for number, source in enumerate(matrices):
-            _write(group, f"similarity_{number}" if number else "similarity", source,
-                   after(progress, number * shape[0]))
-
-
-def _write(group: zarr.Group, name: str, source: Similarity, progress: Progress) -> None:
-    images, captions = source.shape
-    chunks = (min(ROWS, images), min(COLUMNS, captions))
-    # A chunk that is missing reads back as NaN, which is refused.
-    matrix = group.create_array(name, shape=source.shape, dtype="float32", chunks=chunks, compressors=None,
-                                filters=None, fill_value=float("nan"))
-    for rows, columns in cut(source.shape, *chunks):
-        matrix[rows, columns] = source.block(rows, columns)
-        if columns.stop == captions:
-            progress(rows.stop)
+            # A chunk that is missing reads back as NaN, which is refused.
+            matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape,
+                                        dtype="float32", chunks=chunks, compressors=None, filters=None,
+                                        fill_value=float("nan"))
+            for rows, columns in cut(shape, *chunks):
+                matrix[rows, columns] = source.block(rows, columns)
+                if columns.stop == shape[1]:
+                    progress(number * shape[0] + rows.stop)
 
 
 def refuse_no_vectors(path: Path) -> None:
@@ -260,18 +249,17 @@ def writing_vectors(path: Path, splits: Sequence[Split | Items], dimension: int,
         first += len(split.image_ids)
     ids = {name: np.concatenate(parts).astype(np.int64) for name, parts in zip(IDS, (
         [split.image_ids for split in splits], [split.caption_ids for split in splits], owner), strict=True)}
+    maps = []
     with writing(path, ids, made_from) as group:
-        maps = [_map(group, f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)) for side in get_args(Side)]
+        for side in get_args(Side):
+            name, shape = f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)
+            group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
+            file = _bytes_of(Path(str(group.store_path.store.root)) / name)  # type: ignore[attr-defined]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            maps.append(np.memmap(file, np.float32, "w+", shape=shape))
         yield maps[0], maps[1]
         for each in maps:
             each.flush()
-
-
-def _map(group: zarr.Group, name: str, shape: tuple[int, int]) -> np.memmap:
-    group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
-    file = _bytes_of(Path(str(group.store_path.store.root)) / name)  # type: ignore[attr-defined]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return np.memmap(file, np.float32, "w+", shape=shape)
 
 
 def _bytes_of(array: Path) -> Path:

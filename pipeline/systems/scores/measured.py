@@ -5,9 +5,9 @@ The same scores always give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
@@ -17,8 +17,9 @@ from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
 from pipeline.evaluation.metrics.base import measure as measure_folds
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties
 from pipeline.evaluation.retrieval.placements import place
-from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.statistics import interval
+from pipeline.evaluation.statistics.image_hits import pack
+from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.files.atomic import replacing
 from pipeline.files.results import cell
 from pipeline.manifest import Manifest
@@ -27,7 +28,7 @@ from pipeline.settings import Evaluate
 from pipeline.systems.scores import runs
 from pipeline.systems.scores.judged import Columns, Truth
 from pipeline.systems.scores.layout import Progress, after
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.system import Part, System
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,25 +39,47 @@ KEYS = ["protocol", "language", "direction", "fold", "query"]
 """The columns by which systems' tables of queries are put side by side."""
 
 
-def rank(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
-         progress: Progress = lambda images: None) -> Metrics:
-    """Find every query's best right candidate, and from these recalls, ranks and RSUM."""
-    return retrieval.evaluate(system.scores, system.truth, rules, ties, settings.block_megabytes, progress)
+class Measured(NamedTuple):
+    """What was measured of a pool by one protocol."""
+
+    numbers: dict[str, Any]  # recalls, ranks, RSUM and metrics with intervals; of each language too, and their mean
+    hits: dict[str, Any]  # the hits of each image as results keep them, of each language too
+    ranked: list[tuple[Part, Metrics]]  # all captions, then each language's
 
 
-def numbers(system: System, found: Metrics, rules: str | Protocol, settings: Evaluate,
-            progress: Progress = lambda images: None) -> dict[str, Any]:
-    """Put recalls, ranks and RSUM with their intervals and the metrics that the settings name."""
-    measured = found.as_dict() | {"interval": interval(found)}
-    if settings.metrics:
-        images = system.scores.shape[0]
-        measured["metrics"] = of_pool(parse_all(settings.metrics), system.scores, system.truth, found, rules, settings,
-                                      after(progress, images))
-    return measured
+def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
+            progress: Progress = lambda images: None) -> Measured:
+    """Rank a pool, and each language's captions with the images that have one as a pool of their own."""
+    named, passes = parse_all(settings.metrics), _passes(settings)
+    done, numbers, hits, ranked = 0, {}, {}, []
+    for part in system.parts(rules):
+        name, pool = part.language, part.system
+        found = retrieval.evaluate(pool.scores, pool.truth, part.rules, ties, settings.block_megabytes,
+                                   after(progress, done))
+        numbers[name] = found.as_dict() | {"interval": interval(found)}
+        if named:
+            numbers[name]["metrics"] = of_pool(named, pool.scores, pool.truth, found, part.rules, settings,
+                                               after(progress, done + pool.shape[0]))
+        hits[name] = pack(found, pool.image_ids, pool.caption_ids)
+        ranked.append((part, found))
+        done += passes * pool.shape[0]
+    whole, of_images = numbers.pop(""), hits.pop("")
+    if numbers:
+        for each in numbers.values():
+            each["mR"] = each["rsum"] / 6
+            each["interval"]["mR"] = [end / 6 for end in each["interval"]["rsum"]]
+        mean, *ends = mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
+        whole |= {"languages": numbers, "mean_of_languages": {"mR": mean, "interval": {"mR": ends}}}
+        of_images |= {"languages": hits}
+    return Measured(whole, of_images, ranked)
 
 
-def passes(settings: Evaluate) -> int:
-    """Count how often `rank` and `numbers` together go through a pool's images."""
+def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
+    """Count the images that `measure` reports, each as often as it goes through them."""
+    return _passes(settings) * sum(len(part.images) for part in system.parts(rules))
+
+
+def _passes(settings: Evaluate) -> int:
     return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
 
 
@@ -96,7 +119,8 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
     """Measure by other judgements than the captions' own images."""
     if name == "cxc":
         return {"extended": {"cxc": _cxc(system, settings, progress)}}
-    rows, columns, relevance = EXTENDED[name](_known(system))
+    system.require_ids()
+    rows, columns, relevance = EXTENDED[name](system)
     scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
@@ -111,7 +135,8 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     if settings.cxc is None:
         raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
                          "params.yaml")
-    right, metrics = cxc(Path(settings.cxc), _known(system)), parse_all(METRICS["cxc"])
+    system.require_ids()
+    right, metrics = cxc(Path(settings.cxc), system), parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
@@ -130,12 +155,6 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     return found
 
 
-def _known(system: System) -> System:
-    """The system, whose ids must be known."""
-    system.require_ids()
-    return system
-
-
 def _vectors(system: System) -> tuple[Any, Any] | None:
     """The vectors behind the scores; None where there are none, as of ensembles."""
     if isinstance(system.scores, retrieval.Embeddings):
@@ -143,29 +162,24 @@ def _vectors(system: System) -> tuple[Any, Any] | None:
     return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
 
 
-def query_table(system: System, found: Metrics, rules: str | Protocol, name: str = "", language: str | None = None
-                ) -> pd.DataFrame:
-    """A row for each query of one system: its rank, ties and hits."""
+def query_table(every: Sequence[Measured], name: str = "") -> pd.DataFrame:
+    """A row for each query of one system by each protocol: its rank, ties and hits."""
     import pandas as pd
 
-    parts, start = [], f"{name} " if name else ""
-    owner = system.caption_image if system.relevance is None else system.relevance.owner
-    said = {} if language is None else {"language": language}
-    cut = protocol(rules).parts(owner, system.shape[0])
-    for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
-        for way, queries, places, ids in (("i2t", ranks.i2t, images, system.image_ids),
-                                          ("t2i", ranks.t2i, captions, system.caption_ids)):
-            parts.append(pd.DataFrame({
-                "protocol": found.protocol, **said, "direction": way, "fold": fold, "query": ids[places[queries.query]],
-                f"{start}rank": queries.ranks(found.ties), f"{start}tied": queries.equal,
-                **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
-    return pd.concat(parts, ignore_index=True)
-
-
-def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put several protocols' tables of one system below each other."""
-    import pandas as pd
-
+    tables, start = [], f"{name} " if name else ""
+    ranked = [(part, found, len(result.ranked) > 1) for result in every for part, found in result.ranked]
+    for part, found, divided in ranked:
+        pool, said = part.system, {"language": part.language} if divided else {}
+        owner = pool.caption_image if pool.relevance is None else pool.relevance.owner
+        cut = part.rules.parts(owner, pool.shape[0])
+        for fold, (ranks, (images, captions)) in enumerate(zip(found.ranks, cut, strict=True)):
+            for way, queries, places, ids in (("i2t", ranks.i2t, images, pool.image_ids),
+                                              ("t2i", ranks.t2i, captions, pool.caption_ids)):
+                tables.append(pd.DataFrame({
+                    "protocol": found.protocol, **said, "direction": way, "fold": fold,
+                    "query": ids[places[queries.query]], f"{start}rank": queries.ranks(found.ties),
+                    f"{start}tied": queries.equal,
+                    **{f"{start}R@{k}": queries.hits(k, found.ties) for k in RECALLS}}))
     return pd.concat(tables, ignore_index=True)
 
 

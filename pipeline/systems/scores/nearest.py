@@ -86,18 +86,13 @@ class _Worker:
         block = np.asarray(self.vectors[rows])
         products, rounding = _products(self.queries, block)
         if not torch.isfinite(products.sum()):
-            _refuse_nonfinite(block, rows.start)
+            for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
+                raise InputError(f"search: vector {rows.start + place} holds a NaN or infinity; embed again")
         border = [each.border(row, rounding) for each, row in zip(self.best, products, strict=True)]
         near = products >= torch.tensor(border)[:, None]
         for number in torch.nonzero(near.any(1))[:, 0].tolist():
             here = torch.nonzero(near[number])[:, 0].numpy()
             self.best[number].add(block[here], here + rows.start)
-
-
-def _refuse_nonfinite(block: npt.NDArray[Any], start: int) -> None:
-    """Raises InputError with the place of the first vector that is not finite."""
-    for place in np.flatnonzero(~np.isfinite(block).all(1))[:1].tolist():
-        raise InputError(f"search: vector {start + place} holds a NaN or infinity; embed again")
 
 
 def _products(queries: Floats, block: npt.NDArray[Any]) -> tuple[torch.Tensor, float]:

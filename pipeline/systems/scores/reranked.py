@@ -1,4 +1,4 @@
-"""Reranked systems on disk: each query's candidates, with the retriever's and the scorer's scores.
+"""Reranked systems: each query's candidates on disk, with the retriever's and the scorer's scores, and their order.
 
     NAME.zarr/
       zarr.json        attributes: made_from, with what is described at `made.RERANKED`; made_with
@@ -11,7 +11,8 @@
       0_i2t_candidates/ …   with captions in several languages: the same arrays for each language in alphabetical order,
                        sought among its captions and the images that have one; -1 for queries that it has not
 
-The other candidates keep the retriever's order, which is read from its own store beside this one.
+Each query's candidates are ordered by a scorer of pairs, above all others in the retriever's order, which is read from
+its own store beside this one. Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022.
 """
 
 from __future__ import annotations
@@ -19,18 +20,189 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Ids, PerDirection, Protocol, Similarity
+from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Ids, Index, PerDirection, Protocol, Similarity, select
+from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.reranked import Candidates, Combination, Reranked
+from pipeline.systems.fusion.combining import BLOCK_BYTES, PerQuery, QueryByQuery, of_direction
 from pipeline.systems.scores.layout import IDS
 
 if TYPE_CHECKING:
     import zarr
+
+Floats = npt.NDArray[np.float64]
+COMBINATIONS = ("scorer", "add", "norm_add")
+"""How a candidate's two scores become one, see `Combination`."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """How the retriever's and the scorer's scores of a query's candidates become one (appendix A.2, equations 4 to 6).
+
+    "scorer" takes its score alone. "add" adds both. "norm_add" adds both, each scaled among the query's candidates,
+    with |min| as printed.
+    """
+
+    name: str = "scorer"  # one of `COMBINATIONS`
+    weight: float = 0.0  # λ, the retriever's share, 0 to 1; 0 for "scorer"
+
+    def __post_init__(self) -> None:
+        if self.name not in COMBINATIONS:
+            raise InputError(f"unknown combination {self.name!r}: choose one of {', '.join(COMBINATIONS)}")
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"expected a weight from 0 to 1, received {self.weight}")
+
+    def of(self, retrieved: npt.NDArray[np.floating], scored: npt.NDArray[np.floating], are_logits: bool) -> Floats:
+        """Combine the scores of queries' candidates."""
+        there, here = retrieved.astype(np.float64), scored.astype(np.float64)
+        if are_logits and self.name != "scorer":
+            here = 0.5 * (1 + np.tanh(0.5 * here))  # the sigmoid, without overflow
+        if self.name == "norm_add":
+            there, here = _scaled(there), _scaled(here)
+        return here if self.name == "scorer" else self.weight * there + (1 - self.weight) * here
+
+
+def _scaled(scores: Floats) -> Floats:
+    least, most = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
+    spread = most - least
+    return np.where(spread > 0, (scores - np.abs(least)) / np.where(spread > 0, spread, 1), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of the queries of one direction."""
+
+    places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
+    worth: Floats  # float64 [Q, k], the combined scores; the larger, the better
+
+
+class Folded:
+    """Scores that were made within folds of one protocol, and are ranked in no other pool.
+
+    Reranked systems have such scores, and ensembles of these.
+    """
+
+    def __init__(self, source: Similarity | PerDirection, folds: tuple[Ids, Ids], name: str,
+                 chosen: tuple[Ids, Ids] | None = None) -> None:
+        """Hold the source."""
+        self.source, self.folds, self.name = source, folds, name
+        self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
+        self.shape = len(self.chosen[0]), len(self.chosen[1])
+
+    def fold(self, image: int) -> tuple[Ids, Ids]:
+        """Find the fold of an image, in which its and its captions' candidates were sought."""
+        number = self.folds[0][self.chosen[0][image]]
+        rows, columns = (np.flatnonzero(fold[chosen] == number)
+                         for fold, chosen in zip(self.folds, self.chosen, strict=True))
+        return rows, columns
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether candidates were sought in one pool of all images and captions."""
+        return not any(fold.any() for fold in self.folds)
+
+    def select(self, images: Ids, captions: Ids) -> Folded:
+        """Restrict the pool. It must be one fold, see `direction`."""
+        return Folded(self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions]))
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Give the matrix of one direction."""
+        self.require_one_fold()
+        return of_direction(select(self.source, *self.chosen), name, block_bytes)
+
+    def require_one_fold(self) -> None:
+        """Check that the pool lies in one fold."""
+        pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
+        if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
+            raise self.of_another_pool()
+
+    def of_another_pool(self) -> InputError:
+        """Compose the refusal of another pool."""
+        return InputError(f"candidates were reranked by the protocol {self.name}, which is not the one asked for; "
+                          f"measure by {self.name}, or rerank by the other protocol")
+
+
+class Reranked(Folded):
+    """A retriever's scores, with each query's candidates above all others in the order of their worth."""
+
+    def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
+                 folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
+                 languages: Sequence[Reranked] = ()) -> None:
+        """Hold the source."""
+        super().__init__(source, folds, name, chosen)
+        self.candidates, self.languages = candidates, languages
+
+    def select(self, images: Ids, captions: Ids) -> Reranked:
+        """Restrict the pool. It must be one fold, see `direction`."""
+        chosen = self.chosen[0][images], self.chosen[1][captions]
+        inside = [each for each in self.languages if (each.folds[1][chosen[1]] >= 0).any()]
+        own = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
+        return Reranked(own.source, own.candidates, own.folds, own.name, chosen, own.languages)
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Order one direction's candidates anew."""
+        self.require_one_fold()
+        return self._reordered(name, block_bytes)
+
+    def of_every_fold(self) -> Directions:
+        """Order the candidates of all folds at once. What it says within a fold holds, between folds nothing does."""
+        if self.languages:
+            raise InputError("candidates were reranked within each language, which an ensemble cannot keep apart; "
+                             "rerank the ensemble instead")
+        if isinstance(self.source, PerQuery) and any(fold.max(initial=0) > 0 for fold in self.folds):
+            raise InputError(f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
+                             "query by query; fuse its members by mean, or rerank the ensemble instead")
+        return Directions(self._reordered("i2t", BLOCK_BYTES), self._reordered("t2i", BLOCK_BYTES))
+
+    def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
+        by_image, mine = name == "i2t", self.candidates[name]
+        asked, sought = self.chosen if by_image else self.chosen[::-1]
+        asked = asked[asked < len(mine.places)]  # distractors ask nothing
+        place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int64)  # the last entry is that of -1
+        place[sought] = np.arange(len(sought))
+        places = place[mine.places[asked]]
+        left_out = self.folds[0 if by_image else 1][asked] < 0
+        if (places[~left_out] < 0).any():
+            raise self.of_another_pool()
+        source = of_direction(select(self.source, *self.chosen), name, block_bytes)
+        return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
+
+
+def _dense(worth: Floats) -> Ids:
+    """Each row's values as places from 0 up, equal where the values are: int64 [Q, k]."""
+    order = np.argsort(worth, axis=1, kind="stable")
+    ascending = np.take_along_axis(worth, order, 1)
+    steps = np.zeros(worth.shape, np.int64)
+    np.cumsum(ascending[:, 1:] > ascending[:, :-1], axis=1, out=steps[:, 1:])
+    found = np.empty_like(steps)
+    np.put_along_axis(found, order, steps, 1)
+    return found
+
+
+class _Reordered(QueryByQuery):
+    """The scores [I, C] of one direction, block by block of whole queries."""
+
+    def __init__(self, source: Similarity, places: Ids, worth: Ids, by_image: bool, block_bytes: int) -> None:
+        super().__init__(source.shape, by_image, block_bytes)
+        self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
+        self.same: Ids | None = None
+        if source.equal is not None:  # equal candidates outside take the first one's score, not one rounded otherwise
+            first, label = np.unique(source.equal[1 if by_image else 0], return_index=True, return_inverse=True)[1:]
+            self.same = first[label] if len(first) < len(label) else None
+
+    def queries(self, which: Index) -> Floats:
+        scores = np.array(self.of_source(self.source, which), np.float64, order="C")
+        if self.same is not None:
+            scores = scores[:, self.same]
+        above = scores.max(1, keepdims=True) + 1
+        places = self.places[which]
+        asking = len(places)  # of a slice that ends among distractors, which ask nothing, the first
+        np.put_along_axis(scores[:asking], places, above[:asking] + self.worth[which], 1)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,22 +213,10 @@ class Scored:
     retrieved: npt.NDArray[np.float64]  # float64 [Q, k], the retriever's scores
     scores: npt.NDArray[np.float32]  # float32 [Q, k], the scorer's
 
-    def first(self, k: int | Literal["all"]) -> Scored:
-        """Keep the retriever's best k."""
-        if k == "all":
-            return self
-        return Scored(self.places[:, :k], self.retrieved[:, :k], self.scores[:, :k])
-
 
 def of_language(number: int, direction: str) -> str:
-    """Compose the name under which a language's candidates are kept."""
-    return f"{number}_{direction}"
-
-
-def by_language(found: Mapping[str, Scored]) -> list[dict[Direction, Scored]]:
-    """Take the candidates of each language."""
-    return [{name: found[of_language(number, name)] for name in get_args(Direction)}
-            for number in range(len(found) // 2 - 1)]
+    """Compose the name under which a language's candidates are kept; those of all captions have the number -1."""
+    return direction if number < 0 else f"{number}_{direction}"
 
 
 def combination_of(record: Mapping[str, Any]) -> Combination:
@@ -82,8 +242,9 @@ def source(retriever: Similarity | PerDirection, found: Mapping[str, Scored], ow
            record: Mapping[str, Any]) -> Reranked:
     """Order candidates by their combined scores."""
     rules = protocol_of(record)
-    parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in by_language(found)]
-    own = {name: found[name] for name in get_args(Direction)}
+    own, *languages = ({name: found[of_language(number, name)] for name in get_args(Direction)}
+                       for number in range(-1, len(found) // 2 - 1))
+    parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in languages]
     return _reordered(retriever, own, folds(rules, owner, retriever.shape[0]), record, parts)
 
 
@@ -99,9 +260,10 @@ def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) ->
 def _reordered(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
                record: Mapping[str, Any], languages: Sequence[Reranked] = ()) -> Reranked:
     how, rules = combination_of(record), protocol_of(record)
-    counting = {name: each.first(record["k"]) for name, each in found.items()}
-    worth = {name: Candidates(each.places, how.of(each.retrieved, each.scores, record["logits"]))
-             for name, each in counting.items()}
+    k = None if record["k"] == "all" else record["k"]
+    worth = {name: Candidates(each.places[:, :k],
+                              how.of(each.retrieved[:, :k], each.scores[:, :k], record["logits"]))
+             for name, each in found.items()}
     if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also of equal scores where k ends
         worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
     return Reranked(retriever, worth, in_folds, rules.name, languages=languages)
@@ -132,9 +294,3 @@ def _names(group: zarr.Group) -> list[str]:
     while f"{of_language(len(found) // 2 - 1, found[0])}_candidates" in group:
         found += [of_language(len(found) // 2 - 1, name) for name in get_args(Direction)]
     return found
-
-
-def arrays_of(found: Mapping[str, Scored]) -> dict[str, np.ndarray]:
-    """Name the arrays in which a store keeps candidates."""
-    return {f"{name}_{kind}": values for name, each in found.items()
-            for kind, values in (("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}

@@ -81,47 +81,37 @@ def _best(system: System, way: Direction, count: int, generator: np.random.Gener
 
 def read(path: Path) -> dict[Direction, Run]:
     """Read a run. Plain numbers are captions as queries and images as documents."""
-    parts: dict[bool, list[Run]] = {True: [], False: []}
+    parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
     for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
-        query, document, asks = rows.directions(table, first, path)
+        query, document, by_image = rows.directions(table, first, path)
         score = rows.finite(table, "score", first, path)
-        for by_image in (True, False):
-            here = asks == by_image
-            parts[by_image].append(Run(query[here], document[here], score[here]))
-    joined = {by_image: Run(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-              for by_image, found in parts.items()}
-    return {"i2t": joined[True], "t2i": joined[False]}
+        parts["i2t"].append(Run(query[by_image], document[by_image], score[by_image]))
+        parts["t2i"].append(Run(query[~by_image], document[~by_image], score[~by_image]))
+    return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}
 
 
 def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
     import pyarrow as pa
 
+    def without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:  # Python would keep the second
+                raise InputError(f"{path}: lists {name[:40]!a} twice")
+            found[name] = value
+        return found
+
     try:
-        tree = from_json(path.read_bytes(), of_pairs=_without_repetition)
+        tree = from_json(path.read_bytes(), of_pairs=without_repetition)
         listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except _Twice as twice:
-        raise InputError(f"{path}: lists {str(twice)[:40]!a} twice") from None
     except (ValueError, AttributeError):
         raise InputError(f"{path}: is no run of ranx; expected JSON: query, document, score") from None
     if not listed:
         raise InputError(f"{path}: is empty, expected JSON: query, document, score")
     columns = [list(column) for column in zip(*listed, strict=True)]
     yield pa.table(dict(zip(("query", "document", "score"), columns, strict=True))), 1
-
-
-class _Twice(Exception):
-    """A name that an object of a JSON file has twice, of which Python would keep the second."""
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _Twice(name)
-        found[name] = value
-    return found
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:

@@ -6,32 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
-from pipeline.evaluation.retrieval.relevance import Relevance
 from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity, select
 from pipeline.evaluation.statistics.intervals import Languages, divide
 from pipeline.files.digest import of_files
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.fusion.reranked import Folded
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.reranked import Scored
+from pipeline.systems.scores.reranked import Folded, Scored
 
 if TYPE_CHECKING:
     import zarr
 
-    from pipeline.evaluation.retrieval import Embeddings, Protocol
+    from pipeline.evaluation.retrieval import Embeddings
     from pipeline.files.remembered import Remembered
 
 Scores: TypeAlias = Similarity | PerDirection
 UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
+
+
+class Part(NamedTuple):
+    """A pool by itself: all of a system, or one language of it."""
+
+    language: str  # "" for all captions
+    system: System  # the view of it
+    rules: Protocol  # the protocol by which it is measured
+    images: Ids  # int64 [I'], its rows in the whole
+    captions: Ids  # int64 [C'], its columns in the whole
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +76,7 @@ class System(Collection):
         images, captions = (np.arange(size) if ids is None else np.asarray(ids)
                             for size, ids in zip(source.shape, (image_ids, caption_ids), strict=True))
         owner = np.full(len(captions), -1, np.int64) if caption_image is None else caption_image
-        return cls(images, captions, owner, name=name, kind=Given(source), has_ids=image_ids is not None,
+        return cls(images, captions, owner, name=name, kind=Given(lambda: source), has_ids=image_ids is not None,
                    **more)
 
     @classmethod
@@ -209,16 +217,18 @@ class System(Collection):
         place[images] = np.arange(len(images))
         return replace(self, image_ids=self.image_ids[images], caption_ids=self.caption_ids[captions],
                        caption_image=place[self.caption_image[captions]], captions=None, folder=None,
-                       kind=View(self, images, captions),
+                       kind=Given(lambda: select(self.scores, images, captions)),
                        relevance=None if self.relevance is None else self.relevance.select(images, captions),
                        languages=None if self.languages is None else self.languages[captions])
 
-    def by_language(self) -> dict[str, tuple[System, Ids, Ids]]:
-        """View each language with a right answer: its captions, and the images that have one; with their places."""
-        if self.languages is None:
-            return {}
-        return {name: (replace(self.only(images, captions), languages=None), images, captions)
-                for name, (images, captions) in divide(self.truth, self.shape, self.languages).items()}
+    def parts(self, rules: str | Protocol) -> list[Part]:
+        """View the whole, then each language with a right answer: its captions, and the images that have one."""
+        rules, found = protocol(rules), {}
+        if self.languages is not None:
+            found = divide(self.truth, self.shape, self.languages)
+        return [Part("", self, rules, np.arange(self.shape[0]), np.arange(self.shape[1])),
+                *(Part(name, replace(self.only(*places), languages=None), rules.of_language(name), *places)
+                  for name, places in found.items())]
 
     def among(self, distractors: Sequence[System]) -> System:
         """Enlarge the pool by the images and captions of stores of vectors, which are candidates and no queries."""
@@ -249,9 +259,8 @@ class System(Collection):
             raise InputError(f"{self.path}: was reranked among {named}; pass the same --distractors, or run "
                              "`pipeline rerank` again")
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
-        return replace(pool, name=self.name, made_from=self.made_from,
-                       kind=Given(reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image,
-                                                  record)))
+        scores = reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record)
+        return replace(pool, name=self.name, made_from=self.made_from, kind=Given(lambda: scores))
 
     @property
     def queries(self) -> tuple[int, int]:
@@ -280,13 +289,9 @@ class System(Collection):
 
 @dataclass(frozen=True)
 class Given:
-    """Scores that are at hand."""
+    """Scores that are at hand, or computed from others."""
 
-    source: Similarity | PerDirection
-
-    def scores(self) -> Scores:
-        """Give them."""
-        return self.source
+    scores: Callable[[], Scores]
 
 
 @dataclass(frozen=True)
@@ -350,19 +355,6 @@ class Fused:
 
 
 @dataclass(frozen=True)
-class View:
-    """Some rows and columns of another system."""
-
-    of: System
-    images: Ids
-    captions: Ids
-
-    def scores(self) -> Scores:
-        """Select from the other's."""
-        return select(self.of.scores, self.images, self.captions)
-
-
-@dataclass(frozen=True)
 class Candidates:
     """A retriever's best candidates of each query, ordered anew by another scorer."""
 
@@ -384,7 +376,7 @@ class Candidates:
         return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
 
 
-Kind: TypeAlias = Given | Matrix | Vectors | Fused | View | Candidates
+Kind: TypeAlias = Given | Matrix | Vectors | Fused | Candidates
 """Where a system's scores come from."""
 
 

@@ -17,7 +17,8 @@ from pipeline.evaluation.statistics.intervals import divide, mean_recall
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
-from pipeline.systems.scores import by_language
+from pipeline.systems.scores import measured as measuring
+from pipeline.systems.scores.judged import with_languages
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
@@ -27,9 +28,13 @@ EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}
 
 def measured(pool: System, rules: str, ties: retrieval.Ties, settings: Evaluate, *progress: Any) -> dict[str, Any]:
     """The numbers of each language."""
-    parts = by_language.parts(pool, rules)
-    ranked = by_language.rank(parts, ties, settings, *progress)
-    return by_language.numbers(parts, ranked, settings, *progress)
+    numbers = measuring.measure(pool, rules, ties, settings, *progress).numbers
+    return {key: numbers[key] for key in ("languages", "mean_of_languages") if key in numbers}
+
+
+def by_language(pool: System) -> dict[str, tuple[System, Any, Any]]:
+    """The view of each language, its images and its captions."""
+    return {part.language: (part.system, part.images, part.captions) for part in pool.parts("all")[1:]}
 
 
 def pool_of(rng: np.random.Generator, images: int = 40, noise: float = 1.0) -> System:
@@ -74,13 +79,13 @@ def test_metrics_by_name_are_measured_in_each_language_and_progress_ends_at_its_
     found = measured(pool, "all", "expected", settings, seen.append)
     assert all("nDCG@10" in numbers["metrics"] for numbers in found["languages"].values())
     assert seen == sorted(seen)
-    assert seen[-1] == 2 * by_language.images(by_language.parts(pool, "all")) == 2 * 4 * 12
+    assert seen[-1] == measuring.work(pool, "all", settings) == 2 * 5 * 12
 
 
 def test_images_without_a_caption_in_a_language_are_not_in_its_pool() -> None:
     scores = np.array([[9, 1, 0], [8, 2, 5], [7, 3, 6]], np.float32)
     owner, languages = np.array([0, 1, 2]), np.array(["en", "en", "de"])
-    pools = System.of("mine", scores, owner, languages=languages).by_language()
+    pools = by_language(System.of("mine", scores, owner, languages=languages))
     assert {name: (images.tolist(), captions.tolist(), pool.caption_image.tolist())
             for name, (pool, images, captions) in pools.items()} == {
         "de": ([2], [2], [0]), "en": ([0, 1], [0, 1], [0, 1])}
@@ -103,7 +108,7 @@ def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(rng: np
     sizes = {"de": 400, "en": 80}
     languages = np.repeat(list(sizes), list(sizes.values()))
     scores = rng.standard_normal((480, 480)).astype(np.float32) + 2.5 * np.eye(480, dtype=np.float32)
-    pools = System.of("mine", scores, np.arange(480), languages=languages).by_language()
+    pools = by_language(System.of("mine", scores, np.arange(480), languages=languages))
     measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
                 for name, (pool, rows, _) in pools.items()}
     halves = [(found.high - found.low) / 12 for found in (intervals(each)["rsum"] for _, each in measured.values())]
@@ -116,7 +121,7 @@ def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(rn
     images = 60
     once = rng.standard_normal((images, images)).astype(np.float32) + 2 * np.eye(images, dtype=np.float32)
     owner = np.repeat(np.arange(images), 2)
-    pools = System.of("mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)).by_language()
+    pools = by_language(System.of("mine", np.repeat(once, 2, axis=1), owner, languages=np.tile(["de", "en"], images)))
     measured = {name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
                 for name, (pool, rows, _) in pools.items()}
     own = intervals(measured["en"][1])["rsum"]
@@ -133,7 +138,7 @@ def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
         scores = rng.standard_normal((images, 2 * images)).astype(np.float32)
         owner = np.repeat(np.arange(images), 2)
         scores[owner, np.arange(2 * images)] += np.where(hard[owner], 0.5, 4)
-        pools = System.of("mine", scores, owner, languages=np.tile(["de", "en"], images)).by_language()
+        pools = by_language(System.of("mine", scores, owner, languages=np.tile(["de", "en"], images)))
         truth.append(mean_recall({name: (rows, retrieval.evaluate(pool.scores, pool.caption_image))
                                               for name, (pool, rows, _) in pools.items()}))
     expected = np.mean([value for value, _, _ in truth])
@@ -170,11 +175,11 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
     manifest = manifest_of(language=["en", "de", "en"])
     pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
                 np.array([7, 9]), np.array([3, 2, 1]), made_from=Made({"manifest": manifest.digest}))
-    named = by_language.named(pool, manifest)
+    named = with_languages(pool, manifest)
     assert named.languages is not None
     assert named.languages.tolist() == ["en", "de", "en"]
     without = manifest_of()
-    assert by_language.named(pool, without).languages is None
+    assert with_languages(pool, without).languages is None
     assert measured(pool, "all", "expected", SETTINGS) == {}
     with pytest.raises(InputError, match="another manifest of mine than there is now; score again"):
-        by_language.named(pool, manifest_of(language=["en", "de", "cs"]))
+        with_languages(pool, manifest_of(language=["en", "de", "cs"]))

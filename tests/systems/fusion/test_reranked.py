@@ -10,10 +10,9 @@ import pytest
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.reranked import Candidates, Combination, Reranked
 from pipeline.systems.reranking import candidates
 from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.reranked import source
+from pipeline.systems.scores.reranked import Candidates, Combination, Reranked, source
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = 6, 12

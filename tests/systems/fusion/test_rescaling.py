@@ -16,7 +16,7 @@ from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
 from pipeline.systems.fusion import methods as module
 from pipeline.systems.fusion.methods import CombMNZ, CombSum, RankFusion
-from pipeline.systems.fusion.standardised import ZScores, moments
+from pipeline.systems.fusion.standardised import ZScores, statistics
 
 
 def standardise(scores: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_plain_formulas(name: str, direction: Any, block
 
 def test_moments_lose_no_digits(rng: np.random.Generator) -> None:
     values = 1e6 * rng.standard_normal((40, 1)) + rng.standard_normal((40, 60)) + 1e7
-    rows, columns = moments(Matrix(values), 4000)
+    rows, columns = (lines.moments() for lines in statistics(Matrix(values), 4000))
     np.testing.assert_allclose(rows.mean, values.mean(1), rtol=1e-15)
     np.testing.assert_allclose(1 / rows.inverse, values.std(1), rtol=1e-9)  # of numbers with 8 digits after the comma
     np.testing.assert_allclose(1 / columns.inverse, values.std(0), rtol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from pipeline.evaluation.retrieval import Similarity, as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
-from pipeline.systems.rescoring import corrected
+from pipeline.systems.rescoring import corrections
 from pipeline.systems.rescoring.bank import of_test
 
 
@@ -19,7 +19,7 @@ def rescored(scores: np.ndarray, **options: int) -> Similarity:
 
 @pytest.mark.parametrize("block_bytes", [1, 3 * 8 * 20, 2**20])
 def test_is_its_definition(block_bytes: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrected, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(corrections, "BLOCK_BYTES", block_bytes)
     scores = rng.normal(size=(7, 20)).astype(np.float32)
     found = rescored(scores, neighbours=3)
     rows = np.sort(scores, 1)[:, -3:].mean(1, keepdims=True)

@@ -11,7 +11,7 @@ from pipeline.evaluation.retrieval import as_similarity, evaluate
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
-from pipeline.systems.rescoring import corrected
+from pipeline.systems.rescoring import corrections
 from pipeline.systems.rescoring.bank import Bank, of_test
 
 IMAGES, CAPTIONS, BANK_IMAGES, BANK_CAPTIONS, BETA = 7, 20, 11, 13, 5.0
@@ -39,7 +39,7 @@ class Data:
 
 @pytest.fixture
 def data(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Data:
-    monkeypatch.setattr(corrected, "BLOCK_BYTES", 3 * 8 * CAPTIONS)  # several blocks
+    monkeypatch.setattr(corrections, "BLOCK_BYTES", 3 * 8 * CAPTIONS)  # several blocks
     return Data(rng)
 
 
