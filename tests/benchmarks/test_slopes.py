@@ -12,7 +12,7 @@ from benchmarks import slopes
 @pytest.mark.parametrize(("power", "good"), [(1.0, True), (1.1, True), (1.3, False), (2.0, False)])
 def test_quadratic_work_is_too_steep(power: float, good: bool, capsys: pytest.CaptureFixture[str]) -> None:
     def measured(images: int, folder: Path) -> slopes.Costs:
-        return {"flat": slopes.Cost(0.2, 100), "step": slopes.Cost(12 * (images / 10_000)**power, 100)}
+        return {"flat": slopes.Cost(0.2, 100), "step": slopes.Cost(24 * (images / 10_000)**power, 100)}
 
     assert slopes.main([1000, 10_000], measured) is good
     assert ("too steep" in capsys.readouterr().out) is not good
