@@ -155,6 +155,7 @@ def test_odd_sizes_and_ten_bits(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "odd.mkv"), "w") as film:
         stream = film.add_stream("ffv1", rate=25)
         stream.width, stream.height, stream.pix_fmt = 33, 17, "yuv444p10le"
+        stream.codec_context.thread_count = 1  # FFV1 on several threads now and then writes eight grey pixels
         film.mux(stream.encode(av.VideoFrame.from_image(Image.new("RGB", (33, 17), (200, 100, 50)))))
         film.mux(stream.encode())
     frame = videos.frames(tmp_path / "odd.mkv", 5)[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from folders import tree
 
 from pipeline import training
@@ -111,7 +112,7 @@ def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob
     kept = checkpoint.state(job.folder).scaler
     assert kept["_growth_tracker"] == 5
     restored: list[object] = []
-    monkeypatch.setattr(optimizer.TrainingPrecision, "restore", lambda self, state: restored.append(state))
+    monkeypatch.setattr(torch.amp.GradScaler, "load_state_dict", lambda self, state: restored.append(state))
     with pytest.raises(Cut):
         training.train(job, on_step=cut)
     assert restored == [kept]
