@@ -10,6 +10,12 @@ import pytest
 from PIL import Image
 
 from pipeline.report import examples
+from pipeline.report.examples import Gallery
+from pipeline.report.page import explorer
+from pipeline.report.page.explorer import gather
+from pipeline.settings import Report
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
 
 
 @pytest.mark.parametrize(("size", "small"), [((800, 400), (100, 50)), ((30, 60), (30, 60)), ((4000, 3), (100, 1))])
@@ -23,3 +29,24 @@ def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(size: tuple[int,
     red = np.asarray(shown.convert("RGB"))[..., 0].mean(0)
     assert red[: small[0] // 3].min() > 200
     assert red[-(small[0] // 3):].max() < 50
+
+
+def test_many_thumbnails_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (4, 90, 120, 3), np.uint8)
+    pool = System.of("a", np.eye(4, dtype=np.float32), np.arange(4), made_from=Made(members=[]))
+    gallery = Gallery(pool, list("vwxy"), list("0123"), lambda row: Image.fromarray(noise[row]))
+
+    def shown() -> tuple[set[tuple[int, int]], int]:
+        found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=4, thumbnail=100))
+        thumbs = [image["thumb"] for image in found["images"]]
+        sizes = {Image.open(io.BytesIO(base64.b64decode(thumb.split(",")[1]))).size for thumb in thumbs}
+        return sizes, sum(map(len, thumbs))
+
+    sizes, taken = shown()
+    assert sizes == {(100, 75)}
+    monkeypatch.setattr(explorer, "THUMBNAILS", taken // 3)
+    ((width, height),), smaller = shown()
+    assert taken / 6 < smaller <= taken / 3
+    assert (width, height) == (width, round(width * 0.75))
+    monkeypatch.setattr(explorer, "THUMBNAILS", 0)
+    assert shown()[0] == {(16, 12)}

@@ -99,7 +99,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
-            "images": [_image(first, row, settings.thumbnail, progress) for row in images.kept],
+            "images": _images(first, images.kept, settings.thumbnail, progress),
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
@@ -154,6 +154,19 @@ def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray
 
 def _short(similarity: float) -> float:
     return float(f"{similarity:.4g}")
+
+
+THUMBNAILS = 9_000_000  # characters of all thumbnails: the page of COCO's 25,000 queries then has less than 12 MB
+
+
+def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable[[str], object]
+            ) -> list[dict[str, Any]]:
+    """Images with thumbnails, the longer side `size` pixels, or fewer where they would take more than THUMBNAILS."""
+    images = [_image(gallery, row, size, progress) for row in rows]
+    taken = sum(len(image["thumb"] or "") for image in images)
+    if taken <= THUMBNAILS or size <= 16:
+        return images
+    return _images(gallery, rows, max(16, int(size * (THUMBNAILS / taken) ** 0.6)), progress)
 
 
 def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], object]) -> dict[str, Any]:
