@@ -9,26 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any, Self
+
+from pydantic import ConfigDict, TypeAdapter
 
 from pipeline.evaluation.metrics import parse
-from pipeline.report import names, published, result_rows, throughput
+from pipeline.files.parsing import from_yaml
+from pipeline.report import emphasis, names, published, result_rows, table, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
 from pipeline.report.measured import HEADINGS, MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
-from pipeline.report.table import (
-    Bold,
-    Cell,
-    Column,
-    MetricKey,
-    Note,
-    Panel,
-    Table,
-    TableRequest,
-    number,
-    rounded,
-    signed,
-)
+from pipeline.report.table import Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
+
+LISTED: dict[str, dict[str, Any]] = from_yaml(published.text("tables.yaml"))["tables"]
+"""What manifests/published/tables.yaml says of each table."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,7 @@ class TableColumns:
         by_mean: Whether a measured and a published row are compared by the mean of the columns, not by their sum.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     labels: tuple[str, ...]
     blocks: tuple[tuple[str, str], ...]
     directions: tuple[tuple[str, str], ...] = ()
@@ -121,6 +117,7 @@ class PaperTable(ABC):
         bold: Which measured numbers are bold.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     name: str
     caption: str
     columns: TableColumns
@@ -130,6 +127,13 @@ class PaperTable(ABC):
     emphasis: Rule = best_of_columns
     notes: tuple[Note, ...] = ()
     bold: Bold = "tied"
+
+    @classmethod
+    def listed(cls, name: str, **code: Any) -> Self:
+        """A table of `LISTED`, completed by what is code: which systems it shows, and the headers of its rows."""
+        said = {key: value for key, value in LISTED[name].items() if key != "varied"}
+        rule = getattr(emphasis, said.pop("emphasis", "best_of_columns"))
+        return TypeAdapter(cls).validate_python({**said, "name": name, "emphasis": rule, **code})
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
@@ -152,23 +156,23 @@ class PaperTable(ABC):
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
-        return {(row["dataset"], column): (column, number(row.value(column))) for column in self.columns.shown()}
+        return {(row["dataset"], column): (column, table.number(row.value(column))) for column in self.columns.shown()}
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""
-        table = replace(self, columns=self.columns.choose(request.metrics), bold=request.bold)
-        printed, doubts = table.published_rows()
-        measured = table.measure(results, printed) if request.measured else Measured()
+        chosen = replace(self, columns=self.columns.choose(request.metrics), bold=request.bold)
+        printed, doubts = chosen.published_rows()
+        measured = chosen.measure(results, printed) if request.measured else Measured()
         bases = None
-        if request.delta and measured.rows and table.columns.compared():
+        if request.delta and measured.rows and chosen.columns.compared():
             bases = {row.header.identity: row for row in printed if row.header.identity}
-            what = ", in the mean of a row's errors;" if table.columns.by_mean else (
-                " RSUM," if table.columns.rsum else " sum of the recalls shown,")
+            what = ", in the mean of a row's errors;" if chosen.columns.by_mean else (
+                " RSUM," if chosen.columns.rsum else " sum of the recalls shown,")
             measured = replace(measured, notes=[*measured.notes, Note(
                 f"Δ: measured minus published{what} from the numbers as shown.")])
         shown, doubted = (printed, doubts) if request.published else ([], [])
-        panel = table.panel(shown, measured, doubted, bases)
-        elsewhere = table.measure_elsewhere(results, printed) if request.measured else ()
+        panel = chosen.panel(shown, measured, doubted, bases)
+        elsewhere = chosen.measure_elsewhere(results, printed) if request.measured else ()
         return Table(self.name, (*[panel] * bool(panel.groups), *elsewhere))
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterable[Panel]:
@@ -236,8 +240,8 @@ class PaperTable(ABC):
             found = [here - there for here, there in pairs if here is not None and there is not None]
             if found and len(found) == len(pairs):
                 total = sum(found, Decimal())
-                shown = rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
-                differences[test_set, DELTA] = Cell(signed(shown))
+                shown = table.rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
+                differences[test_set, DELTA] = Cell(table.signed(shown))
         return replace(row, numbers=row.numbers | differences)
 
 
@@ -283,8 +287,8 @@ class RetrievalTable(PaperTable):
                     f"{origin.captions:,} captions)")
             assert self.elsewhere is not None
             columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
-            table = replace(self, columns=columns, data=data)
-            yield replace(table.panel((), table._measured(systems, results, printed, data)), key=origin.dataset)
+            other = replace(self, columns=columns, data=data)
+            yield replace(other.panel((), other._measured(systems, results, printed, data)), key=origin.dataset)
 
     def _systems(self, results: Results) -> list[MeasuredSystem]:
         return [system for system in self.source(results) if self.header(system)]

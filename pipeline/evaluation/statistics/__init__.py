@@ -7,14 +7,6 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.evaluation.statistics.image_hits import STATISTICS, ImageHits, pack
     from pipeline.evaluation.statistics.intervals import Interval, interval, intervals
-    from pipeline.evaluation.statistics.significance import (
-        Comparison,
-        Spread,
-        chances,
-        compare,
-        enough_samples,
-        holm,
-        over_seeds,
-    )
+    from pipeline.evaluation.statistics.significance import chances, compare, enough_samples, holm, over_seeds
 
 lazy.offer(__name__)

@@ -7,16 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pipeline.heads.pooling import cpu_sort
 from pipeline.heads.pooling.base import masked_softmax
-from pipeline.heads.pooling.cpu_sort import (
-    Chunk,
-    Chunks,
-    can_sort_fast,
-    read_chunk,
-    sort_chunk,
-    unsort_chunk,
-    write_chunk,
-)
+from pipeline.heads.pooling.cpu_sort import Chunk, Chunks, can_sort_fast, read_chunk, write_chunk
 from pipeline.heads.pooling.mean import soft_maximum
 from pipeline.heads.pooling.sort import sort_descending
 
@@ -60,7 +53,7 @@ class BothLevels(torch.autograd.Function):
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
             part = chunk.part
-            u, places = sort_chunk(read_chunk(items, chunk))
+            u, places = cpu_sort.sort_chunk(read_chunk(items, chunk))
             greatest, v = below_greatest(u)
             weights = (weight.detach() @ v).softmax(1)  # a weight with a gradient would have v transposed first
             theta[part, :chunk.items] = weights
@@ -94,7 +87,7 @@ class BothLevels(torch.autograd.Function):
             delta = v.exp().mul_(of_delta[part].unsqueeze(2))
             of_u = v.sub((below[part] - 1).unsqueeze(2)).mul_(delta)
             of_u.baddbmm_(torch.stack([g, weight.expand_as(g)], 2), torch.stack([weights, s], 1))
-            write_chunk(of_items, chunk, unsort_chunk(of_u, places.long()))
+            write_chunk(of_items, chunk, cpu_sort.unsort_chunk(of_u, places.long()))
 
         chunks.each(pull_back)
         return of_items, None, of_weight.sum(0), None

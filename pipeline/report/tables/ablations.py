@@ -1,28 +1,24 @@
-"""The papers' tables that vary one part of a method, as manifests/published/ablations.yaml lists them."""
+"""The papers' tables that vary one part of a method, as manifests/published/tables.yaml lists them."""
 
 from types import SimpleNamespace
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.provenance.head_record import HeadRecord
-from pipeline.report import emphasis, names, published
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable, TableColumns
-from pipeline.report.table import MISSING, Note
+from pipeline.report.retrieval_table import LISTED, RetrievalTable
+from pipeline.report.table import MISSING
 
 
 class Ablation(BaseModel):
-    """One of the tables.
+    """Which systems one of the tables shows, and their labels.
 
     Attributes:
-        caption: What it shows; `{data}` stands for the data.
-        data: The data of the paper's table, in words.
-        headings: The headings of the label columns that say what is varied.
-        columns: The columns of the published file that hold these labels.
+        columns: The columns of the published file that hold the labels.
         recipes: Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
         shown: Cell of these columns -> its label, where that is another.
         poolings: Whether the recipes called vse2ad-POOLING have rows, which their poolings' titles label.
@@ -30,15 +26,9 @@ class Ablation(BaseModel):
             BiGRU alone.
         text: The text encoder of published rows that name none.
         parameters: Whether the parameters of the image pooling are shown.
-        notes: Notes on the published rows.
-        blocks, directions, metrics, rsum, ratio, labels_above: See `TableColumns`.
-        legend, base: See `RetrievalTable`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    caption: str
-    data: str
-    headings: tuple[str, ...]
     columns: tuple[str, ...]
     recipes: dict[str, tuple[str, ...]]
     shown: dict[str, str] = {}
@@ -46,15 +36,6 @@ class Ablation(BaseModel):
     by_feature: bool = False
     text: str = ""
     parameters: bool = False
-    notes: tuple[str, ...] = ()
-    blocks: tuple[tuple[str, str], ...]
-    directions: tuple[tuple[str, str], ...]
-    metrics: tuple[str, ...] = ("r1", "r5")
-    rsum: bool = True
-    ratio: str = ""
-    labels_above: str = ""
-    legend: tuple[tuple[str, str], ...] = ()
-    base: str = ""
 
     def published(self, row: PublishedRow) -> RowHeader:
         """The header of a published row."""
@@ -97,18 +78,7 @@ def _parameters(member: HeadRecord) -> str:
     return f"{count / 1e6:.1f}M" if count else "0"
 
 
-LISTED = from_yaml(published.text("ablations.yaml"))
-ABLATIONS = {name: Ablation(**LISTED["papers"][name.partition("_table")[0]] | said)
-             for name, said in LISTED["tables"].items()}
-
-
-def _table(name: str, a: Ablation) -> RetrievalTable:
-    labels = (*["Features"] * a.by_feature, *a.headings, *["#Param"] * a.parameters)
-    return RetrievalTable(
-        name=name, caption=a.caption, data=a.data, legend=a.legend, base=a.base, notes=tuple(map(Note, a.notes)),
-        columns=TableColumns(labels, a.blocks, a.directions, a.metrics, a.rsum, a.ratio, a.labels_above),
-        measured=a.measured, published=a.published,
-        emphasis=emphasis.best_of_groups if a.by_feature else emphasis.best_of_columns)
-
-
-TABLES = SimpleNamespace(**{name: _table(name, ablation) for name, ablation in ABLATIONS.items()})
+ABLATIONS = {name: Ablation(**said["varied"]) for name, said in LISTED.items() if "varied" in said}
+TABLES = SimpleNamespace(**{
+    name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
+    for name, varied in ABLATIONS.items()})

@@ -6,28 +6,12 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from pipeline.report import emphasis, names
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Results, tasks
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
-from pipeline.report.table import Column, Note
-
-DIRECTIONS = (("t2i", "TEXT → IMG"), ("i2t", "IMG → TEXT"))
-BLOCKS = (("coco_1k", "MS-COCO 1K"), ("coco_5k", "MS-COCO 5K"), ("f30k_1k", "Flickr30K 1K"))
-BOTH = "MS-COCO and Flickr30K"
-ONE_SET = Note("MS-COCO 1K is one set of 1,000 images, not five folds.")
-
-
-def _table(number: int, what: str, labels: tuple[str, ...], blocks: tuple[tuple[str, str], ...],
-           measured: Callable[[MeasuredSystem], RowHeader | None], published: Callable[[PublishedRow], RowHeader],
-           data: str = BOTH, said: str = "", **further: Any) -> RetrievalTable:
-    """A table of recalls; what: what it shows; said: how its caption ends."""
-    return RetrievalTable(
-        name=f"rerank_table{number}", columns=TableColumns(labels, blocks, DIRECTIONS, rsum=False), data=data,
-        caption=f"{what} on {{data}} in percent, after Table {number} of Geigle et al.{said}", measured=measured,
-        published=published, **further)
-
+from pipeline.report.table import Column
 
 # Table 1: the main results.
 
@@ -79,9 +63,8 @@ def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str
             yield replace(system, values=values | ({mean: means} if means else {}), tested=tested)
 
 
-def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tuple[str, str],
-                  has_part: Callable[[str], bool], marks: Mapping[tuple[str, str], str], notes: tuple[Note, ...]
-                  ) -> RetrievalTable:
+def _of_languages(number: int, trained_on: tuple[str, ...], mean: tuple[str, str], has_part: Callable[[str], bool],
+                  marks: Mapping[tuple[str, str], str]) -> RetrievalTable:
     def published(row: PublishedRow) -> RowHeader:
         marked = tuple(mark for (column, cell), mark in marks.items() if row[column] == cell)
         return RowHeader((row.label,), GROUPS.get(row.cells.get("group", ""), ""), marks=marked)
@@ -91,11 +74,10 @@ def _of_languages(number: int, said: str, trained_on: tuple[str, ...], mean: tup
         languages = [name for name in system.values if name != mean[1]]
         return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
 
-    return RetrievalTable(
-        name=f"rerank_table{number}", data="Multi30K", columns=_columns_of(LANGUAGES, mean), notes=notes,
-        caption=f"Mean recall (mR) on {{data}} by language in percent, after Table {number} of Geigle et al.; {said}.",
-        measured=lambda system: RowHeader((system.label(with_part=False),)), zero_shot=True,
-        published=published, elsewhere=elsewhere, source=partial(_by_language, trained_on, mean[1], has_part))
+    return RetrievalTable.listed(
+        f"rerank_table{number}", columns=_columns_of(LANGUAGES, mean), published=published, elsewhere=elsewhere,
+        measured=lambda system: RowHeader((system.label(with_part=False),)),
+        source=partial(_by_language, trained_on, mean[1], has_part))
 
 
 # Tables 5 and 6: systems of results/recorded.json.
@@ -166,12 +148,6 @@ def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
 
 # Tables 9 and 10: how wrong pairs are drawn in training.
 
-LOSSES = (("T^BHE", "T^BHE: triplet loss with the hardest wrong pair of a batch."),
-          ("T^ANCE", "T^ANCE: triplet loss, the mean over wrong pairs drawn from the 50 nearest."),
-          ("E", "E: cross-entropy of pairs, wrong ones drawn from all."),
-          ("E^ANCE", "E^ANCE: some of the wrong ones from the 50 nearest (5 % in the paper)."))
-
-
 def _published_loss(row: PublishedRow) -> RowHeader:
     return RowHeader(("not trained" if row["loss"] == "none" else row["loss"], row.label))
 
@@ -193,49 +169,20 @@ def loss(settings: Mapping[str, Any]) -> str:
     return " + ".join(parts)
 
 
-TABLE1 = _table(
-    1, "Retrieval", ("Method",), BLOCKS[1:], _measured_main, _published_main, emphasis=emphasis.best_of_sections,
-    legend=(("SEP+CO", "SEP+CO: EMB retrieves, CE orders the best candidates anew (20 in the paper)."),
-            ("JOIN+CO", "JOIN+CO: one network does both.")),
-)
-LITERATURE = Note("From the literature, as the paper says.", "a")
-TABLE2 = _of_languages(2, "trained on captions in all languages", (), ("Mean", "mean"), lambda language: True,
-                {("mark", "†"): "a", ("mark", "‡"): "b"}, (LITERATURE, Note("The authors' own run.", "b")))
-TABLE5 = _table(
-    5, "Retrieval among distractors, images and captions of other data that no query asks for,",
-    ("Method", "Distractors"), (("f30k_1k_plus_cc14k_coco5k", "Flickr30K 1K, among CC 14K and MS-COCO 5K"),
-                                ("coco_5k_plus_cc14k_f30k1k", "MS-COCO 5K, among CC 14K and Flickr30K 1K")),
-    lambda system: RowHeader((system.label(), ", ".join(system.origin.distractors))),
-    lambda row: RowHeader((row.label, "as headed")), "Flickr30K and MS-COCO",
-    source=lambda results: [system for system in results.recorded if system.origin.distractors],
-    notes=(Note("A distractor that fits a query counts as wrong, here and in the paper."),),
-)
-TABLE6 = _table(
-    6, "Zero-shot retrieval, by heads that were trained on other data,", ("Trained", "Method"),
-    (*BLOCKS[1:], ("cc_14k", "CC 14K")), _measured_zero_shot, _published_zero_shot, "MS-COCO, Flickr30K and CC",
-    source=_shifted, notes=(Note(
-        "On another: Flickr30K for MS-COCO and for CC, MS-COCO for Flickr30K. Models such as OSCAR and UNITER are "
-        "pretrained on MS-COCO, Flickr30K, CC and SBU (section 3 of the paper), CLIP on pairs of its own. Those "
-        "trained on the same are a bound, and not bold."),),
-    zero_shot=True,
-)
-TABLE7 = _of_languages(7, "trained on English captions alone. The mean is of the other languages", ("en",),
-                ("Mean without en", "avg_non_english"), lambda language: language != "en",
-                {("from_literature", "1"): "a"}, (LITERATURE,))
-TABLE8 = _table(
-    8, "The retriever's best k candidates reranked,", ("k", "Method"), BLOCKS, _measured_k,
-    lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]), notes=(ONE_SET,),
-    emphasis=emphasis.best_of_sections,
-)
-TABLE9 = _table(
-    9, "Embeddings by how wrong pairs are drawn in training,", ("Loss", "Method"), BLOCKS,
-    partial(_measured_loss, "EMB"), _published_loss, legend=LOSSES[:2], notes=(ONE_SET,),
-)
-TABLE10 = _table(
-    10, "One network that retrieves and reranks (JOIN+CO) by how wrong pairs are drawn in training,",
-    ("Loss", "Method"), BLOCKS, partial(_measured_loss, "JOIN+CO"), _published_loss, legend=LOSSES, notes=(ONE_SET,),
-)
-TABLE11 = _table(
-    11, "The retriever's and the scorer's scores of the candidates combined,", ("Sum", "λ", "Method"), BLOCKS[2:],
-    _measured_sum, _published_sum, "Flickr30K", " λ: the retriever's share.",
-)
+TABLE1 = RetrievalTable.listed("rerank_table1", measured=_measured_main, published=_published_main)
+TABLE2 = _of_languages(2, (), ("Mean", "mean"), lambda language: True, {("mark", "†"): "a", ("mark", "‡"): "b"})
+TABLE5 = RetrievalTable.listed(
+    "rerank_table5", published=lambda row: RowHeader((row.label, "as headed")),
+    measured=lambda system: RowHeader((system.label(), ", ".join(system.origin.distractors))),
+    source=lambda results: [system for system in results.recorded if system.origin.distractors])
+TABLE6 = RetrievalTable.listed("rerank_table6", measured=_measured_zero_shot, published=_published_zero_shot,
+                               source=_shifted)
+TABLE7 = _of_languages(7, ("en",), ("Mean without en", "avg_non_english"), lambda language: language != "en",
+                       {("from_literature", "1"): "a"})
+TABLE8 = RetrievalTable.listed(
+    "rerank_table8", measured=_measured_k,
+    published=lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]))
+TABLE9, TABLE10 = (RetrievalTable.listed(
+    f"rerank_table{number}", measured=partial(_measured_loss, part), published=_published_loss)
+    for number, part in ((9, "EMB"), (10, "JOIN+CO")))
+TABLE11 = RetrievalTable.listed("rerank_table11", measured=_measured_sum, published=_published_sum)

@@ -12,8 +12,8 @@ from pipeline.parts.errors import InputError
 from pipeline.report.measured import Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import Measured, ResultRow, RowHeader
-from pipeline.report.retrieval_table import PaperTable, TableColumns
-from pipeline.report.table import Cell, Column, MetricKey, Note, Panel, rounded
+from pipeline.report.retrieval_table import PaperTable
+from pipeline.report.table import Cell, MetricKey, Note, Panel, rounded
 from pipeline.report.throughput import Latency, read, scored_pairs
 
 METHODS = ("EMB", "SEP/JOIN+CO", "CE")
@@ -86,39 +86,22 @@ def printed_time(seconds: float) -> str:
     return f"{number:.1f}{unit}" if number < 9.95 else f"{number:,.0f}{unit}"
 
 
-def _times(number: int, sizes: tuple[str, ...], **further: Any) -> TimeTable:
-    name = f"rerank_table{number}"
-    columns = tuple(Column(f"{size} images", kind="text", key=(name, size)) for size in sizes)
-    return TimeTable(name=name, columns=TableColumns(("Method", "Hardware"), ((name, ""),), rsum=False, single=columns),
-                     published=lambda row: RowHeader((row["method"], row["hardware"])), **further)
+def _published_time(row: PublishedRow) -> RowHeader:
+    return RowHeader((row["method"], row["hardware"]))
 
 
-OF_AN_EVALUATION = ("1k", "5k", "100k")
-PAIRS = "; ".join(f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in OF_AN_EVALUATION)}"
+PAIRS = "; ".join(f"{method} {', '.join(f'{scored_pairs(method, SIZES[size]):,}' for size in ('1k', '5k', '100k'))}"
                   for method in METHODS[1:])
-TABLE3 = _times(
-    3, ("50k", "1M"), column="latency", time=Latency.of_query,
-    caption="Time of one text query among 50,000 and 1,000,000 images, after Table 3 of Geigle et al.: embeddings "
-    "(EMB), their best 20 reranked by a cross-encoder (SEP/JOIN+CO), a cross-encoder alone (CE).",
-    extrapolated="SEP/JOIN+CO: pairs from the time of one layer. CE: that rate of pairs times the images.",
-    notes=(Note("The paper's times are estimates, as it says."),),
-)
-TABLE4 = _times(
-    4, OF_AN_EVALUATION, column="eval_time", time=Latency.of_evaluation,
-    caption="Time of an evaluation in both directions, with 1,000, 5,000 and 100,000 images of five captions each, "
-    "after Table 4 of Geigle et al.",
-    extrapolated="All measured rows: from the time of one image's pooling, one caption, one similarity and one pair; "
-    "images are not put through the network that makes their features. Captions are encoded and searched one at a "
-    "time, the paper's in batches of 512, with which EMB would be several times faster.",
-    always=(Note(f"Pairs that are scored: {PAIRS}."),),
-)
+TABLE3 = TimeTable.listed("rerank_table3", time=Latency.of_query, published=_published_time)
+TABLE4 = TimeTable.listed("rerank_table4", time=Latency.of_evaluation, published=_published_time,
+                          always=(Note(f"Pairs that are scored: {PAIRS}."),))
 
 
-PATTERNS = ("A", "M-1", "M-10", "T-50%", "L")
-UNSEEN = {"smaller": "rmse_unseen_smaller", "larger": "rmse_unseen_larger"}
 SYNTHETIC = "synthetic"
+ERRORS = ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger")
 
 
+@dataclass(frozen=True, kw_only=True)
 class ErrorTable(PaperTable):
     """The table of errors. A column of differences is of the mean of a row's 15 errors."""
 
@@ -151,19 +134,9 @@ def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
 
 def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
     """The errors as the paper prints them: .065 for 0.065, and 0 for 0.000."""
-    values = {size: rounded(float(line[size]), places=3) for size in ("rmse_seen", *UNSEEN.values())}
+    values = {size: rounded(float(line[size]), places=3) for size in ERRORS}
     return {(SYNTHETIC, f"{line['pattern']} {size}"): (
         size, Cell(str(value).removeprefix("0") if value else "0", value=value)) for size, value in values.items()}
 
 
-TABLE11 = ErrorTable(
-    name="vse_infty_table11", published=_design,
-    caption="Error (RMSE) of generators of pooling coefficients on known patterns, after Table 11 of VSE∞: average "
-    "(A), the mean of the 1 or 10 largest (M-1, M-10), of the largest half (T-50%), linearly falling weights (L). Seen "
-    "sizes occur in training.",
-    columns=TableColumns(("Input Repr.", "Decoder"), ((SYNTHETIC, ""),), rsum=False, by_mean=True, single=(
-        *(Column(pattern, ("Seen sizes",), key=(SYNTHETIC, f"{pattern} rmse_seen"), less_is_better=True)
-          for pattern in PATTERNS),
-        *(Column(size, ("Unseen sizes", pattern), key=(SYNTHETIC, f"{pattern} {column}"), less_is_better=True)
-          for pattern in PATTERNS for size, column in UNSEEN.items()))),
-)
+TABLE11 = ErrorTable.listed("vse_infty_table11", published=_design)

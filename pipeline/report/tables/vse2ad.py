@@ -4,9 +4,8 @@ from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable, TableColumns
+from pipeline.report.retrieval_table import RetrievalTable
 
-DIRECTIONS = (("t2i", "Image Retrieval"), ("i2t", "Caption Retrieval"))
 
 def _published_main(row: PublishedRow) -> RowHeader:
     return _main(row["visual_feature"], row["method"], row["method"], row["text_encoder"])
@@ -37,28 +36,6 @@ def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
     return RowHeader((f"{method} ({names.encoder(origin.text)})",))
 
 
-TABLE1 = RetrievalTable(
-    name="vse2ad_table1",
-    caption="Retrieval on {data} in percent, after Table 1 of VSE+2AD.",
-    columns=TableColumns(
-        labels=("VF", "Method"),
-        blocks=(("coco_1k_5fold", "MS-COCO 5-fold 1K Test"), ("f30k_1k", "Flickr30K 1K Test")),
-        directions=DIRECTIONS,
-    ),
-    measured=_measured_main, published=_published_main, data="MS-COCO and Flickr30K",
-    legend=(("VF", "VF: visual features, region (R), grid (G), patch (P)."),
-            ("RG", "RG, RGP: mean of the similarities of separately trained models.")),
-    emphasis=emphasis.best_of_groups,
-    zero_shot=True,
-)
-# Measured rows have no #OIPs: the paper's 1.0× is ALIGN, which is not timed here.
-TABLE2 = RetrievalTable(
-    name="vse2ad_table2",
-    caption="Against pre-trained vision-language models on {data} in percent, after Table 2 of VSE+2AD. VSE+2AD: "
-    "ensemble of region, grid and patch features.",
-    columns=TableColumns(("Method",), (("coco_5k", "COCO 5K Test"),), DIRECTIONS, metrics=("r1", "r5"), ratio="#OIPs"),
-    measured=_measured_all_features, published=lambda row: RowHeader((row["method"],), identity=row["method"]),
-    data="COCO 5K", legend=(("RSUM", "RSUM: over R@1, R@5 and R@10 of both directions."),
-                            ("#OIPs", "#OIPs: operations a second as a multiple of ALIGN's.")),
-    zero_shot=True,
-)
+TABLE1 = RetrievalTable.listed("vse2ad_table1", measured=_measured_main, published=_published_main)
+TABLE2 = RetrievalTable.listed("vse2ad_table2", measured=_measured_all_features,
+                               published=lambda row: RowHeader((row["method"],), identity=row["method"]))

@@ -1,19 +1,12 @@
 """The tables of VSE∞ of whole systems on photographs and clips: 2 to 5, 9 and 10."""
 
-from typing import Any
-
-from pipeline.report import emphasis, names
+from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable, TableColumns
+from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.settings.features import FEATURES
 
-DIRECTIONS = (("i2t", "IMG → TEXT"), ("t2i", "TEXT → IMG"))
-OF_CLIPS = (("i2t", "VIDEO → TEXT"), ("t2i", "TEXT → VIDEO"))
-TASKS = (("i2t", "I → T"), ("t2i", "T → I"), ("t2t", "T → T"), ("i2i", "I → I"))
-COCO_1K = (("coco_1k_5fold", "COCO 5-fold 1K Test"),)
-COCO_5K = (("coco_5k", "COCO 5K Test"),)
 BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
 """Image network -> the heading of its rows, `names.OTHER` among them."""
 VIDEO = "-video"
@@ -50,15 +43,6 @@ def _measured(system: MeasuredSystem) -> RowHeader | None:
 
 def _section(backbone: str, text: str) -> str:
     return f"{BACKBONES.get(backbone, backbone)} + {names.encoder(text)}"
-
-
-def _of_networks(number: int, blocks: tuple[tuple[str, str], ...], data: str, **further: Any) -> RetrievalTable:
-    return RetrievalTable(
-        name=f"vse_infty_table{number}", data=data,
-        caption="Visual-semantic embeddings by image network and text encoder on {data} in percent, after Table "
-        f"{number} of VSE∞.",
-        columns=TableColumns(("Method", "Feature Type"), blocks, DIRECTIONS), measured=_measured, published=_published,
-        legend=(("*", "*: two models averaged."),), emphasis=emphasis.two_best_sums, **further)
 
 
 # Table 3: vision-language BERTs.
@@ -103,15 +87,6 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
     return RowHeader((method,), NETWORKS_OF_CLIPS.get(network, network), identity=(method, network))
 
 
-def _of_clips(letter: str, dataset: str) -> RetrievalTable:
-    title = names.dataset(dataset)
-    return RetrievalTable(
-        name=f"vse_infty_table4{letter}", data=title,
-        caption=f"Video–text retrieval on {{data}} in percent, after Table 4 ({letter}) of VSE∞.",
-        columns=TableColumns(("Method",), ((dataset, title),), OF_CLIPS), measured=_measured_clips,
-        published=_published_clips)
-
-
 # Table 5: Crisscrossed Captions.
 
 
@@ -133,23 +108,10 @@ def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
                      identity=(names.published_method(origin.recipe), origin.visual, network, origin.text))
 
 
-BOTH = (*COCO_1K, ("f30k_1k", "Flickr30K 1K Test"))
-TABLE2 = _of_networks(2, BOTH, "COCO and Flickr30K")
-TABLE9 = _of_networks(9, BOTH, "COCO and Flickr30K", elsewhere=None)
-TABLE10 = _of_networks(10, COCO_5K, "COCO 5K", elsewhere=None)
-TABLE3 = RetrievalTable(
-    name="vse_infty_table3",
-    caption="Embeddings with BERT and vision-language BERTs on {data} in percent, after Table 3 of VSE∞.",
-    columns=TableColumns(("Method", "Pretrain", "CNN"), COCO_5K, DIRECTIONS, metrics=("r1", "r5"), rsum=False),
-    measured=_measured_berts, published=_published_berts, data="COCO 5K",
-    legend=(("Pretrain", "Pretrain: on pairs of images and text beyond COCO."), ("(R", "R: region, G: grid features."),
-            ("*", "*: two models averaged.")),
-    zero_shot=True,
-)
-TABLE4A, TABLE4B = _of_clips("a", "msrvtt"), _of_clips("b", "vatex")
-TABLE5 = RetrievalTable(
-    name="vse_infty_table5",
-    caption="Retrieval on {data} in percent, after Table 5 of VSE∞. I: image, T: caption.",
-    columns=TableColumns(("Method",), (("coco_5k_cxc", ""),), TASKS, ("r1", "r5"), rsum=False),
-    measured=_measured_cxc, published=_published_cxc, data="COCO 5K with Crisscrossed Captions (CxC)",
-)
+TABLE2 = RetrievalTable.listed("vse_infty_table2", measured=_measured, published=_published)
+TABLE3 = RetrievalTable.listed("vse_infty_table3", measured=_measured_berts, published=_published_berts)
+TABLE4A, TABLE4B = (RetrievalTable.listed(f"vse_infty_table4{letter}", measured=_measured_clips,
+                                          published=_published_clips) for letter in "ab")
+TABLE5 = RetrievalTable.listed("vse_infty_table5", measured=_measured_cxc, published=_published_cxc)
+TABLE9, TABLE10 = (RetrievalTable.listed(f"vse_infty_table{number}", measured=_measured, published=_published,
+                                         elsewhere=None) for number in (9, 10))
