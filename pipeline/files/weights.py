@@ -41,6 +41,7 @@ class Checkpoint(BaseModel):
     file: str | None = None  # its file: in the package, or below the working folder
     timm: str | None = None  # the name under which timm downloads it
     hub: str | None = None  # its name on the Hugging Face hub
+    revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # the commit of it there
     layout: str | None = None  # how its state dict is named, where that is not as in the network
     sha256: str | None = None  # the digest of its file
     licence: str  # its licence
@@ -127,7 +128,7 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
     """Find where a checkpoint's files lie on this machine.
 
     Args:
-        checkpoint: A folder, or a name on the hub.
+        checkpoint: A folder, or a name on the hub, of which the revision in manifests/weights.yaml is taken.
         what: What it is, for messages.
         advice: Where the folder is to be named, for messages.
         files: Patterns of the files that are fetched.
@@ -142,17 +143,19 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         return Path(checkpoint)
     from huggingface_hub import HfApi, snapshot_download
 
+    revision = next((known.revision for known in checkpoints().values() if known.hub == checkpoint), None)
+    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": list(files)}
     try:
-        return Path(snapshot_download(checkpoint, allow_patterns=list(files), local_files_only=True))
+        return Path(snapshot_download(checkpoint, local_files_only=True, **wanted))
     except (OSError, ValueError):
         pass  # not a name, or never fetched
     try:
         HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
-        return Path(snapshot_download(checkpoint, allow_patterns=list(files)))
+        return Path(snapshot_download(checkpoint, **wanted))
     except Exception as error:  # the hub's client and what it stands on raise many kinds
         raise InputError(f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the Hugging Face hub "
-                         f"({type(error).__name__}); on a machine with a network `hf download {checkpoint}`, and "
-                         f"{advice}") from None
+                         f"({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
+                         f"{f' --revision {revision}' if revision else ''}`, and {advice}") from None
 
 
 def _file(known: Checkpoint) -> Path:

@@ -1,0 +1,51 @@
+"""Checkpoints of the Hugging Face hub are taken at the commit that their card names."""
+
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+from pipeline.files import weights
+from pipeline.parts.errors import InputError
+
+CLIP = weights.checkpoints()["clip-b32"]
+
+
+def cached(cache: Path, repository: str, commit: str) -> Path:
+    """A commit of a repository as the hub's client caches it, and its newest."""
+    repository_folder = cache / f"models--{repository.replace('/', '--')}"
+    snapshot = repository_folder / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (repository_folder / "refs").mkdir(exist_ok=True)
+    (repository_folder / "refs/main").write_text(commit)
+    (snapshot / "config.json").write_text("{}")
+    return snapshot
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the hub, on a machine without network."""
+    def offline(*_: Any, **__: Any) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
+    return tmp_path
+
+
+def test_a_known_checkpoint_is_taken_at_its_commit_and_another_at_its_newest(cache: Path) -> None:
+    assert CLIP.hub is not None
+    assert CLIP.revision is not None
+    pinned = cached(cache, CLIP.hub, CLIP.revision)
+    cached(cache, CLIP.hub, "a" * 40)
+    newest = cached(cache, "somebody/else", "b" * 40)
+    assert weights.folder(CLIP.hub, "encoder", "name it") == pinned
+    assert weights.folder("somebody/else", "encoder", "name it") == newest
+
+
+def test_another_commit_of_it_is_not_taken_and_the_message_names_the_right_one(cache: Path) -> None:
+    assert CLIP.hub is not None
+    cached(cache, CLIP.hub, "a" * 40)
+    with pytest.raises(InputError, match=f"`hf download {CLIP.hub} --revision {CLIP.revision}`, and name it"):
+        weights.folder(CLIP.hub, "encoder", "name it")
