@@ -106,7 +106,7 @@ def found(folder: Path) -> dict[str, Listed]:
         except FileNotFoundError:
             return {}
         return {key.removeprefix(name).lstrip("/"): Listed(int(each["size"]), str(each.get("ETag", "")).strip('"'))
-                for key, each in sorted(every.items())}
+                for key, each in sorted(every.items()) if not key.endswith("/")}  # which a console makes for a folder
 
 
 def listed(folder: Path) -> dict[str, int]:
@@ -134,9 +134,9 @@ def delete(folder: Path, names: Sequence[str]) -> None:
     with one_line(folder):
         files, place = system(folder)
         every = [f"{place}/{name}" for name in names]
-        if every and glob.escape(place) == place:
+        if every and all(glob.escape(each) == each for each in every):
             files.rm(every)
-        else:  # which would take brackets for a pattern
+        else:  # which would take a name with brackets or stars for a pattern
             for each in every:
                 files.rm_file(each)
 

@@ -79,7 +79,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
                 there = remote_store.successor(there)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
                 record.write(store, made_by(job.engine.name))
-            if there is not None and todo.pending:
+            if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
             on_start(todo.images)
             _run(executor, replace(job, uploaded_to=there).tasks(engine, todo, store), store, on_images)

@@ -297,10 +297,8 @@ class FeatureStore:
 
     def _chunk(self, descriptor: int, offset: int, length: int, target: memoryview, valid: int) -> None:
         if self.layout.compressor == "zstd":
-            from numcodecs.zstd import Zstd
-
             try:
-                Zstd().decode(os.pread(descriptor, length, offset), target)
+                shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
             except (RuntimeError, ValueError):
                 raise StoreError(f"{self.path}: a chunk is damaged; run `pipeline verify --repair`") from None
             return

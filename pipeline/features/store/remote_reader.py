@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from numcodecs.zstd import Zstd
 
 from pipeline.features.store import ledger, remote_store, shard_file
 from pipeline.features.store.layout import StoreError
@@ -22,7 +21,8 @@ class RemoteFeatureStore(FeatureStore):
 
     Args:
         store: Its address, as a path.
-        local: A folder for what describes it, a few numbers an image; what lies there already is not brought again.
+        local: A folder, in which it gets one of its own for what describes it, a few numbers an image; what lies there
+            already is not brought again.
         rows: See `FeatureStore`.
 
     Raises:
@@ -30,11 +30,12 @@ class RemoteFeatureStore(FeatureStore):
     """
 
     def __init__(self, store: Path, local: Path, rows: np.ndarray | None = None) -> None:
-        self.store, self.sizes = store, remote_store.describe(store, local)
-        super().__init__(local, rows)
+        self.store, self.local, folder = store, local, remote_store.own_folder(store, local)
+        self.sizes = remote_store.describe(store, folder)
+        super().__init__(folder, rows)
 
     def _of(self, rows: np.ndarray | None = None) -> "RemoteFeatureStore":
-        return type(self)(self.store, self.path, rows)
+        return type(self)(self.store, self.local, rows)
 
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         order, size = np.argsort(rows, kind="stable"), self.layout.shard_images
@@ -64,7 +65,7 @@ class RemoteFeatureStore(FeatureStore):
         ranges = [(files[shard], max(0, end - tail), end) for shard, end in zip(lacking, ends, strict=True)]
         for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
             index = shard_file.index_of(raw, self.layout.shard_images, end)
-            if index is None:
+            if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
                 raise self._damaged(files[shard])
             self._indices[name, shard] = index
 
@@ -75,9 +76,8 @@ class RemoteFeatureStore(FeatureStore):
             raise StoreError(f"{remote.address(self.store)}: cannot be read ({error})") from None
 
     def _take(self, chunk: bytes, out: np.ndarray, file: str) -> None:
-        target = memoryview(out.data).cast("B")
         try:
-            target[:] = Zstd().decode(chunk) if self.layout.compressor == "zstd" else chunk
+            shard_file.take(chunk, self.layout.compressor, memoryview(out.data).cast("B"))
         except (RuntimeError, ValueError):
             raise self._damaged(file) from None
 

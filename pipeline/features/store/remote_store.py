@@ -6,6 +6,7 @@ grown is made as STORE.successor there, of new shards alone, and then takes the 
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +18,12 @@ from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_
 from pipeline.files import atomic, remote
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
+from pipeline.parts.errors import counted
 
 FIRST = "zarr.json"  # goes up last: without it there is no store
 KEPT = "kept.json"  # in a successor: which shards of its store stay
+DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|[a-z_]+/zarr\.json")
+"""What goes up before zarr.json."""
 BATCH = 64  # files at once
 
 OnShard = Callable[[int], object]
@@ -27,7 +31,12 @@ OnShard = Callable[[int], object]
 
 def working_copy(store: Path, root: Path) -> Path:
     """Name the folder through which a store is written."""
-    return root / "features" / ".remote" / f"{store.stem}-{digest(remote.address(store))[:12]}.zarr"
+    return own_folder(store, root / "features" / ".remote")
+
+
+def own_folder(store: Path, folder: Path) -> Path:
+    """Name a folder for what describes a store alone: all else that lies in it is deleted."""
+    return folder / f"{store.stem}-{digest(remote.address(store))[:12]}.zarr"
 
 
 def successor(store: Path) -> Path:
@@ -41,6 +50,8 @@ def take_up(store: Path, local: Path) -> None:
     The same of a successor that was begun. What `take_place` was doing when it was cut off is done first.
     """
     there, begun = remote.found(store), remote.found(successor(store))
+    if FIRST not in there and FIRST not in begun:
+        _refuse_others(store, [name for name in there if not DESCRIPTION.fullmatch(name)])
     if FIRST in begun and FIRST not in there:
         _bring(successor(store), local, begun)
         take_place(store, local)
@@ -52,6 +63,13 @@ def take_up(store: Path, local: Path) -> None:
     _bring(successor(store), successor(local), begun)
     if (successor(local) / KEPT).exists():
         _share(local, successor(local))
+
+
+def _refuse_others(store: Path, others: Collection[str]) -> None:
+    """Refuse a place with other files: a store that is replaced is deleted with all that lies there."""
+    if others:
+        raise StoreError(f"{remote.address(store)}: has {counted(len(others), 'file')} that are of no store, or of one "
+                         f"that has lost its {FIRST}, the first {min(others)!a}; choose another place, or delete them")
 
 
 def _share(local: Path, new: Path) -> None:
@@ -95,11 +113,17 @@ def take_place(store: Path, local: Path) -> None:
 
     Shards that both have stay where they are. Without zarr.json, which goes first and comes last, nobody reads a
     mixture; and a run that is cut off is known by that, and ended by the next one.
+
+    Raises:
+        StoreError: If a file of a shard is in neither; the store is left as it is.
     """
     new, there, (layout, _) = successor(store), remote.listed(store), read_header(local)
     begun = remote.found(new).keys() - {KEPT}
-    files = {file.relative_to(local).as_posix() for shard in range(layout.shards) if layout.rows(shard)
-             for file in _files(local, layout, shard)}
+    files = {file.as_posix(): shard for shard in range(layout.shards) if layout.rows(shard)
+             for file in _files(Path(), layout, shard)}
+    if lost := sorted(files.keys() - begun - there.keys()):
+        raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} and "
+                         f"{ledger.file(Path(store.name), files[lost[0]])}, and run again")
     remote.delete(store, [FIRST] if FIRST in there else [])
     remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
     remote.delete(store, [name for name in there if name not in {*begun, *files, FIRST}])
@@ -143,15 +167,19 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[Pat
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
     """Bring up what describes a store, as far as it is not there, zarr.json last.
 
-    Of a successor also which shards of its store it keeps, with those entries of theirs that were written anew, not
-    linked. What lies there of another successor, which was given up, is deleted.
+    Of a successor also which shards it keeps, with those entries of theirs that were written anew, not linked. What
+    lies there of another successor, which was given up, is deleted, but for the shards that this one keeps of it.
     """
     if kept:
         write_text(local / KEPT, json.dumps(kept))
     there = remote.found(store)
     if store.suffix == ".successor" and not remote.is_same(store / FIRST, there.get(FIRST), local / FIRST):
-        _clear(store, there)
-        there = {}
+        layout, _ = read_header(local)
+        of_both = [shard for shard in kept for name in [ledger.file(Path(), shard)]
+                   if remote.is_same(store / name, there.get(name.as_posix()), local / name)]
+        stay = {file.as_posix() for shard in of_both for file in _files(Path(), layout, shard)}
+        _clear(store, there.keys() - stay)
+        there = {name: each for name, each in there.items() if name in stay}
     names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
     names = [name for name in names if _is_small(name, {"image_ids"}) and not name.startswith("ledger/")]
     names += [name.as_posix() for shard in kept for name in [ledger.file(Path(), shard)]
@@ -169,6 +197,8 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     uploaded = remote.found(store)
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
         raise StoreError(f"{remote.address(store)}: another store is there; choose another place, or delete it")
+    if FIRST not in uploaded:
+        _refuse_others(store, uploaded.keys() - {file.relative_to(local).as_posix() for file in local.rglob("*")})
     entries = {shard: ledger.file(Path(), shard) for shard in range(layout.shards) if layout.rows(shard)}
     todo = [shard for shard, name in entries.items()
             if not remote.is_same(store / name, uploaded.get(name.as_posix()), local / name)]

@@ -50,9 +50,18 @@ def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtyp
             chunk = content[offset:offset + length]
             raw = ZSTD.decode(chunk) if compressor == "zstd" else chunk
             values[place] = np.frombuffer(raw, values.dtype).reshape(shape)
-    except (RuntimeError, ValueError):
+    except (RuntimeError, ValueError, MemoryError):  # the last where a chunk claims to hold more than there is room for
         return None
     return values
+
+
+def take(chunk: bytes, compressor: str, target: memoryview) -> None:
+    """Write an image's values into a buffer of their size; RuntimeError or ValueError if they are more, or damaged."""
+    if compressor == "zstd":
+        np.asarray(target)[:] = 0xFF  # not a number, which is noticed where the chunk holds less
+        ZSTD.decode(chunk, target)
+    else:
+        target[:] = chunk
 
 
 def read_index(descriptor: int, images: int) -> np.ndarray | None:

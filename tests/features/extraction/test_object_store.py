@@ -11,11 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
+import google_crc32c
 import numpy as np
 import packed
 import pytest
 import s3_server
 from folders import tree
+from numcodecs.zstd import Zstd
 from preloaded import Commands
 
 from pipeline.features import extraction
@@ -24,6 +27,7 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, remote_rea
 from pipeline.features.store.remote_reader import RemoteFeatureStore
 from pipeline.files import remote
 from pipeline.manifest import Manifest, build
+from pipeline.manifest.photographs import with_checksums
 
 ENGINE = "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 PARAMS = Path(__file__).parents[3] / "params.yaml"
@@ -152,10 +156,15 @@ def test_a_store_that_was_made_otherwise_is_left_alone_or_replaced(place: Path, 
 def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path
             ) -> extraction.ExtractionJob:
     """All images, for a store in S3 that has four shards, of all but the last twelve."""
-    table = scenes.table[scenes.table["image_id"].isin(scenes.images["image_id"].to_numpy()[:12])]
     begun = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
-    extraction.extract(replace(begun, manifest=replace(scenes, source=table.reset_index(drop=True))))
+    extraction.extract(replace(begun, manifest=first(scenes, 12)))
     return begun
+
+
+def first(manifest: Manifest, images: int, dataset: str = "sample") -> Manifest:
+    """The first images, as a data set."""
+    rows = manifest.table[manifest.table["image_id"].isin(manifest.images["image_id"].to_numpy()[:images])]
+    return replace(manifest, source=rows.reset_index(drop=True), dataset=dataset)
 
 
 def of_features(requests: list[str], method: str) -> list[str]:
@@ -176,31 +185,105 @@ def test_a_store_grows_by_its_new_shards_alone(growing: extraction.ExtractionJob
     assert np.array_equal(found.read(images)[0], FeatureStore(tmp_path / "at-once.zarr").read(images)[0])
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["there", "on another machine"])
-def test_growing_goes_on_with_the_shards_that_are_up(growing: extraction.ExtractionJob, elsewhere: bool, tmp_path: Path,
-                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def cut_off(job: extraction.ExtractionJob, shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extract until a shard's features are sent, counted from 1."""
     send, shards = remote.write, []
-    store = growing.uploaded_to
-    assert store is not None
 
     def failing(path: Path, file: Path) -> None:
         shards.extend([path] if "/features/c/" in str(path) else [])
-        if len(shards) == 3:
+        if len(shards) == shard:
             raise OSError("the connection is lost")
         send(path, file)
 
     with monkeypatch.context() as broken:
         broken.setattr(remote, "write", failing)
         with pytest.raises(OSError, match="the connection is lost"):
-            extraction.extract(growing)
-    assert len(downloaded(store, tmp_path / "before.zarr", replace(growing.manifest, source=growing.manifest.table[
-        growing.manifest.table["image_id"].isin(growing.manifest.images["image_id"].to_numpy()[:12])].reset_index(
-            drop=True))).rows) == 12
+            extraction.extract(job)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["there", "on another machine"])
+@pytest.mark.parametrize("grown", [False, True], ids=["the same", "a manifest that has grown since"])
+def test_growing_goes_on_with_the_shards_that_are_up(growing: extraction.ExtractionJob, grown: bool, elsewhere: bool,
+                                                     tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = growing.uploaded_to
+    assert store is not None
+    before = replace(growing, manifest=first(growing.manifest, 18)) if grown else growing
+    cut_off(before, 2 if grown else 3, monkeypatch)
+    assert len(downloaded(store, tmp_path / "before.zarr", first(growing.manifest, 12)).rows) == 12
     if elsewhere:
         shutil.rmtree(growing.store)
         shutil.rmtree(growing.store.with_name("working.zarr.successor"))
-    assert extraction.extract(growing).extracted == 6
+    assert extraction.extract(growing).extracted == (9 if grown else 6)
     assert len(downloaded(store, tmp_path / "after.zarr", growing.manifest).rows) == 24
+
+
+def test_a_store_of_another_data_set_that_has_all_images_becomes_this_ones(growing: extraction.ExtractionJob,
+                                                                           tmp_path: Path) -> None:
+    assert growing.uploaded_to is not None
+    other = first(with_checksums(growing.manifest, tmp_path / "known"), 12, "other")
+    assert extraction.extract(replace(growing, manifest=other)).extracted == 0
+    assert len(downloaded(growing.uploaded_to, tmp_path / "copy.zarr", other).rows) == 12
+
+
+def test_nothing_is_deleted_for_a_successor_that_is_not_whole(growing: extraction.ExtractionJob,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the store was deleted by hand, or two runs wrote it."""
+    store = growing.uploaded_to
+    assert store is not None
+    cut_off(growing, 2, monkeypatch)
+    remote.delete(store, ["zarr.json"])
+    before = remote.found(store), remote.found(remote_store.successor(store))
+    with pytest.raises(StoreError, match=r"is neither there nor in grid\.zarr\.successor; delete"):
+        extraction.extract(growing)
+    assert (remote.found(store), remote.found(remote_store.successor(store))) == before
+
+
+def test_a_place_with_other_files_is_no_place_for_a_store(place: Path, job: extraction.ExtractionJob, tmp_path: Path
+                                                          ) -> None:
+    """A store that is replaced is deleted with all that lies there; old shards would be taken for this store's."""
+    (tmp_path / "1.jpg").write_bytes(b"a photograph")
+    remote.write(place / "photographs" / "1.jpg", tmp_path / "1.jpg")
+    into = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "photographs")
+    with pytest.raises(StoreError, match=r"photographs: has 1 file that .* '1.jpg'; choose another place"):
+        extraction.extract(into)
+    extraction.extract(job)
+    with pytest.raises(StoreError, match=r"photographs: has 1 file that .* '1.jpg'; choose another place"):
+        remote_store.upload(job.store, place / "photographs", print, print)
+    assert [*remote.listed(place / "photographs")] == ["1.jpg"]
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    remote.delete(place / "s.zarr", ["zarr.json"])
+    with pytest.raises(StoreError, match=r"has lost its zarr.json"):
+        extraction.extract(replace(into, uploaded_to=place / "s.zarr"))
+
+
+def test_an_extraction_that_was_cut_off_before_zarr_json_is_begun_again(
+        place: Path, job: extraction.ExtractionJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    send, into = remote.write, replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr")
+
+    def failing(path: Path, file: Path) -> None:
+        if path == place / "grid.zarr" / "zarr.json":
+            raise OSError("the connection is lost")
+        send(path, file)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(remote, "write", failing)
+        with pytest.raises(OSError, match="the connection is lost"):
+            extraction.extract(into)
+    assert "zarr.json" not in remote.listed(place / "grid.zarr")
+    assert extraction.extract(into).extracted == 24
+    downloaded(place / "grid.zarr", tmp_path / "copy.zarr", job.manifest)
+
+
+def test_markers_of_folders_are_no_files(place: Path, job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    """Consoles of S3 make them."""
+    address = remote.address(place / "grid.zarr")
+    assert address is not None
+    key = address.removeprefix(f"s3://{s3_server.BUCKET}/")
+    for folder in (f"{key}/", f"{key}/features/"):
+        boto3.client("s3").put_object(Bucket=s3_server.BUCKET, Key=folder, Body=b"")
+    into = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr")
+    assert extraction.extract(into).extracted == 24
+    downloaded(place / "grid.zarr", tmp_path / "copy.zarr", job.manifest)
 
 
 @pytest.mark.parametrize("redo", [False, True], ids=["grown", "replaced"])
@@ -345,6 +428,36 @@ def test_a_batch_costs_a_request_for_each_shard_it_touches(place: Path, job: ext
     remote.delete(place / "s.zarr", ["features/c/2/0/0"])
     with pytest.raises(StoreError, match="cannot be read"):
         again.read(np.array([7]))
+
+
+def test_a_reader_leaves_what_else_lies_in_its_folder(place: Path, job: extraction.ExtractionJob, tmp_path: Path
+                                                      ) -> None:
+    extraction.extract(job)
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(StoreError, match="no feature store there"):
+        RemoteFeatureStore(place / "another.zarr", tmp_path / "mine")
+    assert len(RemoteFeatureStore(place / "s.zarr", tmp_path / "mine").rows) == 24
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("chunk", [b"\x28\xb5\x2f\xfd\xe0" + (1 << 44).to_bytes(8, "little") + b"\x01\x00\x00",
+                                   Zstd().encode(bytes(2)), None], ids=["of 16 TB", "of one number", "missing"])
+def test_damaged_chunks_are_noticed(place: Path, job: extraction.ExtractionJob, chunk: bytes | None, tmp_path: Path
+                                    ) -> None:
+    """Here and there: the features of the first image are others."""
+    extraction.extract(replace(job, compressor="zstd"))
+    file = ledger.shard_file(job.store, "features", 0, 3)
+    content, size = bytearray(file.read_bytes()), 16 * FeatureStore(job.store).layout.shard_images
+    index = np.frombuffer(bytes(content[-size - 4:-4]), "<u8").copy()
+    index[:2] = (len(content) - size - 4, len(chunk)) if chunk else 2**64 - 1
+    crc = google_crc32c.value(index.tobytes()).to_bytes(4, "little")
+    file.write_bytes(bytes(content[:-size - 4]) + (chunk or b"") + index.tobytes() + crc)
+    remote_store.upload(job.store, place / "s.zarr", print, print)
+    for store in (FeatureStore(job.store), RemoteFeatureStore(place / "s.zarr", tmp_path)):
+        with pytest.raises(StoreError, match="damaged"):
+            store.read(np.array([0]))
 
 
 def test_images_far_apart_in_a_shard_are_read_apart(place: Path, job: extraction.ExtractionJob, tmp_path: Path,
