@@ -122,8 +122,8 @@ def take_place(store: Path, local: Path) -> None:
     files = {file.as_posix(): shard for shard in range(layout.shards) if layout.rows(shard)
              for file in _files(Path(), layout, shard)}
     if lost := sorted(files.keys() - begun - there.keys()):
-        raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} and "
-                         f"{ledger.file(Path(store.name), files[lost[0]])}, and run again")
+        raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} "
+                         f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
     remote.delete(store, [FIRST] if FIRST in there else [])
     remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
     remote.delete(store, [name for name in there if name not in {*begun, *files, FIRST}])
