@@ -12,10 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from pipeline.files.parsing import from_yaml
 from pipeline.report.table import MISSING, Cell, Note, Panel, RowGroup, TableRow
 
+SETTING: dict[str, dict[str, Any]] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
+"""How rules and characters are set, and how wide letters are."""
 TextFont = Literal["times", "computer modern"]
 SMALL = {9.0: 1.03, 8.0: 1.06, 7.0: 1.14}
 """Size in points -> how much wider Computer Modern is drawn, for its size, than at 10 points."""
@@ -45,18 +49,12 @@ ACL = Paper.of_centimetres(7.7, 16.0, 22.5)
 """acl.sty on A4, but of CVPR's height: the columns of the one are narrower, the pages of the other are lower."""
 
 
-LETTERS = {
-    0.3: " ,.:;il", 0.35: "!'-[]`fj", 0.4: "()Irst", 0.45: "cez†‡", 0.5: '"$*/0123456789?\\^_ago{}–𝑑𝑝', 0.55: "Jkqvxy~",
-    0.6: "<>Sbdhnpuλ", 0.65: "LZ", 0.7: "EFP", 0.75: "ABCHNRTUVXYw", 0.8: "&+=DGKOQ×±−", 0.85: "#%mΔ✓✗", 0.95: "@M",
-    1.0: "|∞→…—", 1.05: "W",
-}
-"""Width in em -> letters: the wider of Computer Modern and Times, rounded up to 0.05."""
 OTHER = 3.5
 """Any other letter: it may be printed as its code point, [U+4E2D]."""
 BOLD = 1.15
 """How much wider bold is: Computer Modern's digits."""
 
-_WIDTHS = {letter: width for width, letters in LETTERS.items() for letter in letters}
+_WIDTHS = {letter: float(width) for width, letters in SETTING["widths"].items() for letter in letters}
 
 
 def width(text: str, bold: bool = False) -> float:

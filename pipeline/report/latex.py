@@ -9,17 +9,11 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.fitting import ACL, LEAST, NUMBER, FittedColumn, Paper, Part, TextFont, fit, width
+from pipeline.report.fitting import ACL, LEAST, NUMBER, SETTING, FittedColumn, Paper, Part, TextFont, fit, width
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-RULES = {
-    "booktabs": {"top": r"\toprule", "middle": r"\midrule", "bottom": r"\bottomrule", "space": r"\addlinespace",
-                 "span": r"\cmidrule(lr)"},
-    "plain": {"top": r"\hline", "middle": r"\hline", "bottom": r"\hline", "space": r"\noalign{\smallskip}",
-              "span": r"\cline"},
-}
-PACKAGES = {"booktabs": "booktabs,graphicx,siunitx,xcolor", "plain": "graphicx,siunitx,xcolor"}
+RULES, PACKAGES, _CHARACTERS, _ACCENTS = (SETTING[name] for name in ("rules", "packages", "characters", "accents"))
 TICK = r"\checkmark"
 """Of the package amssymb."""
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
@@ -175,31 +169,6 @@ def _key(name: str) -> str:
     return re.sub("[^A-Za-z0-9]+", "-", name)
 
 
-_SPECIAL = {
-    **{character: "\\" + character for character in "{}#$%&_"},
-    # At the start of a row TeX would read these as arguments of the \\ before it.
-    **{character: f"{{{character}}}" for character in "[]*"},
-    **{character: rf"\text{name}{{}}" for character, name in {
-        "\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar",
-        "`": "asciigrave", "–": "endash", "—": "emdash"}.items()},
-    **{character: f"$\\{name}$" for character, name in {
-        "∞": "infty", "†": "dagger", "‡": "ddagger", "±": "pm", "×": "times", "✗": "times", "✓": "checkmark",
-        "Δ": "Delta", "λ": "lambda", "→": "rightarrow", "≤": "leq", "≥": "geq"}.items()},
-    "−": "$-$", "𝑑": "$d$", "𝑝": "$p$", '"': r"{\char34}", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''",
-    "ß": r"\ss{}", "ø": r"\o{}", "æ": r"\ae{}", "ł": r"\l{}",
-}
-_ACCENTS = {
-    "\N{COMBINING GRAVE ACCENT}": r"\`",
-    "\N{COMBINING ACUTE ACCENT}": r"\'",
-    "\N{COMBINING CIRCUMFLEX ACCENT}": r"\^",
-    "\N{COMBINING TILDE}": r"\~",
-    "\N{COMBINING DIAERESIS}": r"\"",
-    "\N{COMBINING RING ABOVE}": r"\r",
-    "\N{COMBINING CARON}": r"\v",
-    "\N{COMBINING CEDILLA}": r"\c",
-}
-
-
 def escape(text: str) -> str:
     """Escape text for LaTeX: no command, formula or comment in it takes effect.
 
@@ -216,8 +185,8 @@ def comment(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    if character in _SPECIAL:
-        return _SPECIAL[character]
+    if character in _CHARACTERS:
+        return str(_CHARACTERS[character])
     if " " <= character <= "~":
         return character
     base, accent = unicodedata.normalize("NFD", character)[:1], unicodedata.normalize("NFD", character)[1:]
