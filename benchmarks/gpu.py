@@ -22,6 +22,7 @@ from benchmarks.extraction import EFFICIENTNET, job, pixels
 from benchmarks.measure import Step, least_times, precisions
 from benchmarks.ranking import noisy_pairs
 from pipeline import manifest, sample, settings
+from pipeline.compute.device import autocast
 from pipeline.evaluation import retrieval
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
@@ -85,7 +86,7 @@ def extraction_of(device: str, precision: str, sizes: Sizes, folder: Path, repea
 
     @torch.inference_mode()
     def bare() -> None:
-        with torch.autocast(torch.device(device).type, Runtime(precision=precision).dtype, enabled=precision != "fp32"):
+        with autocast(device, precision):
             for batch in batches:
                 network.model.forward_features(batch)
 
@@ -118,7 +119,7 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     items = batch.items.to(device)
 
     def products() -> None:
-        with torch.autocast(torch.device(device).type, Runtime(precision=precision).dtype, enabled=precision != "fp32"):
+        with autocast(device, precision):
             layers(items).sum().backward()
 
     timed(device, f"training step of {sizes.pairs} pairs, {precision}", lambda: step(batch), products, repeats)

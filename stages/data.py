@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress
@@ -155,12 +155,11 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
     path = out or paths.root / "results" / f"audit-{name}.html"
     if path.suffix == ".json":
         raise InputError(f"{path}: expected a name that ends in .html; the .json file is written beside it")
-    try:
+    # exit code 1 would say something else
+    with refusing(OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_text(path, found.page())
         atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
-    except OSError as error:  # exit code 1 would say something else
-        raise InputError(f"{path}: {error.strerror or error}; choose another --out") from None
     for line in found.lines():
         click.echo(line)
     click.echo(f"{path}: pairs side by side")

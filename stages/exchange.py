@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,10 @@ from stages import options
 from stages.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline.features.importers.export import CAPTIONS, Exported, export, export_folder, export_tsv
+    from pipeline.features.importers.export import FORMATS, export
     from pipeline.features.store import FeatureStore
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-
-EXPORTED = ("scan", "butd-tsv", "folder")
-NAMED = 20  # failed images that are named; all stand in the made_from.json
 
 
 @click.command
@@ -94,38 +90,11 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
     Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
     """
     form, store = ("scan", what[0]) if len(what) == 1 else (what[0].as_posix(), what[1])
-    if form not in EXPORTED or len(what) > 2:
-        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(EXPORTED)}, got "
+    if form not in FORMATS or len(what) > 2:
+        raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(FORMATS)}, got "
                          f"{' '.join(map(str, what))}")
     features = FeatureStore(store)
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
-    if form != "scan":
-        write = export_tsv if form == "butd-tsv" else export_folder
-        with Progress("export", "image") as bar:
-            written = write(features, manifest, split, out, bar.reset, bar.update)
-        click.echo(f"{written.place}: {written.images:,} images of {split or 'all splits'}"
-                   + ("" if written.written else ", there already")
-                   + (f"; {len(written.left_out):,} failed images are left out, see {split or 'all'}_made_from.json"
-                      if written.left_out else ""))
-        return
-    if split is None:
-        raise InputError("SCAN's layout holds one split; name it with --split")
     with Progress("export", "image") as bar:
-        done = export(features, manifest, split, out, bar.reset, bar.update)
-    click.echo("\n  ".join([f"{out}/{done.name}_ims.npy: {done.images:,} images x {done.items} items x "
-                            f"{done.dimension}, {done.images * CAPTIONS:,} captions of {split}"
-                            + ("" if done.written else ", there already"), *_told(done)]))
-
-
-def _told(done: Exported) -> Iterator[str]:
-    """What a reader of the files must know."""
-    if done.fewest < done.items:
-        yield (f"images have {done.fewest} to {done.items} items: shorter ones are padded with zeros, which older code "
-               f"takes for items; {done.name}_counts.npy holds how many are valid")
-    if done.captions_left_out:
-        yield f"{done.captions_left_out:,} captions after an image's fifth are left out"
-    if done.images_left_out:
-        more = len(done.images_left_out) - NAMED
-        yield (f"{len(done.images_left_out):,} failed images are left out with their captions: "
-               + ", ".join(done.images_left_out[:NAMED])
-               + (f" and {more:,} more, see {done.name}_made_from.json" if more > 0 else ""))
+        done = export(form, features, manifest, split, out, bar.reset, bar.update)
+    click.echo("\n  ".join([f"{done.place}: {done.told}", *done.notes]))

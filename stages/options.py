@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from pipeline import settings
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings import section
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
@@ -189,20 +189,16 @@ def _existing_folder(context: click.Context, option: click.Parameter, folder: Pa
 
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Check the kind of device at once, also where nothing is to do."""
-    try:
+    with refusing(ValueError, lambda error: f"{option.opts[-1]}: {error}"):
         return name and section.device(name)
-    except ValueError as error:
-        raise InputError(f"{option.opts[-1]}: {error}") from None
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Check an option that names a recipe, which becomes part of a folder's name."""
     from pydantic import TypeAdapter, ValidationError
 
-    try:
+    with refusing(ValidationError, f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -"):
         return None if name is None else TypeAdapter(settings.Name).validate_python(name)
-    except ValidationError:
-        raise InputError(f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -") from None
 
 
 def out(default: str, help: str = "The store.", **type_: Any) -> Callable[[Command], Command]:

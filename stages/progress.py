@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TextIO, cast
 
 import click
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 SECONDS = 30.0
 """Between two lines of progress where there is no terminal."""
@@ -162,10 +162,8 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
     if path is None:
         return
     close_log()
-    try:
+    with refusing(OSError, lambda error: f"--log {path}: {error.strerror}"):
         Progress.log = path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--log {path}: {error.strerror}") from None
     _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
     sys.stdout, sys.stderr = (cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr))
 

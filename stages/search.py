@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.parts.errors import InputError, InputWarning, refusing
 from pipeline.settings.paths import Paths, system
 from stages import options
 from stages.progress import printable
@@ -110,12 +110,9 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
         raise InputError("give exactly one of a text, --image and --queries")
     if file is None:
         return [text] if text is not None else []
-    try:
+    with (refusing((OSError, ValueError), f"--queries {file}: expected a file of text in UTF-8, a query a line"),
+          refusing(FileNotFoundError, f"--queries {file}: no such file")):
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except FileNotFoundError:
-        raise InputError(f"--queries {file}: no such file") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"--queries {file}: expected a file of text in UTF-8, a query a line") from None
     if not any(lines):
         raise InputError(f"--queries {file}: holds no text; give a query a line")
     return [line for line in lines if line]
@@ -154,10 +151,8 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
 
 
 def _decoded(path: Path) -> Image.Image:
-    try:
+    with refusing(images.ImageError, lambda error: f"{path}: {error}"):
         return images.decode(path)
-    except images.ImageError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress, say
@@ -72,12 +72,11 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
 
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
     """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
-    try:
+    with refusing(InputError, lambda error: f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again "
+                  f"from here ({error}); --forget drops them, so that the command that made the store makes them "
+                  "again"):
         job = _job(paths, settings, store, images)
         extraction.worker.describe_engine(job.engine)
-    except InputError as error:
-        raise InputError(f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again from here ({error}); "
-                         "--forget drops them, so that the command that made the store makes them again") from None
     _forget(store, damaged)
     with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
@@ -93,11 +92,9 @@ def _forget(store: Path, damaged: list[int]) -> None:
 def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
     """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
     sizes, made_from = read_header(store)
-    try:
+    with refusing(KeyError, "it was not extracted but imported"):
         name, dataset = made_from["engine"], made_from["dataset"]
         options, precision = made_from["settings"], made_from["precision"]
-    except KeyError:
-        raise InputError("it was not extracted but imported") from None
     manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, wherever the settings would have torch compute.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \

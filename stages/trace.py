@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress
@@ -76,7 +76,10 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
         return Result(path, System.open_either(path).made_from)
-    try:
+    with (refusing((FileNotFoundError, IsADirectoryError),
+                   f"{path}: no result there; make results/metrics.json with `pipeline evaluate`"),
+          refusing((ValueError, KeyError, TypeError, AttributeError),
+                   f"{path}: neither what `pipeline evaluate` writes nor a similarity store")):
         metrics = from_json(path.read_text(encoding="utf-8"))
         if {"accuracies", "questions"} <= metrics.keys():
             raise InputError(f"{path}: is written by `pipeline hard-negatives`, which keeps no scores to compare; run "
@@ -86,10 +89,6 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
         made_from = metrics[name]["made_from"]
         store = paths.similarity(made_from["dataset"], name, made_from["split"])
         return Result(store, made_from, path, metrics[name])
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{path}: no result there; make results/metrics.json with `pipeline evaluate`") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: neither what `pipeline evaluate` writes nor a similarity store") from None
 
 
 def _text(steps: list[Step]) -> str:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -111,10 +111,8 @@ def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function; what it refuses is said with the worker's name and host."""
     from distributed import get_worker
 
-    try:
+    with refusing(InputError, lambda error: f"worker {get_worker().name} on {socket.gethostname()}: {error}"):
         return function(*arguments)
-    except InputError as error:
-        raise InputError(f"worker {get_worker().name} on {socket.gethostname()}: {error}") from None
 
 
 @contextmanager
@@ -166,13 +164,9 @@ def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
     """
     from distributed import Client
 
-    try:
+    with refusing((OSError, ValueError), lambda error: f"no dask scheduler answers at {address}: {error}"):
         client = Client(address, timeout=timeout)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no dask scheduler answers at {address}: {error}") from None
     with client:
-        try:
+        with refusing(TimeoutError, f"the dask scheduler at {address} has no worker; start one and run again"):
             client.wait_for_workers(1, timeout=timeout)
-        except TimeoutError:
-            raise InputError(f"the dask scheduler at {address} has no worker; start one and run again") from None
         yield DaskExecutor(client, elsewhere=True)

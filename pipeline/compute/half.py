@@ -3,10 +3,10 @@
 import torch
 
 from pipeline.compute import measured
+from pipeline.compute.device import PRECISIONS
 from pipeline.compute.measured import least_seconds
 from pipeline.parts.errors import InputError
 
-HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SIDE = 256
 """Of the square product that is probed."""
 
@@ -23,7 +23,7 @@ def refuse_slow(precision: str, device: str) -> None:
     Raises:
         InputError: If half precision is slower; the message has the measured factor.
     """
-    if precision in HALF and device == "cpu" and (slower := slowdown(precision)) > 1:
+    if precision != "fp32" and device == "cpu" and (slower := slowdown(precision)) > 1:
         raise InputError(f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
                          "fp32; use fp32 here, or a GPU, or for bf16 a CPU with AVX512_BF16 or AMX")
 
@@ -51,7 +51,7 @@ def slowdown(precision: str) -> float:
     """
     def measure() -> float:
         left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
-        short = left.to(HALF[precision]), right.to(HALF[precision])
+        short = left.to(PRECISIONS[precision]), right.to(PRECISIONS[precision])
         half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
         return half / single
 

@@ -13,13 +13,13 @@ import torch
 from PIL import Image
 from safetensors import SafetensorError
 
+from pipeline.compute.device import PRECISIONS, require
 from pipeline.parts.errors import InputError
 
 Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
 """One prepared image: the network's inputs by name."""
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
            pickle.UnpicklingError)
 """What a library raises on files that it did not write."""
@@ -152,12 +152,7 @@ def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
 
 def placed(network: Any, usage: Usage) -> Any:
     """Move a network to its device, in its precision."""
-    try:
-        if torch.device(usage.device).type == "meta":
-            raise ValueError
-        return network.to(usage.device, PRECISIONS[usage.precision]).eval()
-    except (RuntimeError, AssertionError, ValueError):
-        raise InputError(f"device {usage.device!r} is not available; use cpu") from None
+    return network.to(require(usage.device), PRECISIONS[usage.precision]).eval()
 
 
 def try_image(place: str, encoder: DualEncoder) -> None:

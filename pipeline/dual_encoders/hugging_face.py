@@ -12,7 +12,8 @@ from PIL import Image
 from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
-from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.compute.device import PRECISIONS
+from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError

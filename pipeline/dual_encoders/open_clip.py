@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.dual_encoders.base import PRECISIONS, Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.compute.device import PRECISIONS
+from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json

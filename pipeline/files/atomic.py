@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -177,9 +177,7 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
         return
     with file:
-        try:
+        with refusing(BlockingIOError, f"{path}: another process is writing to it; wait for it to end"):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{path}: another process is writing to it; wait for it to end") from None
         with naming(path):
             yield

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.files import containers, remote
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -66,10 +66,8 @@ class GalleryFile:
 
         if self.path.is_file():
             return images.decode(self.path)
-        try:
+        with refusing(OSError, images.MISSING, images.ImageError):
             return images.decode(self.path, self.content())
-        except OSError:
-            raise images.ImageError(images.MISSING) from None
 
     def picture(self) -> Image.Image:
         """Decode what people are shown: the photograph, or a strip of a few frames of the clip to be read like a page.
@@ -84,11 +82,9 @@ class GalleryFile:
         """Frames, at least one, see `videos.frames`; of a photograph, the photograph. ImageError as `decoded`."""
         if self.kind == "image":
             return [self.decoded()]
-        try:
+        with refusing(ModuleNotFoundError, lambda error: "clips are decoded by PyAV, which is not installed "
+                      f"({error}); pip install 'vse-pipeline[video]'"):
             from pipeline.files import videos
-        except ModuleNotFoundError as error:
-            raise InputError(f"clips are decoded by PyAV, which is not installed ({error}); "
-                             "pip install 'vse-pipeline[video]'") from None
         return videos.frames(self.path, most, self.start, self.end)
 
 

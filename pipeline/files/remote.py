@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.files.digest import digest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
 INSTALL = {"s3": "pip install 'vse-pipeline[s3]'", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
@@ -44,10 +44,8 @@ def system(path: Path | str) -> tuple[Any, str]:
 
     where = address(path)
     assert where is not None
-    try:
+    with refusing(ImportError, lambda error: f"{where}: {error}; {INSTALL[where.partition(':')[0]]}"):
         found: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
-    except ImportError as error:
-        raise InputError(f"{where}: {error}; {INSTALL[where.partition(':')[0]]}") from None
     return found
 
 

@@ -8,20 +8,17 @@ from typing import Any
 
 from pipeline.files.atomic import creating
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
     """Read a JSON file with an object; an InputError where it is none names the command that makes it."""
-    try:
+    with (refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
+          refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
         tree = from_json(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
             raise ValueError
         return tree
-    except FileNotFoundError:
-        raise InputError(f"{path}: not there; make it with `pipeline {command}`") from None
-    except ValueError:
-        raise InputError(f"{path}: not JSON; make it again with `pipeline {command}`") from None
 
 
 @contextmanager

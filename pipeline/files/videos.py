@@ -23,6 +23,7 @@ from av.sidedata.sidedata import Type as SideData
 from PIL import Image
 
 from pipeline.files.images import MAX_PIXELS, MISSING, ImageError
+from pipeline.parts.errors import refusing
 
 # Containers that hold one film. FFmpeg also knows playlists, which open other files and addresses.
 CONTAINERS = ("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu", "ivf", "flv",
@@ -113,7 +114,8 @@ def _decoded(film: _Film, packets: Iterable[av.Packet], times: Sequence[int], wa
     """The frames at the places `wanted` of `times`; nothing behind the last one is decoded."""
     found: dict[int, av.VideoFrame] = {}
     waiting, before, now = list(reversed(wanted)), None, times[0]
-    try:
+    with refusing(av.FFmpegError, lambda error: f"is damaged after {film.seconds(now):.2f} s: "
+                  f"{error.strerror}", ImageError):
         for now, frame in _frames(film, packets):
             while waiting and now > times[waiting[-1]]:  # a packet that showed nothing, as VP8 has them
                 place = waiting.pop()
@@ -126,8 +128,6 @@ def _decoded(film: _Film, packets: Iterable[av.Packet], times: Sequence[int], wa
             before = now, frame
             if not waiting:
                 break
-    except av.FFmpegError as error:
-        raise ImageError(f"is damaged after {film.seconds(now):.2f} s: {error.strerror}") from None
     if waiting:
         raise ImageError(f"decoding ends at {film.seconds(now):.2f} s, of {film.seconds(times[-1]):.2f} s")
     if any(frame.is_corrupt for frame in found.values()):

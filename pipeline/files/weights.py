@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.files.digest import sha256
 from pipeline.files.parsing import from_yaml
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import torch
@@ -149,13 +149,11 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         return Path(snapshot_download(checkpoint, local_files_only=True, **wanted))
     except (OSError, ValueError):
         pass  # not a name, or never fetched
-    try:
+    with refusing(Exception, lambda error: f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the "
+                  f"Hugging Face hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
+                  f"{f' --revision {revision}' if revision else ''}`, and {advice}"):  # its client raises many kinds
         HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
         return Path(snapshot_download(checkpoint, **wanted))
-    except Exception as error:  # the hub's client and what it stands on raise many kinds
-        raise InputError(f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the Hugging Face hub "
-                         f"({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
-                         f"{f' --revision {revision}' if revision else ''}`, and {advice}") from None
 
 
 def _file(known: Checkpoint) -> Path:
@@ -172,13 +170,11 @@ def read_tree(path: Path) -> Any:
     import torch
     from safetensors.torch import load_file
 
-    try:
+    with refusing(Exception, lambda error: f"{path}: not readable as weights ({type(error).__name__}); expected "
+                  "safetensors or a torch state dict"):  # bytes made to break the reader may raise anything
         if path.suffix == ".safetensors":
             return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # bytes made to break the reader may raise anything
-        raise InputError(f"{path}: not readable as weights ({type(error).__name__}); expected safetensors or a "
-                         "torch state dict") from None
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:

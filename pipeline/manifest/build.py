@@ -20,7 +20,7 @@ from pipeline.manifest.reader import Reader
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, InputWarning, counted
+from pipeline.parts.errors import InputError, InputWarning, counted, refusing
 from pipeline.settings.recipe import language_tag
 
 if TYPE_CHECKING:
@@ -200,10 +200,8 @@ def _check_plain(folder: Path, files: list[str]) -> None:
 
 
 def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str, int]:
-    try:
+    with refusing(OSError, str):
         sizes = containers.sizes(folder, files)
-    except OSError as error:
-        raise InputError(str(error)) from None
     sizes |= {file: _size(folder, file, source) for file in files if file not in sizes}
     if absent := [file for file in files if sizes[file] < 0]:
         raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "

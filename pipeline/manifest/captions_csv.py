@@ -14,7 +14,7 @@ import pandas as pd
 
 from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 EXPECTED = "image,caption[,split][,language]"
 EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
@@ -23,10 +23,8 @@ EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
 def read(path: Path) -> pd.DataFrame:
     """Read a CSV of captions."""
     lines = csv.DictReader(io.StringIO(text_of(path), newline=None), strict=True)  # None: any line ends
-    try:
+    with refusing(csv.Error, lambda error: f"CSV line 1: {error}"):
         there = list(lines.fieldnames or [])
-    except csv.Error as error:
-        raise InputError(f"CSV line 1: {error}") from None
     if {"image", "video"} <= set(there):
         raise InputError(f"{path}: has both columns image and video; a data set holds one or the other")
     kind = "video" if "video" in there else "image"
@@ -41,7 +39,7 @@ def read(path: Path) -> pd.DataFrame:
     more = [column for column in ("split", LANGUAGE, *span) if column in there]
     rows: list[tuple[object, ...]] = []
     numbers: dict[tuple[str, ...], int] = {}
-    try:
+    with refusing(csv.Error, lambda error: f"CSV line {lines.line_num}: {error}"):
         for line in lines:
             if None in line:
                 raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
@@ -51,8 +49,6 @@ def read(path: Path) -> pd.DataFrame:
                 raise InputError(f"CSV line {lines.line_num}: expected {expected}, a field is missing")
             clip = (file, *(line[column].strip() for column in span))
             rows.append((numbers.setdefault(clip, len(numbers)), file, len(rows), caption, *rest))
-    except csv.Error as error:
-        raise InputError(f"CSV line {lines.line_num}: {error}") from None
     table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption", *more]).assign(kind=kind)
     for column in span:
         table[column] = [_seconds(text, path) for text in table[column]]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import refusing, unknown
 from pipeline.settings import first_fault
 
 
@@ -79,10 +79,8 @@ def load(name: str, root: Path = Path()) -> Dataset:
     if card is None:
         return Dataset(name=name, title=name, description="your own data", licence="yours", source="yours",
                        images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
-    try:
+    with refusing((ValueError, TypeError), lambda error: f"manifests/{name}.yaml: {first_fault(error)}"):
         return Dataset.model_validate({"name": name, **from_yaml(card.read_text(encoding="utf-8"))})
-    except (ValueError, TypeError) as error:
-        raise InputError(f"manifests/{name}.yaml: {first_fault(error)}") from None
 
 
 def refuse_unknown(name: str, root: Path = Path()) -> None:

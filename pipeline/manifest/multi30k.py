@@ -14,7 +14,7 @@ import pandas as pd
 
 from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 LARGEST = 64_000_000
 """Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile."""
@@ -58,15 +58,12 @@ def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, st
 
 
 def _lines(file: Path) -> list[str]:
-    try:
-        with gzip.open(file) as packed:
-            content = packed.read(LARGEST + 1)
+    with (refusing((OSError, EOFError, zlib.error, UnicodeDecodeError), lambda error: f"{file}: not a packed text file "
+                   f"in UTF-8: {error}"),
+          refusing((FileNotFoundError, NotADirectoryError), f"{file}: no such file; --annotations must be a clone of "
+                   "multi30k/dataset, with task 1 and task 2"), gzip.open(file) as packed):
+        content = packed.read(LARGEST + 1)
         text = content.decode("utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{file}: no such file; --annotations must be a clone of multi30k/dataset, with task 1 and "
-                         "task 2") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: not a packed text file in UTF-8: {error}") from None
     if len(content) > LARGEST:
         raise InputError(f"{file}: unpacks to more than {LARGEST:,} bytes; it is damaged, or no file of Multi30K")
     return text.removesuffix("\n").split("\n")  # not splitlines, which also cuts at rare characters inside a caption

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.files import remote
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,34 +36,31 @@ class Reader:
     names_every_image: bool = False
 
 
+def not_utf8(path: Path) -> AbstractContextManager[None]:
+    """Refuse bytes that are no text."""
+    return refusing(UnicodeDecodeError,
+                    lambda error: f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8")
+
+
 def text_of(path: Path) -> str:
     """The contents of a text file."""
-    try:
+    with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
+          refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
+          not_utf8(path)):
         return (remote.read_bytes(path) if remote.address(path) else path.read_bytes()).decode("utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: no such annotation file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: is a folder, expected an annotation file") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
 
 
 def json_of(path: Path) -> Any:
     """Read a JSON file of annotations."""
     text = text_of(path)
-    try:
+    with refusing(ValueError, lambda error: f"{path}: is not JSON: {error}"):
         return from_json(text)
-    except ValueError as error:
-        raise InputError(f"{path}: is not JSON: {error}") from None
 
 
-@contextmanager
-def expecting(place: object, layout: str) -> Iterator[None]:
+def expecting(place: object, layout: str) -> AbstractContextManager[None]:
     """Refuse annotations from which a reader of one layout cannot take what it needs."""
-    try:
-        yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{place}: not {layout} ({type(error).__name__}: {error})") from None
+    return refusing((KeyError, TypeError, AttributeError, ValueError), lambda error: f"{place}: not {layout} "
+                    f"({type(error).__name__}: {error})")
 
 
 def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile, Kind
 from pipeline.files.parsing import from_json
 from pipeline.files.remembered import Remembered
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -281,10 +281,8 @@ class Manifest:
             InputError: For a missing file or one that is not a manifest.
         """
         if remote.address(path):
-            try:
+            with refusing(OSError, lambda error: f"{remote.address(path)}: no manifest can be read there ({error})"):
                 copy = remote.copy(path)
-            except OSError as error:
-                raise InputError(f"{remote.address(path)}: no manifest can be read there ({error})") from None
             return cls._of_file(copy, path)
         if not path.is_file():
             from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without

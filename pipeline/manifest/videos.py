@@ -30,7 +30,7 @@ from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
 from pipeline.manifest.reader import Reader, expecting, json_of, table_of, text_of
 from pipeline.manifest.table import ROLE_GRAPH
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
 MSRVTT_PAIR = ("train_val_videodatainfo.json", "test_videodatainfo.json")
@@ -132,12 +132,9 @@ def _name(name: object, path: Path) -> str:
 
 def names_of(path: Path) -> list[str]:
     """Read a list of clips. Nothing is unpickled: the clips' names, in order."""
-    try:
+    with (refusing((ValueError, OSError, EOFError), f"{path}: expected an array of text without pickled objects"),
+          refusing(FileNotFoundError, f"{path}: no such list of clips")):
         found = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such list of clips") from None
-    except (ValueError, OSError, EOFError):
-        raise InputError(f"{path}: expected an array of text without pickled objects") from None
     if found.dtype.kind != "U" or found.ndim != 1:
         raise InputError(f"{path}: expected a list of names, got {found.dtype} {list(found.shape)}")
     return [str(name) for name in found]

@@ -1,7 +1,9 @@
 """The exception for bad input, the warning for input that is used with a change, and how names and numbers are told."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
 
 
 class InputError(Exception):
@@ -19,6 +21,25 @@ class InputError(Exception):
 
 class InputWarning(UserWarning):
     """Input that is used with a change. The command line prints the message once, in one line."""
+
+
+@contextmanager
+def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Callable[[Any], str],
+             kind: type[Exception] = InputError) -> Iterator[None]:
+    """Refuse bad input by which the block fails.
+
+    Args:
+        kinds: The errors that bad input leads to.
+        why: The message, or what makes it of the error.
+        kind: The error that is raised in their place.
+
+    Raises:
+        InputError: Or the other kind, without the error in its traceback.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise kind(why if isinstance(why, str) else why(error)) from None
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from pipeline.systems.scores.made import RESCORED, Made
 from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
-if TYPE_CHECKING:
-    from pipeline.training import Head, ImageSource
 
-
-def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: ImageSource, rows: np.ndarray
-              ) -> Made:
+def made_from(folder: Path, head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
+              rows: np.ndarray) -> Made:
     """Compose the record that is written beside a head's scores or vectors; the store adds digests of what is written.
 
     folder: the head's, with its name. split: its name, or several joined by +. rows: the images' rows in the source.
@@ -45,7 +42,7 @@ def made_from(folder: Path, head: Head, manifest: Manifest, split: str, source: 
                      "settings": said["recipe_settings"] | said["training"]}]})
 
 
-def _networks(head: Head, source: ImageSource) -> dict[str, Any]:
+def _networks(head: training.Head, source: training.ImageSource) -> dict[str, Any]:
     """As the head says; of an older one that says nothing, what can still be told."""
     if "networks" in head.description:
         recorded: dict[str, Any] = head.description["networks"]

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.files.parsing import from_json, from_yaml
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
 from pipeline.settings.section import first_fault
@@ -42,11 +42,9 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     Raises:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
-    try:
+    with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such settings file; `pipeline init` writes "
+                  "one, or name another with --params"):
         own = _yaml_of(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: no such settings file; `pipeline init` writes one, or name another "
-                         "with --params") from None
     if not isinstance(own, dict):
         raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
     in_files = _recipes(path.parent / RECIPES)
@@ -80,10 +78,8 @@ def _recipes(folder: Traversable) -> dict[str, Any]:
 
 
 def _yaml_of(file: Traversable) -> Any:
-    try:
+    with refusing(ValueError, lambda error: f"{file}: not readable as YAML: {error}"):
         return from_yaml(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{file}: not readable as YAML: {error}") from None
 
 
 def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -205,10 +201,8 @@ def _change(tree: Any, change: str) -> None:
         node = node[key]
     if not isinstance(node, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
-    try:
+    with refusing(ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"):
         value = from_yaml(text)
-    except ValueError as error:
-        raise InputError(f"-S {change}: the value is not readable as YAML: {error}") from None
     if keys[0] == "features" and keys[-1] == "engine" and node.get("engine") != value:
         node.clear()  # the options of one engine mean nothing to another
     node[keys[-1]] = value

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.section import Count, Device, Name, Named, Section, Share, without_repeats
 
 
@@ -96,6 +96,21 @@ class Noise(Section):
         return self
 
 
+def _ance_goes_with_emb(tasks: list[str]) -> list[str]:
+    if "ance" in tasks and "emb" not in tasks:
+        raise ValueError("ance trains embeddings from near negatives, and goes with emb")
+    return tasks
+
+
+def _has_other(multipliers: dict[str, float]) -> dict[str, float]:
+    if "other" not in multipliers:
+        raise ValueError("expected a multiplier for `other` networks")
+    return multipliers
+
+
+Tasks = Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1), AfterValidator(_ance_goes_with_emb)]
+
+
 class Recipe(Section):
     """A training recipe: poolings, objective, optimizer, augmentation and languages.
 
@@ -123,7 +138,7 @@ class Recipe(Section):
     text_multiplier: Annotated[float, Field(gt=0)]
     finetune: bool
     frozen_epochs: Annotated[int, Field(ge=0)]
-    backbone_multipliers: dict[str, Annotated[float, Field(gt=0)]]
+    backbone_multipliers: Annotated[dict[str, Annotated[float, Field(gt=0)]], AfterValidator(_has_other)]
     gradient_clip: Annotated[float, Field(gt=0)]
     drop_items: Share
     drop_tokens: Share
@@ -131,7 +146,7 @@ class Recipe(Section):
     languages: Languages = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
     architecture: Named = Named(name="two_tower")
-    tasks: Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1)] = Field(default=["emb"])
+    tasks: Tasks = Field(default=["emb"])
     pairs: Pairs = Pairs()
     ance: Ance = Ance()
     start: Name | None = None
@@ -140,20 +155,6 @@ class Recipe(Section):
     decayed: Literal["all", "matrices"] = "all"
     noise: Noise | None = None
     dropout: Share = 0.0
-
-    @field_validator("tasks")
-    @classmethod
-    def _ance_goes_with_emb(cls, tasks: list[str]) -> list[str]:
-        if "ance" in tasks and "emb" not in tasks:
-            raise ValueError("ance trains embeddings from near negatives, and goes with emb")
-        return tasks
-
-    @field_validator("backbone_multipliers")
-    @classmethod
-    def _has_other(cls, multipliers: dict[str, float]) -> dict[str, float]:
-        if "other" not in multipliers:
-            raise ValueError("expected a multiplier for `other` networks")
-        return multipliers
 
 
 class Training(Section):
@@ -211,10 +212,8 @@ class Variation:
 
     @property
     def _tags(self) -> list[str]:
-        try:
+        with refusing(ValueError, lambda error: f"--language: {error}"):
             return sorted({language_tag(name) for name in self.languages})
-        except ValueError as error:
-            raise InputError(f"--language: {error}") from None
 
     @property
     def replaced(self) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.section import Axis, Name, Named, Section, without_repeats
@@ -81,6 +81,39 @@ class Encoder(Section):
     trained_on: str | None = None
 
 
+Step = TypeVar("Step", Encoder, Rescore)
+
+
+def _make_different_systems(made: list[Step]) -> list[Step]:
+    without_repeats([each.name if isinstance(each, Encoder) else each.applied_to("") for each in made])
+    return made
+
+
+def _are_of_the_run(steps: list[Rerank], others: ValidationInfo) -> list[Rerank]:
+    without_repeats([step.applied_to("") for step in (*others.data.get("rescorers", ()), *steps)])
+    known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
+    for step in steps:
+        if step.retriever not in known:
+            raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run: expected one of "
+                             f"{', '.join(known)}")
+    return steps
+
+
+def _are_of_features(names: list[str]) -> list[str]:
+    for name in names:
+        if not of_ensemble(name):
+            known = ", ".join(f"{feature.letter} ({name})" for name, feature in FEATURES.items())
+            raise ValueError(f"{name!r} is no ensemble; expected letters of {known}, in this order")
+    return without_repeats(names)
+
+
+def _are_no_recipes_of_the_run(names: list[str], others: ValidationInfo) -> list[str]:
+    for name in names:
+        if name in others.data.get("recipes", ()):
+            raise ValueError(f"{name!r} stands in run.recipes already; name it in one of the two")
+    return without_repeats(names)
+
+
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
@@ -92,48 +125,14 @@ class Run(Section):
 
     dataset: Name
     features: Axis[Feature]
-    ensembles: Annotated[list[str], AfterValidator(without_repeats)]
+    ensembles: Annotated[list[str], AfterValidator(_are_of_features)]
     texts: Axis[str]
     recipes: Axis[Name]
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
-    ablations: Annotated[list[Name], AfterValidator(without_repeats)]
-    encoders: list[Encoder] = Field(default_factory=list)
-    rescorers: list[Rescore] = Field(default_factory=list)
-    rerank: list[Rerank] = Field(default_factory=list)
-
-    @field_validator("encoders", "rescorers")
-    @classmethod
-    def _make_different_systems(cls, made: list[Encoder | Rescore]) -> list[Encoder | Rescore]:
-        without_repeats([each.name if isinstance(each, Encoder) else each.applied_to("") for each in made])
-        return made
-
-    @field_validator("rerank")
-    @classmethod
-    def _are_of_the_run(cls, steps: list[Rerank], others: ValidationInfo) -> list[Rerank]:
-        without_repeats([step.applied_to("") for step in (*others.data.get("rescorers", ()), *steps)])
-        known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
-        for step in steps:
-            if step.retriever not in known:
-                raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run: expected one of "
-                                 f"{', '.join(known)}")
-        return steps
-
-    @field_validator("ensembles")
-    @classmethod
-    def _are_of_features(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if not of_ensemble(name):
-                known = ", ".join(f"{feature.letter} ({name})" for name, feature in FEATURES.items())
-                raise ValueError(f"{name!r} is no ensemble; expected letters of {known}, in this order")
-        return names
-
-    @field_validator("ablations")
-    @classmethod
-    def _are_no_recipes_of_the_run(cls, names: list[str], others: ValidationInfo) -> list[str]:
-        for name in names:
-            if name in others.data.get("recipes", ()):
-                raise ValueError(f"{name!r} stands in run.recipes already; name it in one of the two")
-        return names
+    ablations: Annotated[list[Name], AfterValidator(_are_no_recipes_of_the_run)]
+    encoders: Annotated[list[Encoder], AfterValidator(_make_different_systems)] = Field(default_factory=list)
+    rescorers: Annotated[list[Rescore], AfterValidator(_make_different_systems)] = Field(default_factory=list)
+    rerank: Annotated[list[Rerank], AfterValidator(_are_of_the_run)] = Field(default_factory=list)
 
     @property
     def left_out(self) -> dict[str, list[str]]:

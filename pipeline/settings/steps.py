@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.section import Count, Device, Section, WithOptions
 
 
@@ -62,10 +62,17 @@ class Score(Section):
     batch_size: Count
 
 
+def _known_metrics(names: list[str]) -> list[str]:
+    from pipeline.evaluation.metrics import parse_all
+
+    with refusing(InputError, str, ValueError):
+        return [str(metric) for metric in parse_all(names)]
+
+
 class Evaluate(Section):
     """Which metrics are measured, what is right, how intervals are drawn, and how much memory ranking may use."""
 
-    metrics: list[str] = Field(default_factory=list)
+    metrics: Annotated[list[str], AfterValidator(_known_metrics)] = Field(default_factory=list)
     qrels: str | None = None
     same_text: Literal["positive"] | None = None
     cxc: str | None = None
@@ -73,16 +80,6 @@ class Evaluate(Section):
     seed: Annotated[int, Field(ge=0)]
     block_megabytes: Annotated[float, Field(gt=0)]
     ALWAYS_RECORDED = frozenset({"metrics", "qrels", "same_text", "cxc"})
-
-    @field_validator("metrics")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        from pipeline.evaluation.metrics import parse_all
-
-        try:
-            return [str(metric) for metric in parse_all(names)]
-        except InputError as error:
-            raise ValueError(str(error)) from None
 
     @model_validator(mode="after")
     def _one_truth(self) -> Evaluate:

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from pipeline import training as training_room
-from pipeline.compute import machine, products
+from pipeline.compute import device, machine, products
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -45,10 +45,7 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     cores were needed. settings and made_with.
     """
     s, d = settings, training.dimension
-    try:
-        torch.zeros(1, device=s.device)
-    except (RuntimeError, AssertionError):
-        raise InputError(f"throughput.device {s.device!r} is not available; use cpu") from None
+    device.require(s.device)
     began = machine.now()
     poolings = {recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()}
     taken = _timed({f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)

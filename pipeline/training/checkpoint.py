@@ -30,8 +30,8 @@ from safetensors import SafetensorError, safe_open
 
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import of_files
-from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.files.parsing import from_json, json_object
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import torch
@@ -83,10 +83,8 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
 
 def fill(model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], unfit: str) -> None:
     """Load tensors into a network; if they do not fit, that is an error with this message."""
-    try:
+    with refusing(RuntimeError, unfit):
         model.load_state_dict(tensors)
-    except RuntimeError:
-        raise InputError(unfit) from None
 
 
 def state(folder: Path) -> State:
@@ -99,13 +97,11 @@ def state(folder: Path) -> State:
 
 @contextmanager
 def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
-    try:
-        with safe_open(path, framework=framework) as file:
-            yield file
-    except FileNotFoundError:
-        raise InputError(f"{path}: no checkpoint there; train the head with `pipeline train`") from None
-    except (SafetensorError, ValueError, TypeError, OSError) as error:
-        raise InputError(f"{path}: not a readable checkpoint: {error}; delete its folder and train again") from None
+    with (refusing((SafetensorError, ValueError, TypeError, OSError), lambda error: f"{path}: not a readable "
+                   f"checkpoint: {error}; delete its folder and train again"),
+          refusing(FileNotFoundError, f"{path}: no checkpoint there; train the head with `pipeline train`"),
+          safe_open(path, framework=framework) as file):
+        yield file
 
 
 def _metadata(file: Any) -> dict[str, Any]:
@@ -153,13 +149,11 @@ def restore(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimiz
     if not (folder / "last.safetensors").exists():
         return State()
     tensors, _ = load_tensors(folder / "last.safetensors")
-    try:
+    with refusing((RuntimeError, ValueError, KeyError), f"{folder}/last.safetensors: does not hold all of the head; "
+                  "delete the folder and train again"):
         model.load_state_dict({name.removeprefix("model."): value for name, value in tensors.items()
                                if name.startswith("model.")})
         restore_optimizer(optimizer, tensors)
-    except (RuntimeError, ValueError, KeyError):
-        raise InputError(f"{folder}/last.safetensors: does not hold all of the head; delete the folder and train "
-                         "again") from None
     return state(folder)
 
 
@@ -223,12 +217,8 @@ def read_description(folder: Path) -> dict[str, Any]:
     Raises:
         InputError: If the folder holds no head.
     """
-    try:
-        tree = from_json((folder / "head.json").read_text(encoding="utf-8"))
-        if not isinstance(tree, dict):
-            raise ValueError
-        return tree
-    except FileNotFoundError:
-        raise InputError(f"{folder}: no head there; train it with `pipeline train`") from None
-    except (OSError, ValueError):
-        raise InputError(f"{folder}/head.json: not readable; delete the folder and train again") from None
+    file = folder / "head.json"
+    if (found := json_object(file)) is None:
+        raise InputError(f"{file}: not readable; delete the folder and train again" if file.exists() else
+                         f"{folder}: no head there; train it with `pipeline train`")
+    return found

@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import products
+from pipeline.compute.device import require
 from pipeline.features.store import FeatureStore
 from pipeline.files import record
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe, Training
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
@@ -57,12 +56,10 @@ def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "c
     for what, now in (("manifest", manifest.digest), ("store", source.identity)):
         if description.get(what) != now:
             raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
-    try:
+    with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
         recipe = Recipe.model_validate(description["recipe_settings"])
         training = Training.model_validate(description["training"] | description["aside"])
         kind = texts.kind(description["text"])
-    except (KeyError, ValueError, TypeError):
-        raise InputError(f"{folder}: not a head of this version; train it again") from None
     text = kind.load(folder / "text")
     if text.digest != description.get("vocabulary"):
         raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
@@ -79,12 +76,7 @@ def build(recipe: Recipe, feature: str, source: ImageSource, text: Text, trainin
     """Build a head's network for its images, on a device."""
     backbone = source.backbone() if isinstance(source, Photographs) else None
     model = heads.build(recipe, feature, source.width, text, training, backbone)
-    try:
-        if torch.device(device).type == "meta":
-            raise ValueError
-        return model.to(device)
-    except (RuntimeError, AssertionError, ValueError):
-        raise InputError(f"device {device!r} is not available; use cpu") from None
+    return model.to(require(device))
 
 
 def is_finished(folder: Path) -> bool:

@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from pipeline.compute.device import autocast
 from pipeline.heads.base import HeadNetwork
 from pipeline.settings import Recipe, Training
 from pipeline.training.processes import Processes
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DECAY = 0.1
 
 
@@ -81,7 +81,7 @@ class TrainingPrecision:
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Open the context of a forward pass."""
-        return torch.autocast(self.device, PRECISIONS[self.name], enabled=self.name != "fp32")
+        return autocast(self.device, self.name)
 
     def scaled(self, loss: Tensor) -> Tensor:
         """Scale the loss for the backward pass."""

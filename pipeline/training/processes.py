@@ -1,8 +1,8 @@
 """One process, or several that share a batch: on the GPUs of one or several machines, or on CPUs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pipeline.compute import products
 from pipeline.files.digest import digest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 
 class Processes:
@@ -73,12 +73,9 @@ class SeveralProcesses(Processes):
         return [name for name, same in zip(seen, alike, strict=True) if not same]
 
 
-@contextmanager
-def _all_are_here() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        raise InputError(f"another of the training processes has ended ({error}); run again to go on") from None
+def _all_are_here() -> AbstractContextManager[None]:
+    return refusing(RuntimeError, lambda error: f"another of the training processes has ended ({error}); run again to "
+                    "go on")
 
 
 def launch(count: int, device: str) -> Processes:
@@ -106,23 +103,17 @@ def launch(count: int, device: str) -> Processes:
         machines, count = started // here, started
     if count == 1:
         return Processes()
-    try:
+    with refusing(RuntimeError, f"device {device!r} is not available; use cpu"):
         kind = torch.device(device)
-    except RuntimeError:
-        raise InputError(f"device {device!r} is not available; use cpu") from None
     if kind.type == "cuda" and (torch.cuda.device_count() < here or kind.index is not None):
         raise InputError(f"training on {here} GPUs of this machine: expected device cuda and as many of them, got "
                          f"{device} and {torch.cuda.device_count()}; set training.NAME.processes")
-    try:
+    with refusing(ImportError, "training in several processes needs Lightning Fabric: pip install 'vse-pipeline[gpu]'"):
         from lightning_fabric import Fabric
-    except ImportError:
-        raise InputError("training in several processes needs Lightning Fabric: pip install 'vse-pipeline[gpu]'"
-                         ) from None
     if kind.type != "cpu":
         products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
-    try:
+    with refusing((RuntimeError, ValueError), lambda error: f"the {count} processes of the training do not meet: "
+                  f"{error}"):
         fabric = Fabric(accelerator=kind.type, devices=here, num_nodes=machines, strategy="ddp")
         fabric.launch()
-    except (RuntimeError, ValueError) as error:
-        raise InputError(f"the {count} processes of the training do not meet: {error}") from None
     return SeveralProcesses(fabric)

@@ -20,7 +20,7 @@ from pipeline import text as texts
 from pipeline.files.atomic import exclusive
 from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
 from pipeline.text import Text
 from pipeline.text.vocabulary import Vocabulary, scan_words
@@ -206,10 +206,8 @@ def _training(settings: Training, released: Released, vocabulary: Path | None) -
     known = {ours: released.options[theirs] for theirs, ours in OPTIONS.items() if theirs in released.options}
     sizes = {"dimension": released.dimension, "word_dimension": released.word_dimension or settings.word_dimension}
     words = {"vocabulary": str(vocabulary) if vocabulary else None}
-    try:
+    with refusing(ValidationError, lambda error: f"{released.path}: its options: {first_fault(error)}"):
         return Training.model_validate({**settings.model_dump(), **known, **sizes, **words})
-    except ValidationError as error:
-        raise InputError(f"{released.path}: its options: {first_fault(error)}") from None
 
 
 def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], strict: bool = True
@@ -217,10 +215,9 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
     """Build a head with published weights. If not strict, also name weights that the file lacks, and its other ones."""
     torch.manual_seed(job.seed)  # of weights that the file lacks
     model = head.build(job.recipe, job.feature, job.source, text, job.training, "cpu")
-    try:
+    with refusing(RuntimeError, lambda error: f"{path}: does not fit such a head: "
+                  f"{str(error).splitlines()[-1].strip()}"):
         missing, strange = model.load_state_dict(state, strict=strict)
-    except RuntimeError as error:
-        raise InputError(f"{path}: does not fit such a head: {str(error).splitlines()[-1].strip()}") from None
     return model, missing, strange
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pipeline import text as texts
 from pipeline.files.digest import sha256
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Named, Recipe
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
@@ -116,11 +116,9 @@ def _files(path: Path) -> dict[str, Path | bytes]:
         raise InputError(f"{path}: no such file or folder")
     if path.suffix != ".zip":
         return {path.name: path}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b"" for name in archive.namelist()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError):
-        raise InputError(f"{path}: not a zip file that can be read") from None
+    with (refusing((zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, MemoryError),
+                   f"{path}: not a zip file that can be read"), zipfile.ZipFile(path) as archive):
+        return {name: archive.read(name) if name.endswith((NETWORK, HEAD)) else b"" for name in archive.namelist()}
 
 
 def _loaded(path: Path, file: Path | bytes) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.manifest import Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
 
 DOMAIN = 3_141  # keeps these draws apart from those of batches
@@ -102,12 +102,10 @@ def indexed(split: Split, path: Path) -> np.ndarray:
     It holds [C], each caption's image (NCR, CRCL); or [I], the image that takes each image's place with its captions
     (DECL).
     """
-    try:
+    with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}"),
+          # numpy's own text advises to load what a pickle holds
+          refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers")):
         index = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, EOFError):  # numpy's own text advises to load what a pickle holds
-        raise InputError(f"{path}: not readable as an array of numbers") from None
     images, captions = len(split.image_ids), len(split.captions)
     if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu" \
             or len(index) not in (images, captions):

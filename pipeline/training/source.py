@@ -22,7 +22,7 @@ from pipeline.files.weights import RELEASED
 from pipeline.heads import reads_boxes
 from pipeline.heads.base import Backbone
 from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.text import Text
 
@@ -105,11 +105,8 @@ class Photographs:
         """
         def one(row: int) -> str:
             file = self._file(row)
-            try:
+            with refusing(OSError, f"{file.path}: no such image; mend it, or leave the image out of the manifest"):
                 return hashlib.sha256(file.content()).hexdigest()
-            except OSError:
-                raise InputError(f"{file.path}: no such image; mend it, or leave the image out of the manifest"
-                                 ) from None
 
         with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
             return digest(list(threads.map(one, rows.tolist())))
@@ -147,10 +144,9 @@ class Photographs:
         """
         def one(place: int) -> torch.Tensor:
             file = self._file(rows[place])
-            try:
+            with refusing(images.ImageError, lambda error: f"{file.path}: {error}; mend it, or leave the image out of "
+                          "the manifest"):
                 image = file.decoded()
-            except images.ImageError as error:
-                raise InputError(f"{file.path}: {error}; mend it, or leave the image out of the manifest") from None
             prepared: torch.Tensor = self.engine.prepare(image if draws is None else crop_and_flip(image, draws[place]))
             return prepared
         with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
@@ -230,10 +226,9 @@ def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, 
         InputError: If it is missing, or does not belong to the manifest's images.
     """
     if "finetuned" not in description:
-        try:
+        with refusing((KeyError, ValueError), f"the head of the features {features} is not of this version; train it "
+                      "again"):
             recipe = Recipe.model_validate(description["recipe_settings"])
-        except (KeyError, ValueError):
-            raise InputError(f"the head of the features {features} is not of this version; train it again") from None
         return stored(features, manifest, recipe)
     engine = description["finetuned"]
     # The head has all weights; those that it started from need not be here.

@@ -90,12 +90,17 @@ class TrainingStep(Step[Batch]):
         """The log, and the gradients by all images' and captions' embeddings [B, d]."""
         sides = [side.float().requires_grad_() for side in (images, captions)]
         similarity = sides[0] @ sides[1].T
-        same = None if self.same_image_negatives else batch.same_image().to(similarity.device)
         if self.update.processes.count > 1:  # what the objective draws, all must draw alike
             torch.set_rng_state(self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
+        loss, log = self._loss(similarity, batch)
+        return log, list(torch.autograd.grad(loss, sides))
+
+    def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """The loss of all pairs, scaled for the backward pass, and the log."""
+        same = None if self.same_image_negatives else batch.same_image().to(similarity.device)
         loss = self.objective(similarity, same)
-        gradients = torch.autograd.grad(self.update.precision.scaled(loss), sides)
-        return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}, list(gradients)
+        log = {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
+        return self.update.precision.scaled(loss), log
 
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
@@ -138,16 +143,13 @@ class LateStep(TrainingStep):
     def _share(self, batch: Batch) -> dict[str, float]:
         model = self.model
         assert isinstance(model, Interaction)
-        device = next(model.parameters()).device
-        here = batch.to(device)
+        here = batch.to(next(model.parameters()).device)
         with self.update.precision.autocast():
             images = model.image_parts(here.items, here.counts)
             captions = model.caption_parts(here.tokens, here.lengths, here.graphs)
-        similarity = model.similarity(images, captions)
-        same = None if self.same_image_negatives else batch.same_image().to(device)
-        loss = self.objective(similarity, same)
-        torch.autograd.backward(self.update.precision.scaled(loss))
-        return {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
+        loss, log = self._loss(model.similarity(images, captions), batch)
+        torch.autograd.backward(loss)
+        return log
 
 
 def state_of(similarity: Tensor) -> dict[str, float]:

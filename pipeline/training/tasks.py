@@ -6,7 +6,7 @@ pairs, and wrong ones that are drawn for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,14 +138,6 @@ class PairStep(Step[PairBatch]):
     model: CrossEncoder
     objective: PairObjective
 
-    @classmethod
-    def of(cls, model: HeadNetwork, update: Update, recipe: Recipe) -> PairStep:
-        """Build the step of a recipe's task `ce`."""
-        if not isinstance(model, CrossEncoder):
-            raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; leave ce out of the "
-                             "recipe's tasks, or set its architecture to cross")
-        return cls(model, update, PAIR_OBJECTIVES[recipe.pairs.objective])
-
     def _share(self, batch: PairBatch) -> dict[str, float]:
         processes, precision, pieces = self.update.processes, self.update.precision, self.update.pieces
         device = next(self.model.parameters()).device
@@ -216,14 +208,6 @@ class AnceStep(Step[AnceBatch]):
     model: CrossEncoder
     ance: Ance
 
-    @classmethod
-    def of(cls, model: HeadNetwork, update: Update, recipe: Recipe) -> AnceStep:
-        """Build the step of a recipe's task `ance`."""
-        if not isinstance(model, CrossEncoder):
-            raise InputError(f"the task ance is for the architecture cross, received {recipe.architecture.name}; leave "
-                             "it out of the recipe's tasks")
-        return cls(model, update, recipe.ance)
-
     def _share(self, batch: AnceBatch) -> dict[str, float]:
         device = next(self.model.parameters()).device
         whole, pairs = torch.zeros(2, device=device), len(batch.images)
@@ -257,10 +241,15 @@ def near_triplet(right: Tensor, images: Tensor, captions: Tensor, margin: float)
     return torch.stack([(margin + near - right[:, None]).clamp(min=0).mean(1) for near in (images, captions)])
 
 
-STEPS: dict[str, Callable[[HeadNetwork, Update, Recipe], Step[Any]]] = {
-    "emb": TrainingStep.of, "ce": PairStep.of, "ance": AnceStep.of,
-}
-"""Task -> what builds its step."""
+def step_of(task: str, model: HeadNetwork, update: Update, recipe: Recipe) -> Step[Any]:
+    """Build the step of one of a recipe's tasks."""
+    if task == "emb":
+        return TrainingStep.of(model, update, recipe)
+    if not isinstance(model, CrossEncoder):
+        raise InputError(f"the architecture {recipe.architecture.name} does not score pairs; the task {task} is for "
+                         "the architecture cross, so leave it out of the recipe's tasks")
+    return PairStep(model, update, PAIR_OBJECTIVES[recipe.pairs.objective]) if task == "ce" \
+        else AnceStep(model, update, recipe.ance)
 
 
 def in_turn(tasks: Sequence[str]) -> Sequence[str]:
@@ -281,7 +270,7 @@ class Tasks:
     def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
         """Build the steps of a recipe's tasks."""
         update = Update.of(model, job.recipe, job.training, job.processes, device)
-        steps: dict[str, Step[Any]] = {task: STEPS[task](model, update, job.recipe) for task in job.recipe.tasks}
+        steps: dict[str, Step[Any]] = {task: step_of(task, model, update, job.recipe) for task in job.recipe.tasks}
         return cls(model, update, steps, in_turn(job.recipe.tasks))
 
     def __call__(self, batches: Sequence[Any]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pipeline.features.extractors import PACKAGES, PRESETS, check_options
 from pipeline.files import weights
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Settings
 
 
@@ -123,7 +123,5 @@ def free_bytes(store: Path) -> int:
     folder = store.absolute()
     while not folder.exists():
         folder = folder.parent
-    try:
+    with refusing(OSError, lambda error: f"{folder}: {error.strerror}"):
         return shutil.disk_usage(folder).free
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from None

@@ -15,7 +15,7 @@ from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
 CONTENT = {"backend", "precision", "dtype"}
@@ -177,10 +177,9 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
     images = manifest.images["image_id"].tolist()
     found = frozenset(images if split is None else manifest.split(split).image_ids.tolist())
     if only is not None:
-        try:
+        with refusing((OSError, UnicodeDecodeError), lambda error: f"{only}: cannot be read as a text file with an "
+                      f"image id a line ({error})"):
             lines = only.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{only}: cannot be read as a text file with an image id a line ({error})") from None
         listed, known = set(), frozenset(images)
         for number, text in enumerate(map(str.strip, lines), 1):
             if text and not (text.removeprefix("-").isdecimal() and int(text) in known):

@@ -20,7 +20,7 @@ from pipeline.features.store import Shard, ledger, remote_store, write_shard
 from pipeline.files import blake, containers, images, record, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, counted, refusing
 
 DECODERS = 2  # threads, beside those of a network on the CPU
 WRITERS = 4  # threads at most, of a GPU's worker
@@ -163,12 +163,10 @@ def features_of(engine: EngineSpec, batch: Iterable[Decoded], dtype: str) -> lis
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
-    try:
+    with refusing((torch.OutOfMemoryError, MemoryError), f"no memory for {counted(len(good), 'image')} at once on "
+                  f"{engine.runtime.device}; give a smaller --batch-size and run again to resume"):
         computed = load_engine(engine).extract([prepared for prepared, _, _ in good], [size for _, size, _ in good])
         items = iter(base.bring(computed, dtype))
-    except (torch.OutOfMemoryError, MemoryError):
-        raise InputError(f"no memory for {counted(len(good), 'image')} at once on {engine.runtime.device}; give a "
-                         "smaller --batch-size and run again to resume") from None
     return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
 
 

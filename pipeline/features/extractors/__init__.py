@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor, Items
@@ -61,10 +61,8 @@ def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
     kind: Any = ENGINES[engine]
     options = getattr(import_module(ENGINES.module(engine)), "Options", None) or kind.Options
-    try:
+    with refusing(ValidationError, lambda error: f"settings of the engine {engine}: {first_fault(error)}"):
         checked: Section = options.model_validate({**PRESETS.get(engine, {}), **chosen})
-    except ValidationError as error:
-        raise InputError(f"settings of the engine {engine}: {first_fault(error)}") from None
     return checked
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pipeline.compute.products import Setting
 
-PRECISIONS = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-
 
 @dataclass(frozen=True)
 class Runtime:
@@ -41,19 +39,12 @@ class Runtime:
         Raises:
             InputError: For a device, precision or backend that is unknown or not available.
         """
-        import torch
-
+        from pipeline.compute import device
         from pipeline.features.extractors import backend
 
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError):
-            raise InputError(f"device {self.device!r} is not available; there is cpu"
-                             + (", cuda" if torch.cuda.is_available() else "")) from None
-        if torch.device(self.device).type == "meta":
-            raise InputError("device 'meta' computes nothing; there is cpu")
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}")
+        device.require(self.device)
+        if self.precision not in device.PRECISIONS:
+            raise InputError(f"precision {self.precision!r}: expected one of {', '.join(device.PRECISIONS)}")
         return replace(self, backend=backend.chosen(self.backend, self.device, self.precision))
 
     @property
@@ -69,9 +60,9 @@ class Runtime:
         Returns:
             A context manager.
         """
-        import torch
+        from pipeline.compute import device
 
-        return torch.autocast(torch.device(self.device).type, self.dtype, enabled=self.precision != "fp32")
+        return device.autocast(self.device, self.precision)
 
     def send(self, values: torch.Tensor) -> torch.Tensor:
         """Copy values to the device. A CUDA device copies them itself, from pinned memory, while it computes others.
@@ -86,11 +77,3 @@ class Runtime:
 
         pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values
         return pinned.to(self.device, non_blocking=True)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision as torch names it."""
-        import torch
-
-        kind: torch.dtype = getattr(torch, PRECISIONS[self.precision])
-        return kind

@@ -26,7 +26,7 @@ from pipeline.features.extractors.butd_cnn import ButdCnn
 from pipeline.features.extractors.network import Network
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Count, Section
 
 OTHERS: dict[str, type[Network]] = {"butd_resnet101": ButdCnn}  # networks that timm does not have
@@ -186,11 +186,9 @@ class Frame(NetworkEngine):
         self.items = self.frames = options.frames
         self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
-        try:
+        with refusing((AssertionError, RuntimeError), lambda error: f"frame: {self.settings['network']} takes no "
+                      f"images of {self.size} pixels: {str(error).splitlines()[0]}"):  # a ViT has one size
             self.dimension = self._averaged(self.network.probe(self.size)).shape[1]
-        except (AssertionError, RuntimeError) as error:  # a ViT has one size
-            raise InputError(f"frame: {self.settings['network']} takes no images of {self.size} pixels: "
-                             f"{str(error).splitlines()[0]}") from None
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize a photograph to a square: [1, S, S, 3]."""

@@ -20,7 +20,7 @@ from pipeline.features.extractors import butd
 from pipeline.features.importers import ids
 from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 # peteanderson80/bottom-up-attention, tools/generate_tsv.py, and LXMERT (airsplay/lxmert), whose arrays of objects and
 # attributes stand before num_boxes. Neither writes a header.
@@ -103,10 +103,8 @@ class TsvRow(dict[str, bytes]):
 
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
-        try:
+        with refusing(binascii.Error, lambda error: f"{name}: not whole base64 ({error})", UnusableItems):
             raw = base64.b64decode(self[name], validate=True)
-        except binascii.Error as error:
-            raise UnusableItems(f"{name}: not whole base64 ({error})") from None
         expected = boxes * values * np.dtype(dtype).itemsize
         if len(raw) != expected:
             raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")
@@ -147,14 +145,12 @@ class TsvFile:
             raise InputError(f"{path}, line 1: expected {' or '.join(map(str, COLUMNS))} columns with tabs between "
                              f"them, got {received}; not a TSV of region features")
         self.columns = COLUMNS[received]
-        try:
+        with refusing(UnusableItems, lambda error: f"{path}, line 1: {error}; correct or remove the row"):
             row = TsvRow.of(line, self.columns)
             boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
             if not length or length % (4 * boxes):
                 raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
             self.dimension = length // (4 * boxes)
-        except UnusableItems as error:
-            raise InputError(f"{path}, line 1: {error}; correct or remove the row") from None
 
     def rows(self) -> Iterator[tuple[str, RowPosition]]:
         """Find the id and the position of each row; blank lines are skipped."""
@@ -205,10 +201,8 @@ class TsvFile:
         return RowPosition(line, start, len(raw), boxes, False)
 
     def _open(self) -> BinaryIO:
-        try:
+        with refusing(OSError, lambda error: f"{self.path}: {error.strerror}; name the .tsv files"):
             return self.path.open("rb")
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror}; name the .tsv files") from None
 
     def _line(self, file: BinaryIO, number: int) -> bytes:
         line = file.readline(LONGEST)

@@ -15,7 +15,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -32,13 +32,75 @@ from pipeline.manifest import Manifest, Split, dataset
 from pipeline.parts.errors import InputError
 
 BATCH = 64  # images in memory at once
-ALL = "all"
-"""What files are called that hold every split."""
+NAMED = 20  # failed images that are named; all stand in the made_from.json
 OnImages = Callable[[int], object]
 
 
-def _chosen(store: FeatureStore, manifest: Manifest, split: str | None) -> tuple[FeatureStore, np.ndarray, list[str]]:
-    """The store, which images of the split have features, and the files of those without."""
+@dataclass(frozen=True)
+class Exported:
+    """The outcome of an export."""
+
+    place: Path  # the file, or the folder with a file an image
+    images: int  # how many images it holds
+    left_out: list[str]  # the files of failed images
+    written: bool  # false where the export existed already
+    told: str  # what it holds, in words
+    notes: tuple[str, ...] = ()  # what a reader of the files must know
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is exported, and whether that is done."""
+
+    store: FeatureStore
+    manifest: Manifest
+    split: str | None  # None for all
+    folder: Path
+    on_start: OnImages
+    on_images: OnImages
+    rows: np.ndarray  # int64, the images with features
+    left_out: list[str]  # the files of those without
+
+    @property
+    def name(self) -> str:
+        """What the files call the split."""
+        return self.split or "all"
+
+    def record(self, name: str, files: Iterable[Path], **more: Any) -> tuple[Path, str, bool]:
+        """The file that says what made an export, its content, and whether it is there.
+
+        Raises InputError where another is there, or one of the files.
+        """
+        record, form = self.folder / f"{name}_made_from.json", {"format": more.pop("form")} if "form" in more else {}
+        made_from = json.dumps({**form, "store": self.store.identity, **provenance(self.store),
+                                "dataset": self.manifest.dataset, "manifest": self.manifest.digest,
+                                "split": self.name, **more}, indent=1, ensure_ascii=False) + "\n"
+        same = record.exists() and record.read_bytes() == made_from.encode()
+        if not same and (taken := next((file for file in files if file.exists()), None)):
+            raise InputError(f"{taken}: is there, and not an export of this store and manifest; choose another --out")
+        return record, made_from, same
+
+    def done(self, place: Path, written: bool) -> Exported:
+        """The outcome of a format that names the images."""
+        also = f"; {len(self.left_out):,} failed images are left out, see {self.name}_made_from.json"
+        return Exported(place, len(self.rows), self.left_out, written, f"{len(self.rows):,} images of "
+                        f"{self.split or 'all splits'}{_there(written)}{also if self.left_out else ''}")
+
+    def images(self, rows: np.ndarray) -> Iterator[tuple[int, str, SourceItems]]:
+        """The id, the file and the items of some images."""
+        self.on_start(len(rows))
+        numbers, files = (self.manifest.images[name].to_numpy() for name in ("image_id", "file"))
+        sizes = self.store.columns("sizes")
+        for row in rows.tolist():
+            features, extras = self.store.items(row)
+            width, height = sizes[row].tolist()
+            yield int(numbers[row]), files[row], SourceItems(features.astype(np.float32), extras, (width, height))
+            self.on_images(1)
+
+
+def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
+           on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> Exported:
+    """Write a split, None for all, into a folder by one of `FORMATS`. An export that is there is left unchanged."""
     store = store.require(manifest)
     rows = np.arange(len(manifest.images)) if split is None else manifest.split(split).store_rows
     store.require_extracted(rows)
@@ -46,36 +108,12 @@ def _chosen(store: FeatureStore, manifest: Manifest, split: str | None) -> tuple
     if not done.any():
         which = f"the split {split}" if split else "the manifest"
         raise InputError(f"{store.path}: every image of {which} failed, see its failures.csv")
-    return store, rows[done], manifest.images["file"].to_numpy()[rows[~done]].tolist()
+    left_out = manifest.images["file"].to_numpy()[rows[~done]].tolist()
+    return FORMATS[form](_Asked(store, manifest, split, folder, on_start, on_images, rows[done], left_out))
 
 
-def _made_from(store: FeatureStore, manifest: Manifest, split: str, **more: Any) -> str:
-    """What an export was made of, as JSON, which tells whether it is there already."""
-    form = {"format": more.pop("form")} if "form" in more else {}
-    return json.dumps({**form, "store": store.identity, **provenance(store), "dataset": manifest.dataset,
-                       "manifest": manifest.digest, "split": split, **more}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _is_same(record: Path, made_from: str, files: Iterable[Path]) -> bool:
-    """Whether a record is of this export. Raises InputError where it is not, and some of the files exist."""
-    same = record.exists() and record.read_bytes() == made_from.encode()
-    if not same and (taken := next((file for file in files if file.exists()), None)):
-        raise InputError(f"{taken}: is there, and not an export of this store and manifest; choose another --out")
-    return same
-
-
-@dataclass(frozen=True)
-class Exported:
-    """The content of an export."""
-
-    name: str  # what the files call the split
-    images: int  # n
-    items: int  # N
-    dimension: int  # D
-    fewest: int  # the fewest valid items of an image
-    captions_left_out: int  # how many captions come after an image's fifth
-    images_left_out: list[str]  # the files of failed images
-    written: bool = True  # false where the export existed already
+def _there(written: bool) -> str:
+    return "" if written else ", there already"
 
 
 def scan_name(split: str, manifest: Manifest) -> str:
@@ -85,25 +123,35 @@ def scan_name(split: str, manifest: Manifest) -> str:
     return "dev" if split == "val" else split
 
 
-def export(store: FeatureStore, manifest: Manifest, split: str, folder: Path, on_start: OnImages = lambda count: None,
-           on_images: OnImages = lambda count: None) -> Exported:
-    """Write a split into a folder. An existing export of the same store and manifest is left unchanged."""
-    store, rows, failed = _chosen(store, manifest, split)
-    kept = manifest.split(split).only(store.done[manifest.split(split).store_rows])
-    captions, counts = _first_captions(kept, manifest), store.counts[rows]
-    exported = Exported(scan_name(split, manifest), len(counts), store.layout.items, store.layout.dimension,
-                        int(counts.min()), len(kept.captions) - len(captions), failed)
-    texts = {"made_from.json": _made_from(store, manifest, split, holds=asdict(exported)),
-             "ids.txt": "".join(f"{number}\n" for number in kept.image_ids),
+def _scan(asked: _Asked) -> Exported:
+    """SCAN's files of one split."""
+    store, manifest, rows = asked.store, asked.manifest, asked.rows
+    if asked.split is None:
+        raise InputError("SCAN's layout holds one split; name it with --split")
+    split = manifest.split(asked.split)
+    kept, name, counts = split.only(store.done[split.store_rows]), scan_name(asked.split, manifest), store.counts[rows]
+    captions, fewest, items = _first_captions(kept, manifest), int(counts.min()), store.layout.items
+    more, dimension = len(kept.captions) - len(captions), store.layout.dimension
+    texts = {"ids.txt": "".join(f"{number}\n" for number in kept.image_ids),
              "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions)}
-    names = [*texts, "ims.npy", *(["counts.npy"] if exported.fewest < exported.items else [])]
-    files = {name: folder / f"{exported.name}_{name}" for name in names}
-    if _is_same(files["made_from.json"], texts["made_from.json"], files.values()) and all(
-            file.exists() for file in files.values()):
-        return replace(exported, written=False)
-    on_start(len(counts))
-    _write(files, texts, store, rows, on_images)
-    return exported
+    files = {what: asked.folder / f"{name}_{what}"
+             for what in ("made_from.json", *texts, "ims.npy", *(["counts.npy"] if fewest < items else []))}
+    _, texts["made_from.json"], same = asked.record(name, files.values(), holds={
+        "name": name, "images": len(rows), "items": items, "dimension": dimension, "fewest": fewest,
+        "captions_left_out": more, "images_left_out": asked.left_out, "written": True})
+    written = not (same and all(file.exists() for file in files.values()))
+    if written:
+        _write(files, texts, asked)
+    notes = [f"images have {fewest} to {items} items: shorter ones are padded with zeros, which older code takes for "
+             f"items; {name}_counts.npy holds how many are valid"] if fewest < items else []
+    notes += [f"{more:,} captions after an image's fifth are left out"] if more else []
+    if asked.left_out:
+        unnamed = len(asked.left_out) - NAMED
+        notes.append(f"{len(asked.left_out):,} failed images are left out with their captions: "
+                     + ", ".join(asked.left_out[:NAMED])
+                     + (f" and {unnamed:,} more, see {name}_made_from.json" if unnamed > 0 else ""))
+    return Exported(files["ims.npy"], len(rows), asked.left_out, written, f"{len(rows):,} images x {items} items x "
+                    f"{dimension}, {len(captions):,} captions of {asked.split}{_there(written)}", tuple(notes))
 
 
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:
@@ -118,9 +166,10 @@ def _first_captions(split: Split, manifest: Manifest) -> list[str]:
     return [split.captions[place] for start in first for place in order[start:start + CAPTIONS]]
 
 
-def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, rows: np.ndarray,
-           on_images: OnImages) -> None:
+def _write(files: dict[str, Path], texts: dict[str, str], asked: _Asked) -> None:
     """Write every file beside its place; all of them take their places at the end."""
+    store, rows = asked.store, asked.rows
+    asked.on_start(len(rows))
     with ExitStack() as stack:
         # The last that is opened is the first in its place, the provenance: what is there has one.
         partial = {name: stack.enter_context(replacing(file)) for name, file in reversed(files.items())}
@@ -130,7 +179,7 @@ def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, r
             for start in range(0, len(rows), BATCH):
                 batch, _ = store.read(rows[start:start + BATCH])
                 file.write(batch.astype("<f4").data)
-                on_images(len(batch))
+                asked.on_images(len(batch))
         for name, text in texts.items():
             partial[name].write_bytes(text.encode())
         if "counts.npy" in partial:
@@ -138,78 +187,23 @@ def _write(files: dict[str, Path], texts: dict[str, str], store: FeatureStore, r
                 np.save(file, store.counts[rows])
 
 
-@dataclass(frozen=True)
-class ExportedImages:
-    """The outcome of an export."""
-
-    place: Path  # the file or folder
-    images: int  # how many images it holds
-    left_out: list[str]  # the files of failed images
-    written: bool  # false where the export existed already
-
-
-def export_tsv(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
-               on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
-    """Write a split as one TSV."""
-    store, rows, left_out = _chosen(store, manifest, split)
+def _tsv(asked: _Asked) -> Exported:
+    """One TSV."""
+    store = asked.store
     if "boxes" not in store.layout.extras:
         raise StoreError(f"{store.path}: has no boxes, which a TSV of regions needs; export folder does without")
-    if not store.columns("sizes")[rows].all():
+    if not store.columns("sizes")[asked.rows].all():
         raise StoreError(f"{store.path}: does not know the size of every image, which a TSV of regions needs; export "
                          "folder does without")
     labels = {"object", "object_score", "attribute", "attribute_score"} <= set(store.layout.extras)
-    file, record = folder / f"{split or ALL}.tsv", folder / f"{split or ALL}_made_from.json"
-    made_from = _made_from(store, manifest, split or ALL, form="butd-tsv", left_out=left_out)
-    same = _is_same(record, made_from, [file])
-    done = ExportedImages(file, len(rows), left_out, not same)
-    if same and file.exists():
-        return done
-    on_start(len(rows))
-    with replacing(file) as partial, partial.open("wb") as lines:
-        for number, name, image in _images(store, manifest, rows):
-            lines.write(_line(number, name, image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON))
-            on_images(1)
-    write_text(record, made_from)
-    return done
-
-
-def export_folder(store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
-                  on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> ExportedImages:
-    """Write an .npz for each image of a split. An interrupted export is resumed."""
-    store, rows, left_out = _chosen(store, manifest, split)
-    names = {row: PurePosixPath(manifest.images["file"][row]) for row in rows.tolist()}
-    if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):
-        raise InputError(f"the manifest's file {str(out)!a} leaves the folder; make the manifest again")
-    files = {row: folder / name.with_suffix(".npz") for row, name in names.items()}
-    if len(set(files.values())) < len(files):
-        raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
-    record = folder / f"{split or ALL}_made_from.json"
-    made_from = _made_from(store, manifest, split or ALL, form="folder", left_out=left_out)
-    _is_same(record, made_from, files.values())
-    write_text(record, made_from)
-    left = np.array([row for row in rows.tolist() if not files[row].exists()], np.int64)
-    on_start(len(left))
-    for row, (_, _, image) in zip(left.tolist(), _images(store, manifest, left), strict=True):
-        beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
-        if "bbox" in beside:
-            beside["num_bbox"] = np.array(len(image.features))
-        if all(image.size):
-            beside |= {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])}
-        with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
-            np.savez(file, x=image.features, **beside)  # type: ignore[arg-type]
-        on_images(1)
-    return ExportedImages(folder, len(rows), left_out, bool(len(left)))
-
-
-def _images(store: FeatureStore, manifest: Manifest, rows: np.ndarray
-            ) -> Iterator[tuple[int, str, SourceItems]]:
-    """The id, the file and the items of each image."""
-    numbers, files = manifest.images["image_id"].to_numpy(), manifest.images["file"].to_numpy()
-    sizes = store.columns("sizes")
-    for row in rows.tolist():
-        features, extras = store.items(row)
-        width, height = sizes[row].tolist()
-        yield int(numbers[row]), files[row], SourceItems(features.astype(np.float32), extras, (width, height))
+    file = asked.folder / f"{asked.name}.tsv"
+    record, made_from, same = asked.record(asked.name, [file], form="butd-tsv", left_out=asked.left_out)
+    if written := not (same and file.exists()):
+        with replacing(file) as partial, partial.open("wb") as lines:
+            for number, name, image in asked.images(asked.rows):
+                lines.write(_line(number, name, image, butd_tsv.LXMERT if labels else butd_tsv.ANDERSON))
+        write_text(record, made_from)
+    return asked.done(file, written)
 
 
 def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) -> bytes:
@@ -221,3 +215,30 @@ def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) 
         **{column: base64.b64encode(image.extras[name].astype(kind).tobytes()).decode()
            for column, (name, kind, _) in butd_tsv.EXTRAS.items() if name in image.extras}}
     return "\t".join(str(values[column]) for column in columns).encode() + b"\n"
+
+
+def _folder(asked: _Asked) -> Exported:
+    """An .npz for each image. An interrupted export is resumed."""
+    rows = asked.rows.tolist()
+    names = {row: PurePosixPath(asked.manifest.images["file"][row]) for row in rows}
+    if out := next((name for name in names.values() if name.is_absolute() or ".." in name.parts), None):
+        raise InputError(f"the manifest's file {str(out)!a} leaves the folder; make the manifest again")
+    files = {row: asked.folder / name.with_suffix(".npz") for row, name in names.items()}
+    if len(set(files.values())) < len(files):
+        raise InputError("two images have the same name but for the suffix; export butd-tsv, which names them by id")
+    record, made_from, _ = asked.record(asked.name, files.values(), form="folder", left_out=asked.left_out)
+    write_text(record, made_from)
+    left = np.array([row for row in rows if not files[row].exists()], np.int64)
+    for row, (_, _, image) in zip(left.tolist(), asked.images(left), strict=True):
+        beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
+        if "bbox" in beside:
+            beside["num_bbox"] = np.array(len(image.features))
+        if all(image.size):
+            beside |= {"image_w": np.array(image.size[0]), "image_h": np.array(image.size[1])}
+        with replacing(files[row], durable=False) as partial, partial.open("wb") as file:
+            np.savez(file, x=image.features, **beside)  # type: ignore[arg-type]
+    return asked.done(asked.folder, bool(len(left)))
+
+
+FORMATS: dict[str, Callable[[_Asked], Exported]] = {"scan": _scan, "butd-tsv": _tsv, "folder": _folder}
+"""Format -> what writes it."""

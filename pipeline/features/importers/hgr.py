@@ -14,7 +14,7 @@ from pipeline.features.importers.array_files import possible
 from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 Found = tuple[str, Place, tuple[int, ...]]
 """A clip's name, the place of its features, and their shape."""
@@ -40,15 +40,14 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
 
 
 def _read(place: Place) -> SourceItems:
-    try:
+    with refusing((OSError, ValueError, KeyError, TypeError), lambda error: "not readable: "
+                  f"{str(error).splitlines()[0][:200]}", UnusableItems):
         if isinstance(place.at, str):
             with _opened(place.file) as content:
                 found = _dataset(content, place.at)[...]
         else:
             found = np.load(place.file, mmap_mode="r")[place.at][None]
         return SourceItems(np.ascontiguousarray(found, np.float32))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnusableItems(f"not readable: {str(error).splitlines()[0][:200]}") from None
 
 
 def _stack(file: Path) -> Iterator[Found]:
@@ -58,15 +57,11 @@ def _stack(file: Path) -> Iterator[Found]:
 
 
 def _opened(file: Path):  # type: ignore[no-untyped-def]
-    try:
+    with refusing(ModuleNotFoundError, "HGR's HDF5 files are read by h5py, which is not installed; pip install "
+                  "'vse-pipeline[video]'"):
         import h5py
-    except ModuleNotFoundError:
-        raise InputError("HGR's HDF5 files are read by h5py, which is not installed; pip install 'vse-pipeline[video]'"
-                         ) from None
-    try:
+    with refusing(OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"):
         return h5py.File(file, "r")
-    except OSError as error:
-        raise InputError(f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}") from None
 
 
 def _dataset(content, key: str):  # type: ignore[no-untyped-def]
@@ -83,10 +78,8 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
 
 def _array(file: Path) -> Iterator[Found]:
     """The clips of an array, which has a row a clip, by the nearest `public_split`, beside it or above it."""
-    try:
+    with refusing((OSError, ValueError), f"{file}: expected an array of numbers"):
         array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError):
-        raise InputError(f"{file}: expected an array of numbers") from None
     near = next((place / FOLDER for place in (file.parent, *file.parent.absolute().parents)
                  if (place / FOLDER).is_dir()), None)
     if near is None:

@@ -21,7 +21,8 @@ import numpy as np
 from pipeline.features.importers import ids as image_ids
 from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.manifest.reader import not_utf8
+from pipeline.parts.errors import InputError, refusing
 
 # The manifest's split -> what SCAN calls it; the first that is there is read. COCO's `test` is the first 1,000 images
 # of its `testall`.
@@ -78,10 +79,9 @@ def _add(source: PlacedSource, folder: Path, name: str, texts: TextCheck) -> int
 
 
 def _loaded(file: Path) -> np.ndarray:
-    try:
+    # numpy's own text advises to load what a pickle holds
+    with refusing((OSError, ValueError, EOFError), f"{file}: not readable as an array; fetch or write it again"):
         array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):  # numpy's own text advises to load what a pickle holds
-        raise InputError(f"{file}: not readable as an array; fetch or write it again") from None
     return array
 
 
@@ -120,12 +120,9 @@ def _counts(file: Path, n: int, items: int) -> np.ndarray:
 
 def lines(path: Path) -> list[str]:
     """Read the lines of a text file."""
-    try:
+    with (not_utf8(path),
+          refusing(OSError, lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features")):
         text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; SCAN's layout has it beside the features") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     return [line.strip() for line in text.rstrip("\r\n").split("\n")] if text else []
 
 

@@ -33,7 +33,7 @@ from pipeline.compute import made_with
 from pipeline.files.atomic import creating
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 FORMAT = 2
 COPY = "header.json"
@@ -257,14 +257,13 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         StoreError: If it is not a store, has another format, or was edited.
     """
     found = attributes(path)
-    try:
+    with refusing((ValueError, KeyError, TypeError, AttributeError), f"{path}: not a feature store of this "
+                  "pipeline", StoreError):
         recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
         fingerprint = found["fingerprint"]
         edited = found.get("fingerprint_digest") != digest([fingerprint, recorded])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise StoreError(f"{path}: not a feature store of this pipeline") from None
     if found.get("format") != FORMAT:
         raise StoreError(f"{path}: store format {found.get('format')}, this version reads {FORMAT}; extract again")
     if edited:

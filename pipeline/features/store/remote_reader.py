@@ -8,6 +8,7 @@ from pipeline.features.store import ledger, remote_store, shard_file
 from pipeline.features.store.layout import StoreError
 from pipeline.features.store.reader import FeatureStore
 from pipeline.files import remote
+from pipeline.parts.errors import refusing
 
 GAP = 8_000_000
 """Bytes between two images of a shard that are read with them: another request takes about as long."""
@@ -70,10 +71,8 @@ class RemoteFeatureStore(FeatureStore):
             self._indices[name, shard] = index
 
     def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
-        try:
+        with refusing(OSError, lambda error: f"{remote.address(self.store)}: cannot be read ({error})", StoreError):
             return remote.read_ranges(self.store, ranges)
-        except OSError as error:
-            raise StoreError(f"{remote.address(self.store)}: cannot be read ({error})") from None
 
     def _take(self, chunk: bytes, out: np.ndarray, file: str) -> None:
         try:

@@ -18,7 +18,7 @@ from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_
 from pipeline.files import atomic, remote
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
-from pipeline.parts.errors import counted
+from pipeline.parts.errors import counted, refusing
 
 FIRST = "zarr.json"  # goes up last: without it there is no store
 KEPT = "kept.json"  # in a successor: which shards of its store stay
@@ -75,10 +75,8 @@ def _refuse_others(store: Path, others: Collection[str]) -> None:
 def _share(local: Path, new: Path) -> None:
     """Give the working copy of a successor what its store's has of the shards that it keeps."""
     layout, _ = read_header(new)
-    try:
+    with refusing(ValueError, f"{new / KEPT}: is no list of shards; delete {new.name} in the object store", StoreError):
         kept = TypeAdapter(list[int]).validate_json((new / KEPT).read_bytes(), strict=True)
-    except ValueError:
-        raise StoreError(f"{new / KEPT}: is no list of shards; delete {new.name} in the object store") from None
     for shard in kept:
         for file in _files(Path(), layout, shard):
             if (local / file).exists() and not (new / file).exists():

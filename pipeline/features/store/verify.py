@@ -16,6 +16,7 @@ from pipeline.features.store import layout as layouts
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
 from pipeline.files.digest import digest
+from pipeline.parts.errors import refusing
 
 BY_IMAGES = "images:"
 """How a digest begins that does not depend on shards."""
@@ -30,10 +31,9 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
                          f"restores it where {layouts.COPY} is this store's own")
     import zarr
 
-    try:
+    with refusing(Exception, lambda error: f"{path}: zarr cannot open it ({type(error).__name__}); extract "
+                  "again", StoreError):  # zarr raises its own and others' for metadata that is not its own
         group = zarr.open_group(path, mode="r", zarr_format=3)
-    except Exception as error:  # zarr raises its own and others' for metadata that is not its own
-        raise StoreError(f"{path}: zarr cannot open it ({type(error).__name__}); extract again") from None
     if layouts.arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
         raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
     for name, (shape, dtype) in layout.arrays().items():

@@ -51,6 +51,6 @@ def test_each_worker_has_its_device_and_the_store_is_the_same(job: extraction.Ex
 
 def test_a_device_that_is_not_there_is_one_line(job: extraction.ExtractionJob) -> None:
     with cluster.local(1, threads=1, on_start=partial(worker.take_device_of, ["meta"])) as executor, \
-            pytest.raises(InputError, match="'meta' computes nothing"):
+            pytest.raises(InputError, match="device 'meta' is not available"):
         extraction.extract(job, executor)
 

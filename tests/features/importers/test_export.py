@@ -5,21 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import foreign
 import numpy as np
 import pytest
 from folders import tree
 
+from pipeline.features.importers import export as exporting
 from pipeline.features.importers import import_features
-from pipeline.features.importers.export import Exported, export, scan_name
+from pipeline.features.importers.export import scan_name
 from pipeline.features.store import FeatureStore, StoreError
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 VARY = [1 + place % 3 for place in range(14)]
+
+
+export = partial(exporting.export, "scan")
+
+
+def holds(folder: Path, name: str) -> dict[str, Any]:
+    """What an export says that it holds."""
+    found: dict[str, Any] = json.loads((folder / f"{name}_made_from.json").read_text())["holds"]
+    return found
 
 
 def made(folder: Path, table: Manifest, items: list[int], lacking: tuple[int, ...] = (), dtype: str = "float32"
@@ -39,7 +51,10 @@ def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp
     told: list[int] = []
     done = export(store, TABLE, split, tmp_path / "out", told.append, told.append)
     expected = [image for image in there if image.split == split]
-    assert done == Exported(name, len(expected), 3, 5, 3, len(expected), [])
+    assert (done.images, done.left_out, done.written) == (len(expected), [], True)
+    assert holds(tmp_path / "out", name) == {
+        "name": name, "images": len(expected), "items": 3, "dimension": 5, "fewest": 3,
+        "captions_left_out": len(expected), "images_left_out": [], "written": True}
     assert told == [len(expected), len(expected)]
     array = np.load(tmp_path / "out" / f"{name}_ims.npy")
     assert array.dtype == np.float32
@@ -53,8 +68,9 @@ def test_older_code_reads_what_was_stored(split: str, name: str, dtype: str, tmp
 
 def test_exported_and_imported_again(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
-    for split in ("train", "val", "test"):
-        assert export(store, TABLE, split, tmp_path / "out").fewest == 1
+    for split, name in (("train", "train"), ("val", "dev"), ("test", "test")):
+        export(store, TABLE, split, tmp_path / "out")
+        assert holds(tmp_path / "out", name)["fewest"] == 1
     import_features(foreign.job(TABLE, "scan", [tmp_path / "out"], tmp_path / "back.zarr"))
     back = FeatureStore(tmp_path / "back.zarr").require(TABLE)
     features, counts = back.read(np.arange(14))
@@ -66,9 +82,9 @@ def test_exported_and_imported_again(tmp_path: Path) -> None:
 
 def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
-    done = export(store, TABLE, "val", tmp_path / "out")
+    export(store, TABLE, "val", tmp_path / "out")
     expected = [len(image.features) for image in there if image.split == "val"]
-    assert (done.fewest, done.items) == (1, 3)
+    assert [holds(tmp_path / "out", "dev")[key] for key in ("fewest", "items")] == [1, 3]
     assert np.load(tmp_path / "out" / "dev_counts.npy").tolist() == expected
     array = np.load(tmp_path / "out" / "dev_ims.npy")
     assert [int(image.any(axis=1).sum()) for image in array] == expected
@@ -78,7 +94,8 @@ def test_failed_images_are_left_out_with_their_captions_and_named(tmp_path: Path
     rows = np.flatnonzero(TABLE.images["split"] == "train").tolist()
     store, there = made(tmp_path, TABLE, [2] * 14, lacking=(rows[0], rows[3]))
     done = export(store, TABLE, "train", tmp_path / "out")
-    assert done.images_left_out == [there[rows[0]].file, there[rows[3]].file]
+    assert done.left_out == [there[rows[0]].file, there[rows[3]].file]
+    assert holds(tmp_path / "out", "train")["images_left_out"] == done.left_out
     assert np.load(tmp_path / "out" / "train_ims.npy").shape == (len(rows) - 2, 2, 5)
     captions = (tmp_path / "out" / "train_caps.txt").read_text().splitlines()
     assert captions[:5] == there[rows[1]].captions[:5]
@@ -119,7 +136,8 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
     store, _ = made(tmp_path, TABLE, VARY)
     first = export(store, TABLE, "val", tmp_path / "out")
     before = tree(tmp_path / "out")
-    assert export(store, TABLE, "val", tmp_path / "out") == replace(first, written=False)
+    again = export(store, TABLE, "val", tmp_path / "out")
+    assert again == replace(first, written=False, told=f"{first.told}, there already")
     assert tree(tmp_path / "out") == before
     (tmp_path / "other").mkdir()
     other, _ = made(tmp_path / "other", TABLE, [2] * 14)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import foreign
@@ -12,15 +13,15 @@ import pytest
 from folders import tree
 
 from pipeline.features.importers import import_features
-from pipeline.features.importers.export import ExportedImages, export_folder, export_tsv
+from pipeline.features.importers.export import Exported, export
 from pipeline.features.store import FeatureStore, StoreError
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 Writer = Callable[[Path, list[foreign.Picture]], list[Path]]
-Export = Callable[..., ExportedImages]
-FORMS: dict[str, Export] = {"butd-tsv": export_tsv, "folder": export_folder}
+Export = Callable[..., Exported]
+FORMS: dict[str, Export] = {form: partial(export, form) for form in ("butd-tsv", "folder")}
 
 
 def made(folder: Path, writer: Writer, form: str) -> FeatureStore:
@@ -80,17 +81,17 @@ def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export_folder(store, TABLE, None, out, on_images=cut)
+        FORMS["folder"](store, TABLE, None, out, on_images=cut)
     told: list[int] = []
-    export_folder(store, TABLE, None, out, told.append)
+    FORMS["folder"](store, TABLE, None, out, told.append)
     assert told == [10]
 
 
 def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     with pytest.raises(StoreError, match="has no boxes"):
-        export_tsv(store, TABLE, None, tmp_path / "out")
-    assert export_folder(store, TABLE, "val", tmp_path / "out").images == len(TABLE.split("val").image_ids)
+        FORMS["butd-tsv"](store, TABLE, None, tmp_path / "out")
+    assert FORMS["folder"](store, TABLE, "val", tmp_path / "out").images == len(TABLE.split("val").image_ids)
 
 
 def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
     there = foreign.pictures(TABLE, [2] * 14, 5)
     paths = foreign.npy(tmp_path / "source", [image for row, image in enumerate(there) if row != 3])
     import_features(foreign.job(TABLE, "folder", paths, tmp_path / "s.zarr", on_error="skip"))
-    done = export_folder(FeatureStore(tmp_path / "s.zarr"), TABLE, None, tmp_path / "out")
+    done = FORMS["folder"](FeatureStore(tmp_path / "s.zarr"), TABLE, None, tmp_path / "out")
     assert (done.images, done.left_out) == (13, [TABLE.images["file"][3]])
 
 
@@ -106,7 +107,7 @@ def test_manifest_is_the_stores(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     other: Manifest = foreign.manifest(13, captions=6, dataset="mine")
     with pytest.raises(StoreError, match="another manifest"):
-        export_folder(store, other, None, tmp_path / "out")
+        FORMS["folder"](store, other, None, tmp_path / "out")
 
 
 def test_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from pipeline.features.extractors import DETECTRON2, base
 from pipeline.features.extractors.butd.geometry import RATIOS, SCALES
 from pipeline.files import restricted_pickle, weights
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import FasterRCNN
@@ -57,11 +57,9 @@ def _by_scale(anchors: torch.Tensor) -> torch.Tensor:
 
 def load(name: str) -> FasterRCNN:
     """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained" (seed 0)."""
-    try:
+    with refusing(ImportError, lambda error: f"butd needs detectron2, which cannot be used here ({error}); with torch "
+                  f"installed, run: {DETECTRON2[1]}"):
         from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
-    except ImportError as error:
-        raise InputError(f"butd needs detectron2, which cannot be used here ({error}); with torch installed, "
-                         f"run: {DETECTRON2[1]}") from None
     with base.seeded():
         network = FasterRCNN()
     if name != weights.UNTRAINED:

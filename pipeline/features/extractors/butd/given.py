@@ -16,7 +16,7 @@ from pipeline.features.extractors.butd import detector
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.files.digest import sha256
 from pipeline.files.images import ImageError
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 
 class Options(detector.ButdOptions):
@@ -72,11 +72,10 @@ class Given(detector.Detector):
 
 def read_boxes(path: Path) -> dict[str, np.ndarray]:
     """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}
-    except Exception as error:  # missing, not a zip file, pickled objects, broken headers
-        raise InputError(f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})") from None
+    # missing, not a zip file, pickled objects, broken headers
+    with (refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})"),
+          np.load(path, allow_pickle=False) as file):
+        boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}
     for name, array in boxes.items():
         if array.ndim != 2 or array.shape[1] != 4 or not len(array):
             raise InputError(f"boxes {path}: {name}: expected shape (n, 4), n at least 1, got {array.shape}")

@@ -1,0 +1,23 @@
+"""The devices and precisions in which networks compute."""
+
+import torch
+
+from pipeline.parts.errors import InputError
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def require(name: str) -> torch.device:
+    """Find the torch device of a name; InputError if it is not here, or has shapes without values as `meta` has."""
+    try:
+        found = torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError):
+        found = torch.device("meta")
+    if found.type == "meta":
+        raise InputError(f"device {name!r} is not available; use cpu" + " or cuda" * torch.cuda.is_available())
+    return found
+
+
+def autocast(device: str, precision: str) -> torch.autocast:
+    """Compute in a precision on a device inside the block that this opens."""
+    return torch.autocast(torch.device(device).type, PRECISIONS[precision], enabled=precision != "fp32")
