@@ -36,7 +36,7 @@ SECTIONS = {
         "extract": "Extract region, grid, patch or frame features into a store.",
         "verify": "Check a feature store and say what is wrong and where.",
         "compact": "Drop the rows of a feature store that belong to no image any more.",
-        "rewrite": "Write a feature store anew with another dtype, compressor or shard size.",
+        "rewrite": "Rewrite a feature store with another dtype, compressor or shard size.",
         "copy": "Copy a feature store or a manifest to S3, or from there.",
         "import": "Bring features that another code base made into a store.",
         "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
@@ -48,7 +48,7 @@ SECTIONS = {
         "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
         "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
         "rescore": "Make new similarities from a system's, such as a hubness correction.",
-        "rerank": "Order a retriever's best candidates anew by a scorer of pairs.",
+        "rerank": "Reorder a retriever's best candidates by a scorer of pairs.",
     },
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",

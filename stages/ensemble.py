@@ -153,7 +153,7 @@ def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
-                                 f"{every[0][key]!r}; score both anew")
+                                 f"{every[0][key]!r}; score both again")
     # Where members differ there is nothing to say of the whole; each member's own name says it.
     alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
              for key in ("recipe", "text", "seed")}

@@ -170,7 +170,7 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name
 
 def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
             recipe: Recipe, from_pixels: bool) -> FeatureStore | training.Photographs:
-    """What a head is trained on; a network to train is loaded anew for each."""
+    """What a head is trained on; a network to train is loaded again for each."""
     if not from_pixels:
         return training.stored(paths.features(manifest.dataset, feature), manifest, recipe)
     manifest.require_photographs("fine-tuning")

@@ -1,4 +1,4 @@
-"""Retrieve fast, rerank smart: a retriever's best candidates, ordered anew by a scorer of pairs."""
+"""Retrieve fast, rerank smart: a retriever's best candidates, reordered by a scorer of pairs."""
 
 from __future__ import annotations
 

@@ -185,9 +185,9 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
 
     def rescore() -> str:
-        made_anew = stored.compute(source.check(), made, paths)
+        corrected = stored.compute(source.check(), made, paths)
         with Progress(name, "image", len(source.image_ids)) as bar:
-            made_anew.save(path, made, progress=bar.reach)
+            corrected.save(path, made, progress=bar.reach)
         return f"{step.name} of {system}"
 
     unless_done(path, request, rescore)

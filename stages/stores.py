@@ -1,4 +1,4 @@
-"""Commands on a feature store: check it, write it anew, copy it."""
+"""Commands on a feature store: check it, rewrite it, copy it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def compact_command(paths: Paths, settings: Settings, store: Path, manifest_file
 
     Example: pipeline compact features/coco/region.zarr
     """
-    _anew(paths, store, manifest_file)
+    _rewrite(paths, store, manifest_file)
 
 
 @click.command
@@ -129,17 +129,17 @@ def compact_command(paths: Paths, settings: Settings, store: Path, manifest_file
 @options.with_settings_or_shipped
 def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None, dtype: str | None,
                     compressor: str | None, shard_images: int | None) -> None:
-    """Write a feature store anew with another dtype, compressor or shard size, without network and photographs.
+    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
 
     Rows that are no image's any more are left out, as by `pipeline compact`. The store stays as it is until the new one
     is whole; running again goes on, or does nothing.
 
     Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
     """
-    _anew(paths, store, manifest_file, dtype, compressor, shard_images)
+    _rewrite(paths, store, manifest_file, dtype, compressor, shard_images)
 
 
-def _anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
+def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
           compressor: str | None = None, shard_images: int | None = None) -> None:
     """Rewrite a store and say what it has become."""
     from pipeline.features.store import rewrite  # and with it torch
@@ -154,7 +154,7 @@ def _anew(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | No
         return
     left_out = before.layout.used().size - layout.images
     if layout.dtype != before.layout.dtype:
-        said = f"features are rounded to {layout.dtype}: train anew what was trained on them"
+        said = f"features are rounded to {layout.dtype}: train again what was trained on them"
     elif stays:
         said = "heads and scores that were made from it stay valid"
     else:

@@ -142,7 +142,7 @@ def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, .
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
 
     Each of the 25 takes a minute or two on one core, and is kept in results/synthetic.json: run again to go on; with
-    other settings all are done anew. `pipeline tables` shows a generator whose five patterns are there.
+    other settings all are done again. `pipeline tables` shows a generator whose five patterns are there.
 
     Example: pipeline synthetic
 

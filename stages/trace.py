@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
 @click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
-              help="How many images of each head are embedded again with their captions, drawn anew each time; 0 for "
+              help="How many images of each head are embedded again with their captions, drawn each time; 0 for "
               "none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.with_settings_or_shipped

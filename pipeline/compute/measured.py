@@ -73,7 +73,7 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
             return found
     except OSError as error:
         warnings.warn(InputWarning(
-            f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU anew and may "
+            f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
             f"choose other products; name a folder in {FOLDER}"), stacklevel=2)
         return measure() if found is None else found
 

@@ -5,7 +5,7 @@ precision sends them to oneDNN instead. On CPUs with AMX oneDNN then rounds the 
 wanted; on others it computes in float32. Both speed and error are therefore measured before the switch is used.
 
 Attention keeps torch's own float32 products, in the forward and the backward pass. torch's attention kernel for the CPU
-multiplies many small blocks in sequence, and oneDNN prepares each such product anew: with 12 heads of 32 dimensions
+multiplies many small blocks in sequence, and oneDNN prepares each such product again: with 12 heads of 32 dimensions
 over 50 items the kernel becomes 6 times slower, its backward pass 8 times. The kernel is therefore wrapped in torch's
 dispatch table, and no network needs to know about it.
 """

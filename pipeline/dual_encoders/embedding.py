@@ -60,7 +60,7 @@ def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
     except (OSError, images.ImageError) as error:
         said = error.strerror or error if isinstance(error, OSError) else error
-        raise InputError(f"{file}: {said}; mend it, or leave the image out of the manifest") from None
+        raise InputError(f"{file}: {said}; replace it, or leave the image out of the manifest") from None
 
 
 def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:

@@ -44,7 +44,7 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
             built: str | None = network(store)
         except InputError:  # the checkpoint is not on this machine
             built = None
-        yield Step(path, "weights of the network, built anew", member["weights"], built)
+        yield Step(path, "weights of the network, built again", member["weights"], built)
         yield from of_record(path)
         yield from _metadata(store, manifest)
         yield from _shards(store, row)

@@ -142,7 +142,7 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
 
 
 def _made_again(store: System) -> tuple[str, str]:
-    """What a system is of others, and the command that makes it anew."""
+    """What a system is of others, and the command that makes it again."""
     made = store.made_from
     if record := made.reranked:
         return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "

@@ -1,7 +1,7 @@
 """Results on disk: of each system its numbers, how they were measured, what made them, and a digest.
 
 With them stand the hits of each image, by which tables test systems against each other. The run's own systems are in
-results/metrics.json, which each `pipeline evaluate` writes anew. In results/recorded.json entries stay: of single
+results/metrics.json, which each `pipeline evaluate` rewrites. In results/recorded.json entries stay: of single
 stores, of larger pools and of heads that were trained on other data.
 """
 

@@ -36,7 +36,7 @@ class Effort:
     """How much a trace computes again.
 
     Attributes:
-        network: Builds a feature store's network anew and returns the SHA-256 over its tensors.
+        network: Builds a feature store's network again and returns the SHA-256 over its tensors.
         embed: How many images of each head are embedded again with their captions; 0 for none.
         batch_size: Images or captions at once.
         block_megabytes: Memory for a block of scores.

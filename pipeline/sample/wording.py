@@ -36,7 +36,7 @@ def upper(sentence: str) -> str:
 
 
 class _Teller:
-    """Tells one caption's facts, each in words chosen anew, but calls the same thing by the same noun."""
+    """Tells one caption's facts, each in words chosen for it, but calls the same thing by the same noun."""
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
         self.scene, self.rng, self.named, self.about = scene, rng, set[int](), SETTINGS[scene.setting]

@@ -32,7 +32,7 @@ class Rescore(Named):
 
 
 class Rerank(Section):
-    """A step after the ensembles: candidates of a retriever, ordered anew by a scorer of pairs.
+    """A step after the ensembles: candidates of a retriever, reordered by a scorer of pairs.
 
     name: Ends the name of the new system: RETRIEVER+NAME.
     retriever: A feature or an ensemble of the run.

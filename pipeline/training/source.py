@@ -105,7 +105,7 @@ class Photographs:
         """
         def one(row: int) -> str:
             file = self._file(row)
-            with refusing(OSError, f"{file.path}: no such image; mend it, or leave the image out of the manifest"):
+            with refusing(OSError, f"{file.path}: no such image; replace it, or leave the image out of the manifest"):
                 return hashlib.sha256(file.content()).hexdigest()
 
         with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
@@ -144,8 +144,8 @@ class Photographs:
         """
         def one(place: int) -> torch.Tensor:
             file = self._file(rows[place])
-            with refusing(images.ImageError, lambda error: f"{file.path}: {error}; mend it, or leave the image out of "
-                          "the manifest"):
+            with refusing(images.ImageError, lambda error: f"{file.path}: {error}; replace it, or leave the image out "
+                          "of the manifest"):
                 image = file.decoded()
             prepared: torch.Tensor = self.engine.prepare(image if draws is None else crop_and_flip(image, draws[place]))
             return prepared

@@ -313,7 +313,7 @@ class Rounds:
         return len(self.right)
 
     def find_nearest(self, model: HeadNetwork, precision: TrainingPrecision) -> None:
-        """Find an epoch's hard negatives, if the recipe has them: by the head itself anew, by a retriever once."""
+        """Find an epoch's hard negatives, if the recipe has them: by the head itself again, by a retriever once."""
         job, split, size = self.job, self.right.split, self.job.training.batch_size
         if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
             return

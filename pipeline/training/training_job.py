@@ -175,7 +175,7 @@ class TrainingJob:
     def claim(self, words: Text) -> None:
         """Prepare the folder for this head, in place of another one that it holds.
 
-        Missing words are written again. If the best network or head.json is missing, training starts anew. An
+        Missing words are written again. If the best network or head.json is missing, training starts again. An
         unfinished head records this machine, if it is another one than before.
 
         Args:

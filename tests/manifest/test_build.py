@@ -90,7 +90,7 @@ def test_digests_tell_what_changed(folder: Path) -> None:
     one = build(folder, [entry(0), entry(1)])
     captioned = build(folder, [entry(0), entry(1, sentences=[{"raw": "other", "sentid": 10}])])
     assert one.digest != captioned.digest
-    assert one.images_digest == captioned.images_digest  # features need not be extracted anew
+    assert one.images_digest == captioned.images_digest  # features need not be extracted again
     picture(folder / "1.png").write_bytes((folder / "0.png").read_bytes() + b"more")
     another = build(folder, [entry(0), entry(1)])
     assert another.digest != one.digest

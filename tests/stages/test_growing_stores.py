@@ -95,7 +95,7 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     rewritten, at_once = tree(STORE), tree(Path("at_once.zarr"))
     assert {name: value for name, value in rewritten.items() if name != "record.json"} \
         == {name: value for name, value in at_once.items() if name != "record.json"}
-    assert "float32 cannot make exact again" in refused("rewrite", STORE, "--dtype", "float32")
+    assert "of which exact float32 cannot be made" in refused("rewrite", STORE, "--dtype", "float32")
 
 
 def test_another_layout_of_the_same_features_is_left_as_it_is(extract: Extract, pipeline: Any) -> None:

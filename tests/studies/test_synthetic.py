@@ -78,7 +78,7 @@ def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path
     every = run()
     assert (len(first), len(every), every["Interp.", "M-1"]) == (1, 5, 0.5)  # what was there was not done again
     assert len(synthetic.complete_rows(json.loads(file.read_text()))) == 5
-    assert run("--pattern", "M-1", "-S", "synthetic.seed=1").keys() == {("Interp.", "M-1")}  # other settings: anew
+    assert run("--pattern", "M-1", "-S", "synthetic.seed=1").keys() == {("Interp.", "M-1")}  # other settings: again
     with pytest.raises(InputError, match="pipeline synthetic"):
         synthetic.complete_rows({"rows": [{}]})
 

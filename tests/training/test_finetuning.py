@@ -208,7 +208,7 @@ def test_what_cannot_be_is_refused(
     with pytest.raises(InputError, match="fine-tuning is for grid and patch"):
         Photographs(scenes, scenes.images_folder, "pyramid", {"network": "test_efficientnet", "weights": "untrained",
                                                               "image_size": 128})
-    with pytest.raises(InputError, match="no such file; mend it"):
+    with pytest.raises(InputError, match="no such file; replace it"):
         Photographs(scenes, tmp_path, "grid", GRID).read(np.array([0]))
     training.train(replace(job, training=job.training.model_copy(update={"epochs": 1})))
     with pytest.raises(InputError, match="a network of its own"):

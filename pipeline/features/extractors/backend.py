@@ -34,7 +34,7 @@ def chosen(backend: str, device: str, precision: str) -> str:
         raise InputError(f"backend {backend}: is not installed; {INSTALL}, or use backend torch")
     if backend not in (OPENVINO, here):
         raise InputError(f"the store was begun with {backend}, here is {here}; install that version, or make the "
-                         "store anew with --if-changed redo and a backend by name: --backend openvino")
+                         "store again with --if-changed redo and a backend by name: --backend openvino")
     return here
 
 

@@ -152,7 +152,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
-                         f"{files[row]} ({reason}); accept that with --on-error skip, or mend the source and "
+                         f"{files[row]} ({reason}); accept that with --on-error skip, or repair the source and "
                          "import again with --if-changed redo")
     return Imported(todo.images, failed, job.name(source), source.notes)
 
@@ -184,7 +184,7 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
             except UnusableItems as error:
                 reason = f"{source.place(image)}, id {ids[image]}: {error}"
                 if job.on_error == "fail":
-                    raise InputError(f"{reason}; mend the source, or leave out what is damaged with --on-error skip"
+                    raise InputError(f"{reason}; repair the source, or leave out what is damaged with --on-error skip"
                                      ) from None
             if reason is not None:
                 shard.fail(row, reason)

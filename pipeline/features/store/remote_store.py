@@ -165,7 +165,7 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[Pat
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
     """Bring up what describes a store, as far as it is not there, zarr.json last.
 
-    Of a successor also which shards it keeps, with those entries of theirs that were written anew, not linked. What
+    Of a successor also which shards it keeps, with those entries of theirs that were written again, not linked. What
     lies there of another successor, which was given up, is deleted, but for the shards that this one keeps of it.
     """
     if kept:

@@ -1,4 +1,4 @@
-"""Write a store anew from its own features: without unused rows, or with another dtype, compressor or shard size.
+"""Rewrite a store from its own features: without unused rows, or with another dtype, compressor or shard size.
 
 The result is the store that one extraction of the manifest with these settings makes. No network and no photograph is
 needed. The former store stays until its successor is whole, and a rewriting that was killed is resumed.
@@ -28,13 +28,13 @@ Progress = Callable[[int], object]
 
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
             shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
-    """Write a store anew with the manifest's images in their order."""
+    """Rewrite a store with the manifest's images in their order."""
     with atomic.exclusive(path), shared_out():  # torch's threads would wait for one another after every image
         atomic.put_back(path.resolve())
         store = FeatureStore(path).require(manifest)
         store.require_extracted(np.arange(len(store.rows)))
         if dtype == "float32" and store.layout.dtype == "float16":
-            raise StoreError(f"{path}: holds float16, which float32 cannot make exact again; extract or import anew")
+            raise StoreError(f"{path}: holds float16, of which exact float32 cannot be made; extract or import again")
         images = len(store.rows)
         layout = replace(store.layout, images=images, sizes=(), dtype=dtype or store.layout.dtype,
                          compressor=compressor or store.layout.compressor,

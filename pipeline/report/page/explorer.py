@@ -130,7 +130,7 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     for other in others:
         if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
             raise InputError(f"{other.pool.name}: ranks other images and captions than {first.pool.name}; score both "
-                             "anew")
+                             "again")
     return first
 
 

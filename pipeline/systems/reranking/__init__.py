@@ -1,4 +1,4 @@
-"""Retrieve and rerank: a retriever's best candidates of each query, ordered anew by a scorer of pairs.
+"""Retrieve and rerank: a retriever's best candidates of each query, reordered by a scorer of pairs.
 
     base.py         what a scorer of pairs offers, and what it is opened for
     system.py       a scorer: the stored similarities of another system

@@ -155,7 +155,7 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
     for key in ("manifest", "split"):
         if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
             raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.name} "
-                             f"{retriever.made_from[key]!r}; score both anew")
+                             f"{retriever.made_from[key]!r}; score both again")
     if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a network of pixels, as it comes, was trained on neither
         here = retriever.made_from.trained_on
         if here != (there := scorer.made_from.get("trained_on", retriever.made_from.dataset)):

@@ -18,7 +18,7 @@ candidates, which a protocol may divide into folds. Such an ensemble therefore k
 them when it is read.
 
 The digests stand in `made_from`, and so in everything that is made from the store. A digest is over the array's files,
-including its metadata. The arrays are stored without a codec, are written once and never divided anew, so the files'
+including its metadata. The arrays are stored without a codec, are written once and never divided again, so the files'
 bytes determine the array's values, and comparing them needs nothing but a hash.
 """
 

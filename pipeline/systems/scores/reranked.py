@@ -144,7 +144,7 @@ class Reranked(Folded):
         return Reranked(own.source, own.candidates, own.folds, own.name, chosen, own.languages)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Order one direction's candidates anew."""
+        """Reorder one direction's candidates."""
         self.require_one_fold()
         return self._reordered(name, block_bytes)
 

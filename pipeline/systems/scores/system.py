@@ -356,7 +356,7 @@ class Fused:
 
 @dataclass(frozen=True)
 class Candidates:
-    """A retriever's best candidates of each query, ordered anew by another scorer."""
+    """A retriever's best candidates of each query, reordered by another scorer."""
 
     path: Path  # the store
     retriever: System  # the system that orders all others
