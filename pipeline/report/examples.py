@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Similarity, rank
+from pipeline.files.images import ImageError
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord
@@ -183,3 +184,11 @@ def data_uri(image: Image.Image, side: int) -> str:
     small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
     small.save(file, "WEBP", quality=QUALITY)
     return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def thumbnail(read: Callable[[], Image.Image], side: int) -> tuple[str, str]:
+    """The `data:` address of a photograph, and why it cannot be shown; one of both is empty."""
+    try:
+        return data_uri(read(), side), ""
+    except ImageError as error:
+        return "", str(error)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.report import examples
 
@@ -37,12 +36,5 @@ def page(title: str, sections: Sequence[Section]) -> str:
     """The page of one query's results, or of several, a section each below a list of all."""
     environment = Environment(loader=PackageLoader("pipeline.report", "page"), autoescape=True, trim_blocks=True,
                               lstrip_blocks=True, undefined=StrictUndefined)
-    return environment.get_template("search.html").render(title=title, sections=sections, thumbnail=_thumbnail)
-
-
-def _thumbnail(file: GalleryFile) -> tuple[str, str]:
-    """The thumbnail, or why there is none."""
-    try:
-        return examples.data_uri(file.picture(), SIDE), ""
-    except images.ImageError as error:
-        return "", str(error)
+    return environment.get_template("search.html").render(
+        title=title, sections=sections, thumbnail=lambda file: examples.thumbnail(file.picture, SIDE))

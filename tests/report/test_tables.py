@@ -270,7 +270,7 @@ def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> Non
     assert texts(panel)[:4] == before["vse_infty_table5"]
     assert texts(panel)[4][1:] == ["51.0", "55.0", "40.0", "40.0", "21.0", "25.0", "30.0", "30.0"]
     assert texts(tables.build("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
-    assert [table.protocol for table in headlines(measured)] == ["coco_5k"]  # the report has its RSUM once
+    assert [table.origin.protocol for table in headlines(measured)] == ["coco_5k"]  # the report has its RSUM once
     entry["coco_5k"]["extended"]["cxc"]["R@1"]["t2t"] = float("nan")
     with pytest.raises(InputError, match="t2t_r1 is not a finite number"):
         tables.build("vse_infty_table5", measured)

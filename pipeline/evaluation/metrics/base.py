@@ -19,7 +19,7 @@ from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Rank
 from pipeline.evaluation.retrieval.placements import Placements, place
 from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.evaluation.statistics.intervals import wilson
+from pipeline.evaluation.statistics.intervals import Interval, wilson
 
 Cutoff = Literal["none", "optional", "needed"]
 
@@ -62,13 +62,11 @@ class Fold:
 class Metric(ABC):
     """A metric with its cutoff: nDCG@10.
 
-    A subclass sets the class variables and writes `of_queries`. All but ranks are shares from 0 to `most`, which are
-    printed in percent.
+    A subclass sets the class variables and writes `of_queries`; its docstring says what it is, and names its source.
+    All but ranks are shares from 0 to `most`, which are printed in percent.
 
     Attributes:
         name: As it is printed, without a cutoff.
-        title: What it is.
-        paper: Where it is defined.
         cutoff: Whether it has a K.
         needs_every: Whether it asks for all right candidates of a query, or for the best alone.
         less_is_better: Whether the smallest value is the best.
@@ -76,14 +74,11 @@ class Metric(ABC):
         is_median: Whether the queries' median is taken, not their mean.
         summed: None for a number for each direction; else the sum of both directions' is taken, times this.
         most: The largest value.
-        bounded: How ties count where their expectation has no closed form; "" where it has.
         k: The cutoff, None for none.
         grade: Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0 is right.
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    paper: ClassVar[str]
     cutoff: ClassVar[Cutoff] = "none"
     needs_every: ClassVar[bool] = False
     less_is_better: ClassVar[bool] = False
@@ -91,7 +86,6 @@ class Metric(ABC):
     is_median: ClassVar[bool] = False
     summed: ClassVar[float | None] = None
     most: ClassVar[float] = 1
-    bounded: ClassVar[str] = ""
     k: int | None = None
     grade: float | None = field(default=None)
 
@@ -157,15 +151,6 @@ class Sampling(Protocol):
 DIRECTIONS: tuple[retrieval.Direction, ...] = ("i2t", "t2i")
 
 
-@dataclass(frozen=True)
-class Number:
-    """A metric's value with its 95 % interval, as it is printed: shares in percent."""
-
-    value: float
-    low: float
-    high: float
-
-
 def fold_of(source: Similarity | retrieval.PerDirection, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
             block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
     """One pool, with all right candidates placed where a metric asks for them."""
@@ -197,27 +182,28 @@ def _told(progress: Callable[[int], object], before: int, images: int, queries: 
 
 
 def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
-            directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Number]]:
+            directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Interval]]:
     """Measures several metrics."""
     return {str(metric): _of_metric(metric, folds, directions, resamples, seed) for metric in metrics}
 
 
-def as_dict(numbers: dict[str, dict[str, Number]]) -> dict[str, Any]:
+def as_dict(numbers: dict[str, dict[str, Interval]]) -> dict[str, Any]:
     """Turn numbers into plain JSON values."""
     return {name: {way: each.value for way, each in ways.items()} | {
         "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
 
 
 def _of_metric(metric: Metric, folds: Sequence[Fold], directions: Sequence[str], resamples: int, seed: int
-               ) -> dict[str, Number]:
+               ) -> dict[str, Interval]:
     parts = {}
     for way in directions if metric.summed is None else DIRECTIONS:
         ranked = [getattr(fold, way) for fold in folds]
         values = [metric.values(each, fold.ties) for each, fold in zip(ranked, folds, strict=True)]
         parts[way] = values, [each.drawn_with for each in ranked]
     if metric.is_median:
-        return {way: Number(float(np.mean([np.median(each) for each in values])),
-                            *of_median(values, owners, resamples, seed)) for way, (values, owners) in parts.items()}
+        return {way: Interval(float(np.mean([np.median(each) for each in values])),
+                              *of_median(values, owners, resamples, seed), CONFIDENCE)
+                for way, (values, owners) in parts.items()}
     means = {way: float(np.mean([math.fsum(each) / len(each) for each in values]))
              for way, (values, _) in parts.items()}
     if metric.summed is not None:
@@ -226,12 +212,12 @@ def _of_metric(metric: Metric, folds: Sequence[Fold], directions: Sequence[str],
     return {way: _number(metric, means[way], joint([part])) for way, part in parts.items()}
 
 
-def _number(metric: Metric, value: float, each: Floats) -> Number:
+def _number(metric: Metric, value: float, each: Floats) -> Interval:
     if not metric.is_share:
-        return Number(value, *of_mean(value, each, least=1))
+        return Interval(value, *of_mean(value, each, least=1), CONFIDENCE)
     share, scale = each / metric.most, metric.scale * metric.most
     low, high = wilson(np.array([value / metric.most]), np.array([(share**2).sum()]), len(each), CONFIDENCE)
-    return Number(metric.scale * value, scale * float(low[0]), scale * float(high[0]))
+    return Interval(metric.scale * value, scale * float(low[0]), scale * float(high[0]), CONFIDENCE)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:

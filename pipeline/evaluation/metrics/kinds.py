@@ -13,19 +13,16 @@ from pipeline.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.evaluation.retrieval.ranks import Floats, Ties
 from pipeline.parts.errors import InputError
 
-BOOK = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, "
 RECALLS = (1, 5, 10)
 
 
 class MeanRank(Metric):
-    """The mean over queries.
+    """The mean rank of the best right candidate. Source: Karpathy and Fei-Fei, CVPR 2015.
 
     Ties: the mean rank over all orders.
     """
 
     name, is_share, less_is_better = "mean_rank", False, True
-    title = "mean rank of the best right candidate"
-    paper = "Karpathy and Fei-Fei, CVPR 2015"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         if missing := int((ranked.best.greater >= NEVER).sum()):
@@ -35,23 +32,24 @@ class MeanRank(Metric):
 
 
 class MedianRank(MeanRank):
-    """The median over queries of their mean ranks over all orders of tied candidates."""
+    """The median rank of the best right candidate. Source: Karpathy and Fei-Fei, CVPR 2015.
+
+    Ties: the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic.
+    """
 
     name, is_median = "median_rank", True
-    title = "median rank of the best right candidate"
-    bounded = "the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic"
 
 
 class ReciprocalRank(Metric):
-    """`RR` of ir_measures; with a cutoff, 0 where the rank is beyond it.
+    """The mean reciprocal rank of the best right candidate, with a cutoff 0 beyond it; `RR` of ir_measures.
+
+    Source: Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008.
 
     Ties: of t tied candidates with r right ones below a others, the first right one is at place a + i with the chance
     C(t - i, r - 1) / C(t, r); the mean of 1 / (a + i) is summed over i.
     """
 
     name, cutoff = "MRR", "optional"
-    title = "mean reciprocal rank of the best right candidate"
-    paper = "Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         best = ranked.best
@@ -77,14 +75,12 @@ class ReciprocalRank(Metric):
 
 
 class Hit(Metric):
-    """A query hits where its best right candidate is among the first K; `Success@K` of ir_measures.
+    """The share of queries with a right candidate among the first K; `Success@K` of ir_measures.
 
-    Ties: the hypergeometric chance of `QueryRanks.hits`.
+    Source: Hodosh, Young and Hockenmaier, JAIR 2013. Ties: the hypergeometric chance of `QueryRanks.hits`.
     """
 
     name, cutoff = "R", "needed"
-    title = "share of queries with a right candidate among the first K"
-    paper = "Hodosh, Young and Hockenmaier, JAIR 2013"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         assert self.k is not None
@@ -92,12 +88,13 @@ class Hit(Metric):
 
 
 class RSum(Metric):
-    """The sum of the six recalls, at most 600."""
+    """The sum of R@1, R@5 and R@10 of both directions, at most 600.
+
+    Source: Faghri et al., BMVC 2018; Chen et al., CVPR 2021.
+    """
 
     name, most = "RSUM", 6.0
     summed: ClassVar[float | None] = 1.0
-    title = "sum of R@1, R@5 and R@10 of both directions"
-    paper = "Faghri et al., BMVC 2018; Chen et al., CVPR 2021"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         total: Floats = sum((ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties))
@@ -105,35 +102,32 @@ class RSum(Metric):
 
 
 class MeanOfSix(RSum):
-    """The mean of the six recalls: RSUM / 6."""
+    """The mean of R@1, R@5 and R@10 of both directions: RSUM / 6. Source: Geigle et al., TACL 2022."""
 
     name, most = "mR", 1.0
     summed = 1 / 6
-    title = "mean of R@1, R@5 and R@10 of both directions"
-    paper = "Geigle et al., TACL 2022"
 
 
 class MeanRecall(RSum):
-    """The mean of one direction's three recalls, as COCO's recalls are summed up."""
+    """The mean of R@1, R@5 and R@10, as COCO's recalls are summed up. Source: Chun et al., ECCV 2022."""
 
     name, most = "mean_recall", 1.0
     summed = None
-    title = "mean of R@1, R@5 and R@10"
-    paper = "Chun et al., ECCV 2022"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         return super().of_queries(ranked, ties) / len(RECALLS)
 
 
 class Recall(Metric):
-    """With five captions an image it is at most 0.2 at K = 1; `R@K` of ir_measures.
+    """The share of the right candidates that are among the first K; `R@K` of ir_measures.
+
+    With five captions an image it is at most 0.2 at K = 1. Source: Manning, Raghavan and Schütze, Introduction to
+    Information Retrieval, 2008, section 8.3.
 
     Ties: each of t tied candidates is at each of their places with the same chance.
     """
 
     name, cutoff, needs_every = "Recall", "needed", True
-    title = "share of the right candidates that are among the first K"
-    paper = BOOK + "section 8.3"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
@@ -141,14 +135,12 @@ class Recall(Metric):
 
 
 class Precision(Metric):
-    """`P@K` of ir_measures.
+    """The share of the first K candidates that are right; `P@K` of ir_measures.
 
-    Ties: as Recall.
+    Source: Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, section 8.4. Ties: as Recall.
     """
 
     name, cutoff, needs_every = "P", "needed", True
-    title = "share of the first K candidates that are right"
-    paper = BOOK + "section 8.4"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
@@ -157,14 +149,12 @@ class Precision(Metric):
 
 
 class RPrecision(Metric):
-    """`Rprec` of ir_measures; with the plausible matches of `--truth` it is PMRP.
+    """The share of the first R candidates that are right, with R right ones; `Rprec` of ir_measures.
 
-    Ties: as Recall.
+    With the plausible matches of `--truth` it is PMRP. Source: as Precision. Ties: as Recall.
     """
 
     name, needs_every = "Rprec", True
-    title = "share of the first R candidates that are right, with R right ones"
-    paper = BOOK + "section 8.4"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
@@ -188,14 +178,13 @@ def _within(above: np.ndarray, tied: np.ndarray, k: np.ndarray | int) -> np.ndar
 
 
 class AveragePrecision(Metric):
-    """`AP` and `AP@K` of ir_measures: precisions at places up to K, divided by the number of all right candidates.
+    """The average precision, `AP` and `AP@K` of ir_measures.
 
-    Ties: exact, by the formula of McSherry and Najork.
+    Precisions at places up to K are divided by the number of all right candidates. Source: Buckley and Voorhees, SIGIR
+    2000. Ties: exact, by the formula of McSherry and Najork, ECIR 2008, section 2.3.
     """
 
     name, cutoff, needs_every = "AP", "optional", True
-    title = "average precision"
-    paper = "Buckley and Voorhees, SIGIR 2000; ties: McSherry and Najork, ECIR 2008, section 2.3"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements
@@ -203,14 +192,12 @@ class AveragePrecision(Metric):
 
 
 class AveragePrecisionAtR(Metric):
-    """mAP@R: AP with the cutoff R, the number of the query's right candidates; of ECCV Caption.
+    """The average precision among the first R candidates, with R right ones; of ECCV Caption.
 
-    Ties: as AP.
+    Source: Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV 2022. Ties: as AP.
     """
 
     name, needs_every = "mAP@R", True
-    title = "average precision among the first R candidates, with R right ones"
-    paper = "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV 2022"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         return _average_precision(ranked.placements, ranked.placements.count)
@@ -237,14 +224,13 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
 
 
 class NDCG(Metric):
-    """`nDCG` and `nDCG@K` of ir_measures: the gain is the grade, the discount 1 / log2(place + 1).
+    """The normalised discounted cumulative gain, `nDCG` and `nDCG@K` of ir_measures.
 
-    Ties: the gain of a tied candidate times the mean discount of the tied places.
+    The gain is the grade, the discount 1 / log2(place + 1). Source: Järvelin and Kekäläinen, TOIS 2002. Ties: the gain
+    of a tied candidate times the mean discount of the tied places (McSherry and Najork, ECIR 2008, section 2.5).
     """
 
     name, cutoff, needs_every = "nDCG", "optional", True
-    title = "normalised discounted cumulative gain"
-    paper = "Järvelin and Kekäläinen, TOIS 2002; ties: McSherry and Najork, ECIR 2008, section 2.5"
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         every = ranked.placements

@@ -48,6 +48,13 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
     return Top(places, tied)
 
 
+def scores_at(source: Similarity, direction: Direction, places: Ids) -> np.ndarray:
+    """Read the scores of queries' candidates, float64 [Q, k], by their rows or columns, int64 [Q, k]."""
+    query = np.repeat(np.arange(len(places)), places.shape[1])
+    pairs = (query, places.reshape(-1)) if direction == "i2t" else (places.reshape(-1), query)
+    return np.asarray(source.pairs(*pairs), np.float64).reshape(places.shape)
+
+
 class Hubness(NamedTuple):
     """How often candidates are among the k nearest of a query."""
 

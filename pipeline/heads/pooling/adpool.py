@@ -21,6 +21,8 @@ class AdPool(Pooling):
     whatever the scale of the features, while a random start can saturate either softmax. Each is one linear
     unit, so there is no symmetry to break, and its gradient at zero is not zero.
 
+    Source: VSE+2AD, equations 3 to 5.
+
     Args:
         dim: D.
         token: False leaves the token level out (the row −tok of Table 3).
@@ -31,7 +33,6 @@ class AdPool(Pooling):
     """
 
     title = "AdPool"
-    paper = "VSE+2AD, equations 3 to 5"
 
     token_weight: Tensor
     reads_padding = False
@@ -88,10 +89,11 @@ class ReleasedAdPool(Pooling):
     padding is −1000 when sorted and in the embedding level, then 0 in the token level, where it keeps its
     share of the softmax. Its result therefore changes with the number of padded slots, unlike every other pooling
     here; it does not depend on the values in them.
+
+    Source: VSE+2AD, released code.
     """
 
     title = "AdPool (released code)"
-    paper = "VSE+2AD, released code"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)

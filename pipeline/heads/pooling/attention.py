@@ -10,10 +10,12 @@ from pipeline.parts.errors import InputError
 
 
 class AttentionPool(Pooling):
-    """The mean of the items, weighted by the softmax of a linear function of each: D + 1 parameters."""
+    """The mean of the items, weighted by the softmax of a linear function of each: D + 1 parameters.
+
+    Source: HGR, sections 3.1 and 3.2.
+    """
 
     title = "Attention"
-    paper = "HGR, sections 3.1 and 3.2"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
@@ -30,10 +32,11 @@ class SelfAttnPool(Pooling):
 
     Query, key and value are projections D → D: 3 D² + 3 D parameters, 3.15 million at D = 1024; VSE∞ Table 1
     gives 3.2 million. The papers do not print the layer. Query times key overflows float32 for values beyond some 1e18.
+
+    Source: VSE∞, Table 1.
     """
 
     title = "SelfAttn"
-    paper = "VSE∞, Table 1"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
@@ -54,6 +57,8 @@ class GCNPool(Pooling):
 
     The affinity is a product of two projections of the items, so values beyond some 1e18 overflow it in float32.
 
+    Source: Li et al. 2019.
+
     Args:
         dim: D.
         layers: Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
@@ -62,7 +67,6 @@ class GCNPool(Pooling):
     """
 
     title = "GCN"
-    paper = "Li et al. 2019"
 
     def __init__(self, dim: int, layers: int = 1, readout: str = "mean") -> None:
         super().__init__(dim)
@@ -105,10 +109,11 @@ class Seq2SeqPool(Pooling):
     """The last state of a GRU that reads the items. Depends on their order.
 
     One layer of D units, 6 D² + 6 D parameters: 6.3 million at D = 1024, the size that VSE∞ Table 1 gives.
+
+    Source: VSE∞, Table 1.
     """
 
     title = "Seq2Seq"
-    paper = "VSE∞, Table 1"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)

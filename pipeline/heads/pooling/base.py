@@ -31,14 +31,13 @@ HALF = (torch.bfloat16, torch.float16)
 class Pooling(nn.Module, ABC):
     """A function from a padded set of items to one vector.
 
-    A subclass implements `pool`. It draws at random, if it does, by an nn.Dropout: without one, training on a CPU
-    computes both sides of a head at the same time. It receives checked input; padding holds zeros that pass no gradient
-    back, and items have the dtype of the parameters (without any: float32, or float64 for float64 items). Parameters in
-    half precision are used as float32.
+    A subclass implements `pool`, and its docstring names its source. It draws at random, if it does, by an nn.Dropout:
+    without one, training on a CPU computes both sides of a head at the same time. It receives checked input; padding
+    holds zeros that pass no gradient back, and items have the dtype of the parameters (without any: float32, or float64
+    for float64 items). Parameters in half precision are used as float32.
 
     Attributes:
         title: Its name in the papers, which tables and figures print.
-        paper: Its source.
         dim: D, the dimension of the items and of the result.
         reads_padding: False for a pooling that neither reads finite values in padding nor passes a gradient to them:
             its padding is not cleared where `cpu_sort` sorts.
@@ -48,7 +47,6 @@ class Pooling(nn.Module, ABC):
     """
 
     title: ClassVar[str]
-    paper: ClassVar[str]
     reads_padding = True
 
     def __init__(self, dim: int) -> None:

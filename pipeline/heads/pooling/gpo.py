@@ -15,6 +15,8 @@ class GPO(Pooling):
 
     The generalized pooling operator (VSE∞ 3.2 and 3.3), and its variants (Tables 8, 11, 12 and 13).
 
+    Source: VSE∞, sections 3.2 and 3.3.
+
     Args:
         dim: D.
         generator: g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
@@ -27,7 +29,6 @@ class GPO(Pooling):
     """
 
     title = "GPO"
-    paper = "VSE∞, sections 3.2 and 3.3"
     reads_padding = False
 
     def __init__(self, dim: int, generator: str = "bigru", positions: str = "cos_sin", per_dimension: bool = False,
@@ -77,13 +78,14 @@ class GPO(Pooling):
 class KMaxPool(Pooling):
     """The mean of each dimension's K greatest values; of all of them where there are fewer. No parameters.
 
+    Source: Kalchbrenner et al. 2014.
+
     Args:
         dim: D.
         k: K. VSE+2AD A.1 uses 5 on regions, VSE∞ 3.1 uses 20 on grids.
     """
 
     title = "K-MaxPool"
-    paper = "Kalchbrenner et al. 2014"
 
     def __init__(self, dim: int, k: int = 5) -> None:
         super().__init__(dim)
@@ -100,10 +102,9 @@ class KMaxPool(Pooling):
 
 # Max pooling (MaxPool of VSE+2AD 3.2.1 and of VSE∞ 3.2).
 class MaxPool(Pooling):
-    """The greatest value of each dimension over the items. No parameters."""
+    """The greatest value of each dimension over the items. No parameters. Source: VSE∞, section 3.2."""
 
     title = "MaxPool"
-    paper = "VSE∞, section 3.2"
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items.masked_fill(~valid.unsqueeze(2), float("-inf")).max(1).values
@@ -116,13 +117,14 @@ class FSPool(Pooling):
     The learned values of all f_j start as standard normal, as in the original. The weights do not add up to one: the
     result may be greater than any item, and overflow where items are near the greatest float.
 
+    Source: Zhang et al. 2020.
+
     Args:
         dim: D.
         pieces: Linear pieces of each f_j; Zhang et al. use 20.
     """
 
     title = "FSPool"
-    paper = "Zhang et al. 2020"
 
     def __init__(self, dim: int, pieces: int = 20) -> None:
         super().__init__(dim)

@@ -10,10 +10,9 @@ from pipeline.parts.errors import InputError
 
 
 class MeanPool(Pooling):
-    """The mean of each dimension over the items. No parameters."""
+    """The mean of each dimension over the items. No parameters. Source: VSE+2AD, section 3.2.1."""
 
     title = "MeanPool"
-    paper = "VSE+2AD, section 3.2.1"
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return mean_over_items(items, valid)
@@ -27,10 +26,12 @@ def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
 
 # The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6).
 class CLSPool(Pooling):
-    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items' order."""
+    """The first item: BERT's and ViT's CLS token, or a BiGRU's first word. Depends on the items' order.
+
+    Source: VSE∞, section 5.2.
+    """
 
     title = "CLS"
-    paper = "VSE∞, section 5.2"
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items[:, 0]
@@ -38,10 +39,12 @@ class CLSPool(Pooling):
 
 # SoftPool (Stergiou et al. 2021): a baseline of VSE+2AD Table 4, and half of AdPool.
 class SoftPool(Pooling):
-    """The items' values, weighted by their softmax over the items, per dimension. No parameters."""
+    """The items' values, weighted by their softmax over the items, per dimension. No parameters.
+
+    Source: Stergiou et al. 2021.
+    """
 
     title = "SoftPool"
-    paper = "Stergiou et al. 2021"
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return soft_maximum(items, valid)
@@ -68,10 +71,11 @@ class AdaPool(Pooling):
     Dice-Sørensen coefficient with their mean, 2 x x̄ / (x² + x̄²), and so prefers values close to the mean.
     The original learns one β for each output position; a set has one. β is a sigmoid, which starts at one
     half; the original clamps it to 0..1, where it stops learning once it reaches a bound.
+
+    Source: Stergiou and Poppe 2021.
     """
 
     title = "AdaPool"
-    paper = "Stergiou and Poppe 2021"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
@@ -102,6 +106,8 @@ class GeMPool(Pooling):
     root has an unbounded gradient at zero; that is what made the published code diverge on regions (VSE∞
     5.2). p is exp(log_p), so it stays positive.
 
+    Source: Radenović et al. 2019.
+
     Args:
         dim: D.
         p: Where p starts; Radenović et al. use 3.
@@ -109,7 +115,6 @@ class GeMPool(Pooling):
     """
 
     title = "GeM"
-    paper = "Radenović et al. 2019"
 
     def __init__(self, dim: int, p: float = 3.0, floor: float = 1e-6) -> None:
         super().__init__(dim)
@@ -133,13 +138,14 @@ class LIPPool(Pooling):
     learned scale and shift), then 12 · sigmoid. Items have no neighbours, so the projection is 1 × 1. The
     projection sums over dimensions, so it overflows for items near the greatest float.
 
+    Source: Gao et al. 2019.
+
     Args:
         dim: D.
         amplification: The greatest importance; Gao et al. use 12.
     """
 
     title = "LIP"
-    paper = "Gao et al. 2019"
 
     def __init__(self, dim: int, amplification: float = 12.0) -> None:
         super().__init__(dim)

@@ -39,12 +39,8 @@ class Chart:
     lines: Sequence[Line]  # the curves
     x_ticks: Sequence[Tick]  # labels of the epochs
     y_ticks: Sequence[Tick]  # labels of RSUM
-    width: int = WIDTH  # of the drawing, in its units
-    height: int = HEIGHT  # of the drawing
-    left: int = LEFT  # the plot's left edge
-    right: int = WIDTH - RIGHT  # the plot's right edge
-    top: int = TOP  # the plot's upper edge
-    bottom: int = HEIGHT - BOTTOM  # the plot's lower edge
+    # Of the drawing the size in its units, and the edges of the plot in it.
+    width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
     @property
     def kinds(self) -> list[str]:

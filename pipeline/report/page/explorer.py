@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation.retrieval import Direction, rank
-from pipeline.files.images import ImageError
 from pipeline.parts.errors import InputError
 from pipeline.report import examples
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
@@ -173,8 +172,5 @@ def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], obje
     progress(gallery.files[row])
     own = gallery.relevant("i2t", row)
     alt = gallery.captions[int(own[0])] if len(own) else ""
-    try:
-        thumb: str | None = examples.data_uri(gallery.open(row), size)
-    except ImageError:  # the photograph cannot be read any more
-        thumb = None
-    return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row], "thumb": thumb}
+    thumb, _ = examples.thumbnail(lambda: gallery.open(row), size)
+    return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row], "thumb": thumb or None}

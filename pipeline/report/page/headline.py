@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report import emphasis, names
-from pipeline.report.measured import MeasuredSystem, read_metrics
+from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.names import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
@@ -68,8 +68,7 @@ class HeadlineRow:
     method: str  # its method, and the steps after its ensemble
     text: str  # its text encoder
     visual: str  # its visual features
-    seeds: int  # the number of seeds
-    systems: Sequence[str]  # its names in `results/metrics.json`
+    systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[str, HeadlineNumber]  # column, i2t_r1 … rsum -> number
     stand_ins: Sequence[str]  # networks that are not the papers'
     best: frozenset[str]  # the columns in which it is the best of the table
@@ -92,17 +91,13 @@ class HeadlineRow:
 class Headline:
     """The results on one test set by one protocol."""
 
-    dataset: str  # the data set's name here
-    split: str  # the split that was ranked
-    protocol: str  # the evaluation protocol
-    images: int  # number of images
-    captions: int  # number of captions
+    origin: Origin  # of one of the systems: the data set, split and protocol, with numbers of images and captions
     rows: Sequence[HeadlineRow]  # the systems
 
     @property
     def data(self) -> str:
         """The data set's name for readers."""
-        return names.dataset(self.dataset)
+        return names.dataset(self.origin.dataset)
 
     @property
     def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
@@ -124,8 +119,7 @@ def headlines(metrics: Mapping[str, Any]) -> list[Headline]:
         if o.protocol == "cxc":
             continue
         tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
-    return [Headline(dataset, split, protocol, images, captions, _rows(systems, metrics))
-            for (dataset, split, protocol, images, captions), systems in tables.items()]
+    return [Headline(systems[0].origin, _rows(systems, metrics)) for systems in tables.values()]
 
 
 def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list[HeadlineRow]:
@@ -145,9 +139,8 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list
         text = "" if encoder else names.encoder(o.text)
         languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
                      for column in system.values if column.endswith("_mR")}
-        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), len(system.systems),
-                                system.systems, shown, stand_ins(system.members), winners, span, languages,
-                                counterparts(system)))
+        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), system.systems, shown,
+                                stand_ins(system.members), winners, span, languages, counterparts(system)))
     return rows
 
 

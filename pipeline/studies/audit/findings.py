@@ -15,7 +15,6 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.files.images import ImageError
 from pipeline.report import examples
 from pipeline.studies.audit import fingerprints
 from pipeline.studies.audit.collection import Collection, photograph
@@ -155,10 +154,8 @@ class Findings:
 def _picture(collection: Collection, row: int) -> tuple[str, str]:
     """An image as a data URI, and why it cannot be shown; one of both is empty."""
     name = collection.files[row]
-    try:
-        return examples.data_uri(GalleryFile.named(collection.folder / name).picture(), SIDE), ""
-    except ImageError as error:
-        return "", f"{name}: {error}"
+    address, why = examples.thumbnail(lambda: GalleryFile.named(collection.folder / name).picture(), SIDE)
+    return address, f"{name}: {why}" if why else ""
 
 
 def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:

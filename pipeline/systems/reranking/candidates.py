@@ -5,9 +5,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Direction, Ids, PerDirection, Protocol, select
-from pipeline.evaluation.retrieval.top import top
+from pipeline.evaluation.retrieval import Direction, Ids, Protocol, select
+from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
@@ -73,15 +74,10 @@ def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block
         images = images[images < pool.queries[0]]
     else:
         captions = captions[captions < pool.queries[1]]
-    source = select(pool.scores, images, captions)
-    if isinstance(source, PerDirection):
-        source = source.direction(name, int(block_megabytes * 1e6))
+    source = of_direction(select(pool.scores, images, captions), name, int(block_megabytes * 1e6))
     best = top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress).places
-    asking = np.repeat(np.arange(len(best)), k)
-    rows, columns = (asking, best.reshape(-1)) if name == "i2t" else (best.reshape(-1), asking)
-    scores = np.asarray(source.pairs(rows, columns), np.float64).reshape(best.shape)
     asked, sought = (images, captions) if name == "i2t" else (captions, images)
-    return asked, sought[best], scores
+    return asked, sought[best], scores_at(source, name, best)
 
 
 def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:

@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Collection, Direction, Ids, PerDirection, Positives, Relevance, Side
+from pipeline.evaluation.retrieval import Collection, Direction, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
-from pipeline.evaluation.retrieval.top import top
+from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
 
@@ -67,14 +68,10 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
 def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
           progress: Progress) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Places and scores [Q, k] of the best candidates, best first."""
-    candidates = system.scores.shape[1 if way == "i2t" else 0]
-    places = top(system.scores, way, min(count, candidates), generator, block_megabytes, progress).places
-    source = system.scores
-    if isinstance(source, PerDirection):
-        source = source.direction(way, int(block_megabytes * 1e6))
-    query = np.repeat(np.arange(len(places)), places.shape[1])
-    pairs = (query, places.reshape(-1)) if way == "i2t" else (places.reshape(-1), query)
-    scores = source.pairs(*pairs).astype(np.float64).reshape(places.shape)
+    source = of_direction(system.scores, way, int(block_megabytes * 1e6))
+    candidates = source.shape[1 if way == "i2t" else 0]
+    places = top(source, way, min(count, candidates), generator, block_megabytes, progress).places
+    scores = scores_at(source, way, places)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1)
 
