@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from pipeline.evaluation.retrieval.ranking import rank
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
-from pipeline.evaluation.retrieval.workers import Progress
+from pipeline.evaluation.retrieval.workers import Progress, after
 
 RECALLS = (1, 5, 10)
 
@@ -121,15 +120,11 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
     parts = rules.parts(relevance.owner, source.shape[0])
     ranks = []
     for images, captions in parts:
-        told = progress and partial(_tell, progress, int(images[0]))
+        told = progress and after(progress, int(images[0]))
         pool = select(source, images, captions)
         ranks.append(rank(pool, relevance.select(images, captions), block_megabytes, told))
     unused = source.shape[1] - sum(len(captions) for _, captions in parts)
     return measure(ranks, rules.name, ties, unused)
-
-
-def _tell(progress: Progress, before: int, rows: int) -> None:
-    progress(before + rows)
 
 
 def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0

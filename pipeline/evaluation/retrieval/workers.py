@@ -186,6 +186,11 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
     return workers
 
 
+def after(progress: Progress, before: int) -> Progress:
+    """Report progress of a part that begins when so much is done."""
+    return lambda done: progress(before + done)
+
+
 def in_items(progress: Progress | None, items: int, cells: int) -> Progress:
     """Tell progress in finished items, such as rows, of blocks in any order that have `cells` in all."""
     done = 0

@@ -37,6 +37,7 @@ from pipeline.evaluation.retrieval import PerDirection, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.similarity import Directions
+from pipeline.evaluation.retrieval.workers import Progress
 from pipeline.files import record
 from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
@@ -54,13 +55,7 @@ DIRECTIONS = "directions"
 """In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
-Progress: TypeAlias = Callable[[int], object]
 Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]
-
-
-def after(progress: Progress, before: int) -> Progress:
-    """Report progress of a part that begins when so much is done."""
-    return lambda done: progress(before + done)
 
 
 def holds_scores(path: Path) -> bool:

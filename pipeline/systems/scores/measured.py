@@ -17,6 +17,7 @@ from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
 from pipeline.evaluation.metrics.base import measure as measure_folds
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties
 from pipeline.evaluation.retrieval.placements import place
+from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval
 from pipeline.evaluation.statistics.image_hits import pack
 from pipeline.evaluation.statistics.intervals import mean_recall
@@ -27,7 +28,6 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.scores import runs
 from pipeline.systems.scores.judged import Columns, Truth
-from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import Part, System
 
 if TYPE_CHECKING:

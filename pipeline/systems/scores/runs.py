@@ -21,11 +21,11 @@ from pipeline.evaluation.metrics.base import Fold
 from pipeline.evaluation.retrieval import Collection, Direction, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.evaluation.retrieval.top import scores_at, top
+from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import of_direction
-from pipeline.systems.scores.layout import Progress, after
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
