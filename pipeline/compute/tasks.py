@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.files import record
-from pipeline.files.atomic import replacing
+from pipeline.files import atomic, record
 from pipeline.parts.errors import InputError
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
@@ -77,7 +76,7 @@ class _Work(NamedTuple):
 def _keep(work: _Work, wanted: Wanted) -> int:
     """Run a task and write its arrays. They appear complete or not at all."""
     arrays = work.function(work.task, wanted)
-    with replacing(work.file, durable=False) as partial, partial.open("wb") as file:
+    with atomic.replacing(work.file, durable=False) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return work.number
 

@@ -17,9 +17,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline.files.atomic import write_text
+from pipeline.files import atomic, parsing
 from pipeline.files.digest import digest, sha256
-from pipeline.files.parsing import from_json, json_object
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
@@ -159,7 +158,7 @@ def finish(folder: Path, request: Mapping[str, Any], wrote: Iterable[str] | None
 
 def _save(folder: Path, record: Record) -> None:
     record.seal = record.found_seal
-    write_text(folder / FILE, json.dumps(record.model_dump(exclude_none=True), indent=1))
+    atomic.write_text(folder / FILE, json.dumps(record.model_dump(exclude_none=True), indent=1))
     for name in EARLIER:
         (folder / name).unlink(missing_ok=True)
 
@@ -173,7 +172,7 @@ def read(folder: Path) -> Record:
     try:
         there = _parsed(folder)
     except FileNotFoundError:
-        versions, asked = json_object(folder / EARLIER_VERSIONS), json_object(folder / EARLIER_REQUEST)
+        versions, asked = parsing.json_object(folder / EARLIER_VERSIONS), parsing.json_object(folder / EARLIER_REQUEST)
         # A digest of a module of ours stands for version 1 of every part.
         others = None if versions is None else {
             name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
@@ -201,7 +200,7 @@ def seals(folder: Path) -> tuple[str | None, str] | None:
 
 
 def _parsed(folder: Path) -> Record:
-    return Record.model_validate(from_json((folder / FILE).read_text(encoding="utf-8")))
+    return Record.model_validate(parsing.from_json((folder / FILE).read_text(encoding="utf-8")))
 
 
 def named(parts: list[str]) -> str:

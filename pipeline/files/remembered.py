@@ -16,9 +16,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pipeline.files.atomic import write_text
+from pipeline.files import atomic, parsing
 from pipeline.files.digest import sha256
-from pipeline.files.parsing import json_object
 
 # A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
 SETTLED = 2 * 10**9
@@ -53,8 +52,8 @@ class Remembered:
             if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
                 entry = {"state": state, **self._known(key, state), name: found}
                 with suppress(OSError):  # a root that is read-only, or full: digests are computed again
-                    entries = (json_object(self.path) or {}) | {key: entry}
-                    write_text(self.path, json.dumps(entries, indent=1), durable=False)
+                    entries = (parsing.json_object(self.path) or {}) | {key: entry}
+                    atomic.write_text(self.path, json.dumps(entries, indent=1), durable=False)
             return found
 
         return digest
@@ -64,7 +63,7 @@ class Remembered:
         return (self.of(file)("sha256", partial(sha256, file)) for file in files)
 
     def _known(self, key: str, state: list[int] | None) -> dict[str, object]:
-        entry = (json_object(self.path) or {}).get(key)
+        entry = (parsing.json_object(self.path) or {}).get(key)
         return entry if isinstance(entry, dict) and state is not None and entry.get("state") == state else {}
 
 

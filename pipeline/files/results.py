@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.files.atomic import creating
-from pipeline.files.parsing import from_json
+from pipeline.files import atomic, parsing
 from pipeline.parts.errors import refusing
 
 
@@ -15,7 +14,7 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
     """Read a JSON file with an object; an InputError where it is none names the command that makes it."""
     with (refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
           refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
-        tree = from_json(path.read_text(encoding="utf-8"))
+        tree = parsing.from_json(path.read_text(encoding="utf-8"))
         if not isinstance(tree, dict):
             raise ValueError
         return tree
@@ -32,7 +31,7 @@ def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
     Yields:
         A copy of the folder without these files, to be filled.
     """
-    with creating(folder) as making:
+    with atomic.creating(folder) as making:
         for file in folder.glob("*"):
             if file.is_file() and file.stem not in names:
                 shutil.copy2(file, making)

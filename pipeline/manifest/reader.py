@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files import remote
-from pipeline.files.parsing import from_json
+from pipeline.files import parsing, remote
 from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def json_of(path: Path) -> Any:
     """Read a JSON file of annotations."""
     text = text_of(path)
     with refusing(ValueError, lambda error: f"{path}: is not JSON: {error}"):
-        return from_json(text)
+        return parsing.from_json(text)
 
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:

@@ -17,10 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.files import remote
-from pipeline.files.atomic import replacing
+from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
-from pipeline.files.parsing import from_json
 from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError, refusing
 
@@ -256,7 +254,7 @@ class Manifest:
                 table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
                 remote.write(path, Path(folder, path.name))
             return
-        with replacing(path) as partial:
+        with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
 
     def _seen_from(self, folder: Path) -> str:
@@ -298,7 +296,7 @@ class Manifest:
         """Open a file that is at `path`, or was brought from there."""
         try:
             rows = _File(file, path)
-            said = from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
+            said = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
             seen = said.get("images_folder") or said["images"]
             if "images_folder" not in said and not remote.address(seen):

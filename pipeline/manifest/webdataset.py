@@ -11,8 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.files import containers, remote
-from pipeline.files.parsing import from_json
+from pipeline.files import containers, parsing, remote
 from pipeline.manifest.reader import Reader, table_of
 from pipeline.parts.errors import InputError
 
@@ -72,7 +71,7 @@ def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
         if len(images) > 1:
             raise ValueError(f"{images[0]!a} and {images[1]!a} are two images of one name; rename one")
         image = images[0]
-        told = from_json(container.read(parts[".json"])) if ".json" in parts else {}
+        told = parsing.from_json(container.read(parts[".json"])) if ".json" in parts else {}
         told = told if isinstance(told, dict) else {}
         captions = _captions(container.read(parts[".txt"]).decode("utf-8") if ".txt" in parts
                              else next((told[name] for name in CAPTIONS if told.get(name)), None))

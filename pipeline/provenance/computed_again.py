@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Embeddings, Ids, Side, Similarity, as_similarity, rows_of
-from pipeline.evaluation.retrieval.blocks import cut
+from pipeline.evaluation.retrieval import Embeddings, Ids, Side, Similarity, as_similarity, blocks, rows_of
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -21,10 +20,8 @@ from pipeline.provenance.step import Step
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored
-from pipeline.systems.scores import layout, measured
+from pipeline.systems.scores import judged, layout, measured
 from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.judged import Truth, judge, told, with_languages
-from pipeline.systems.scores.layout import COLUMNS, ROWS
 from pipeline.systems.scores.made import CONTENTS, RESCORED
 from pipeline.systems.scores.system import Fused, Matrix, System
 
@@ -96,7 +93,7 @@ def _first_other(kept: Any, again: Similarity) -> str | None:
     """The first cell that is another than when it is computed again, in words; None where there is none."""
     if kept.shape != again.shape:
         return f"{again.shape[0]} x {again.shape[1]} when computed again"
-    for rows, columns in cut(kept.shape, ROWS, COLUMNS):
+    for rows, columns in blocks.cut(kept.shape, layout.ROWS, layout.COLUMNS):
         mine, other = (np.asarray(source.block(rows, columns), np.float32) for source in (kept, again))
         apart = np.abs(mine - other)
         if not apart.max() <= ROUNDING:  # nor is what is no number
@@ -112,16 +109,16 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     pool, how = System.open(path), entry.get("evaluated_with")
     # Where the manifest is another one now, its own step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
-    pool = with_languages(pool, known)
+    pool = judged.with_languages(pool, known)
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
-    beyond, truth = measured.extend(pool, extended, settings) if extended else {}, Truth.of(settings).or_of(
+    beyond, truth = measured.extend(pool, extended, settings) if extended else {}, judged.Truth.of(settings).or_of(
         list(results.protocols(entry)))
     try:
-        pool = judge(pool, truth, known)
-        beyond |= told(pool, truth)
+        pool = judged.judge(pool, truth, known)
+        beyond |= judged.told(pool, truth)
     except InputError as error:
         yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
         return

@@ -11,9 +11,7 @@ from pipeline.provenance.step import Step
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates
-from pipeline.systems.reranking.candidates import Pairs
-from pipeline.systems.scores.judged import in_languages
-from pipeline.systems.scores.reranked import Scored, protocol_of
+from pipeline.systems.scores import judged, reranked
 from pipeline.systems.scores.system import Candidates, System, recorded
 
 PAIRS = 2048
@@ -51,7 +49,7 @@ def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
     wanted = store.made_from.reranked["distractors"]
     if not wanted:
-        return in_languages(kind.retriever, paths)
+        return judged.in_languages(kind.retriever, paths)
     there = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
     by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
     if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:
@@ -59,10 +57,10 @@ def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     return kind.retriever.among([by_seal[each["seal"]] for each in wanted])
 
 
-def _other_candidates(found: Mapping[str, Scored], pool: System, record: Mapping[str, Any]) -> str | None:
+def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Mapping[str, Any]) -> str | None:
     """The first query whose candidates are others when sought again, in words; None where there is none."""
     widths = {each.places.shape[1] for each in found.values()}
-    again = candidates.find(pool, protocol_of(record), "all" if len(widths) > 1 else widths.pop())
+    again = candidates.find(pool, reranked.protocol_of(record), "all" if len(widths) > 1 else widths.pop())
     for name, mine in found.items():
         other = again[name]
         if mine.places.shape != other.places.shape:
@@ -74,7 +72,7 @@ def _other_candidates(found: Mapping[str, Scored], pool: System, record: Mapping
     return None
 
 
-def _other_pair(found: Mapping[str, Scored], pool: System, scorer: PairScorer) -> str | None:
+def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
     """The first of some pairs that has another score, in words; None where there is none.
 
     Pairs with another data set's distractors are left out: their scorer is opened for both.
@@ -83,9 +81,9 @@ def _other_pair(found: Mapping[str, Scored], pool: System, scorer: PairScorer) -
     every = candidates.wanted(found, captions)
     (of_image, image_ids), (of_caption, caption_ids) = pool.items("image"), pool.items("caption")
     own = (of_image[every.image] == 0) & (of_caption[every.caption] == 0)
-    every = Pairs(every.image[own], every.caption[own])
+    every = candidates.Pairs(every.image[own], every.caption[own])
     chosen = np.sort(np.random.default_rng().permutation(len(every))[:PAIRS])
-    pairs = Pairs(every.image[chosen], every.caption[chosen])
+    pairs = candidates.Pairs(every.image[chosen], every.caption[chosen])
     ids = image_ids[pairs.image], caption_ids[pairs.caption]
     try:
         again = scorer.score(*ids)

@@ -20,7 +20,6 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import assemble, augment
-from pipeline.text.role_graphs import GraphBatch
 from pipeline.training import sampling
 from pipeline.training.source import ImageSource, Photographs
 
@@ -43,11 +42,11 @@ class Batch:
     edges: torch.Tensor | None = None
 
     @property
-    def graphs(self) -> GraphBatch | None:
+    def graphs(self) -> role_graphs.GraphBatch | None:
         """The captions' role graphs, for a head that reads them."""
         if self.spans is None or self.roles is None or self.edges is None:
             return None
-        return GraphBatch(self.spans, self.roles, self.edges)
+        return role_graphs.GraphBatch(self.spans, self.roles, self.edges)
 
     def same_image(self) -> torch.Tensor:
         """Mark, bool [B, B], where a row's image and a column's caption belong to one image, the diagonal included."""

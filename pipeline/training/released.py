@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from pipeline import text as texts
-from pipeline.files.atomic import exclusive
-from pipeline.files.digest import sha256
+from pipeline.files import atomic, digest
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
@@ -195,7 +194,7 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
         raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
                          f"{job.source.width}; extract or import those that it was trained on")
     state = released.state(vocabulary)
-    origin = {"file": released.path.name, "sha256": sha256(released.path), "epochs": released.epoch,
+    origin = {"file": released.path.name, "sha256": digest.sha256(released.path), "epochs": released.epoch,
               "val_rsum": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = texts.kind(job.text).learn([], job.training)
@@ -224,7 +223,7 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
 def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None:
     """Write a converted head's folder."""
     job.check(text)
-    with exclusive(job.folder):
+    with atomic.exclusive(job.folder):
         try:
             job.claim(text)
             checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": epochs - 1})

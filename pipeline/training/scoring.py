@@ -16,9 +16,8 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import encode
-from pipeline.training.batches import pad
+from pipeline.training import batches, optimizer
 from pipeline.training.head import Head
-from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.source import ImageSource, ItemReader
 
 PRODUCTS = 1 << 24
@@ -103,7 +102,7 @@ class Captions:
 
     def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
         """Put some captions together, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
-        tokens, lengths = pad([list(self.numbers[place]) for place in places])
+        tokens, lengths = batches.pad([list(self.numbers[place]) for place in places])
         graphs = None
         if self.graphs is not None:
             of_batch = role_graphs.batch([self.graphs[place] for place in places], tokens.shape[1])
@@ -221,7 +220,7 @@ def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
         return all_pairs(model, source, split, head.text, batch_size, progress)
     assert isinstance(model, CrossEncoder)
     numbers = encode(head.text, split.captions)
-    precision = TrainingPrecision("fp32", next(model.parameters()).device.type)
+    precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
     scores = np.empty((len(split.image_ids), len(numbers)), np.float32)
     for start in range(0, len(scores), AT_ONCE):
         rows = split.store_rows[start:start + AT_ONCE]

@@ -18,7 +18,6 @@ from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.files.weights import RELEASED
 from pipeline.heads import reads_boxes
 from pipeline.heads.base import Backbone
 from pipeline.manifest import Manifest, Split
@@ -183,11 +182,11 @@ def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None =
     if isinstance(source, Photographs):
         engine, settings = source.name, dict(source.engine.settings)
         if origin is not None:
-            settings["weights"] = RELEASED
+            settings["weights"] = weights.RELEASED
     else:
         engine, settings = source.fingerprint["engine"], source.fingerprint.get("settings", {})
     image = {"engine": engine} | {key: settings[key] for key in ("network", "weights") if key in settings}
-    if "weights" in image and image["weights"] not in {*weights.checkpoints(), weights.UNTRAINED, RELEASED}:
+    if "weights" in image and image["weights"] not in {*weights.checkpoints(), weights.UNTRAINED, weights.RELEASED}:
         image["file"] = Path(image.pop("weights")).name
     return {"image": image, "text": dict(text.checkpoint)}
 

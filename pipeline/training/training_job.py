@@ -14,16 +14,13 @@ from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import made_with
 from pipeline.features.store import provenance
-from pipeline.files import record
-from pipeline.files.atomic import creating
-from pipeline.files.digest import sha256
+from pipeline.files import atomic, digest, record
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
-from pipeline.training.request import check_parts, made_by, recorded
 from pipeline.training.source import ImageSource, Photographs, networks
 
 REPLACED = ".replaced"
@@ -66,14 +63,14 @@ class TrainingJob:
         for key, folder in (("start", self.start), ("retriever", self.retriever)):
             if folder is not None:
                 checkpoint.read_description(folder)  # refused in plain words if there is none
-                more[key] = sha256(folder / "best.safetensors")
+                more[key] = digest.sha256(folder / "best.safetensors")
         if "ce" in self.recipe.tasks or heads.compares_parts(self.recipe):
             more["scorer"] = self.recipe.architecture.name
         made = self.source.provenance if isinstance(self.source, Photographs) else provenance(self.source)
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
-                "recipe": self.recipe_name, "recipe_settings": recorded(self.recipe),
+                "recipe": self.recipe_name, "recipe_settings": request.recorded(self.recipe),
                 "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,
                 "manifest": self.manifest.digest, "store": self.source.identity, "features": made,
                 "vocabulary": words.digest, "width": self.source.width}
@@ -120,7 +117,7 @@ class TrainingJob:
     @property
     def versions(self) -> dict[str, int | str]:
         """The versions of the parts that make such a head; {} for one that was not trained here."""
-        return {} if self.origin is not None else made_by(self.text, self.recipe)
+        return {} if self.origin is not None else request.made_by(self.text, self.recipe)
 
     @property
     def _other_code(self) -> list[str]:
@@ -158,7 +155,7 @@ class TrainingJob:
             InputError: If they cannot, or if the folder holds another head, or one with missing files, that is not to
                 be replaced.
         """
-        check_parts(self.recipe, self.training.dimension)
+        request.check_parts(self.recipe, self.training.dimension)
         differs = self.differs(words)
         if not differs and self.if_changed == "refuse" and self._other_code \
                 and record.read(self.folder).versions is not None:
@@ -194,7 +191,7 @@ class TrainingJob:
             if unfinished and machines[-1:] != [now]:
                 checkpoint.write_description(self.folder, description | {"made_with": [*machines, now]})
             return
-        with creating(self.folder / "text") as making:
+        with atomic.creating(self.folder / "text") as making:
             words.save(making)
         if not (self.folder / "last.safetensors").exists():
             record.write(self.folder, self.versions)

@@ -8,14 +8,13 @@ import pytest
 from invented import BERT, system
 
 from pipeline.features.extractors import ENGINES
-from pipeline.files.weights import checkpoints
+from pipeline.files.weights import RELEASED, checkpoints
 from pipeline.parts.errors import InputError
 from pipeline.report import tables
 from pipeline.report.measured import outside_benchmarks, read_metrics
 from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import TableRequest
-from pipeline.training.source import RELEASED
 
 
 def only(measured: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.compute import tasks
-from pipeline.compute.tasks import Executor
-from pipeline.features.extraction import worker
+from pipeline.features.extraction import needs, request, worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
-from pipeline.features.extraction.needs import free_bytes
-from pipeline.features.extraction.request import made_by
 from pipeline.features.store import Plan, StoreError, exclusive, making, plan, remote_store, write_failures
 from pipeline.files import atomic, record
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -45,7 +42,7 @@ class ExtractionOutcome:
     tried: int = 0  # how many images were extracted or failed now
 
 
-def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnImages = lambda count: None,
+def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start: OnImages = lambda count: None,
             on_images: OnImages = lambda count: None) -> ExtractionOutcome:
     """Write what is missing of a feature store. A finished store is left unchanged.
 
@@ -78,7 +75,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
             if there is not None and replaces:
                 there = remote_store.successor(there)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
-                record.write(store, made_by(job.engine.name))
+                record.write(store, request.made_by(job.engine.name))
             if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
             on_start(todo.images)
@@ -98,7 +95,7 @@ def extract(job: ExtractionJob, executor: Executor | None = None, on_start: OnIm
     return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken, todo.images)
 
 
-def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
+def _run(executor: tasks.Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
     if isinstance(executor, InProcess):
         executor.run(tasks, on_images)
         return
@@ -110,7 +107,7 @@ def _run(executor: Executor, tasks: Iterable[Task], store: Path, on_images: OnIm
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of today."""
-    now = made_by(job.engine.name)
+    now = request.made_by(job.engine.name)
     differ = record.changed(job.store, now) if job.store.exists() else []
     if not differ or todo.changed:
         return
@@ -140,7 +137,7 @@ class Estimate:
     changed: str  # how an existing store differs, "" if it does not
 
 
-def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
+def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
     """Estimate an extraction. Nothing is written.
 
     Args:
@@ -164,7 +161,7 @@ def estimate(job: ExtractionJob, executor: Executor | None = None) -> Estimate:
     size = 16 * (1 + len(layout.extras)) + sum(
         int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize for shape, dtype in layout.arrays().values())
     return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * size,
-                    free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
+                    needs.free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
 
 
 def _sample(job: ExtractionJob, todo: Plan) -> Task:

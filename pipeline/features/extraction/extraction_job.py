@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.features.extractors import Runtime, backend
-from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, read_header
-from pipeline.features.store.planning import OF_IMAGES, differs
+from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, planning, read_header
 from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
@@ -184,7 +183,7 @@ class ExtractionJob:
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not differs(made_from, self.fingerprint(kept), OF_IMAGES):
+        if made_from and not planning.differs(made_from, self.fingerprint(kept), planning.OF_IMAGES):
             engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine

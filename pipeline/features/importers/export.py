@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from pipeline.features.importers import butd_tsv
-from pipeline.features.importers.array_files import EXTRAS
+from pipeline.features.importers import array_files, butd_tsv, scan
 from pipeline.features.importers.base import SourceItems
-from pipeline.features.importers.scan import CAPTIONS
 from pipeline.features.store import FeatureStore, StoreError, provenance
 from pipeline.files.atomic import replacing, write_text
 from pipeline.manifest import Manifest, Split, dataset
@@ -157,13 +155,13 @@ def _scan(asked: _Asked) -> Exported:
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:
     """Five captions an image, in the images' order."""
     counts = np.bincount(split.caption_image, minlength=len(split.image_ids))
-    if counts.min() < CAPTIONS:
+    if counts.min() < scan.CAPTIONS:
         row = int(np.argmin(counts))
         raise InputError(f"{manifest.images['file'][split.store_rows[row]]}: has {counts[row]} captions, SCAN's layout "
-                         f"holds {CAPTIONS} of every image; export a split that has them")
+                         f"holds {scan.CAPTIONS} of every image; export a split that has them")
     order = np.argsort(split.caption_image, kind="stable")
     first = np.cumsum(counts) - counts
-    return [split.captions[place] for start in first for place in order[start:start + CAPTIONS]]
+    return [split.captions[place] for start in first for place in order[start:start + scan.CAPTIONS]]
 
 
 def _write(files: dict[str, Path], texts: dict[str, str], asked: _Asked) -> None:
@@ -230,7 +228,7 @@ def _folder(asked: _Asked) -> Exported:
     write_text(record, made_from)
     left = np.array([row for row in rows if not files[row].exists()], np.int64)
     for row, (_, _, image) in zip(left.tolist(), asked.images(left), strict=True):
-        beside = {member: image.extras[name] for member, name in EXTRAS.items() if name in image.extras}
+        beside = {member: image.extras[name] for member, name in array_files.EXTRAS.items() if name in image.extras}
         if "bbox" in beside:
             beside["num_bbox"] = np.array(len(image.features))
         if all(image.size):

@@ -12,9 +12,8 @@ import numpy as np
 from pipeline import manifest
 from pipeline.features.extraction import needs
 from pipeline.features.project import new
-from pipeline.files import weights
+from pipeline.files import parsing, weights
 from pipeline.files.gallery_file import Kind
-from pipeline.files.parsing import from_yaml, to_yaml
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError
@@ -102,7 +101,7 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
             "annotations": own_captions, "protocols": ["all"]} | kind | (
                 {"format": form} if form and not data.drawn else {})
     texts = {"params.yaml": settings_file(data), "dvc.yaml": stages_file(),
-             f"manifests/{name}.yaml": to_yaml(card)}
+             f"manifests/{name}.yaml": parsing.to_yaml(card)}
     links = {f"{folder}/images": images}
     if data.drawn:
         return texts | {own_captions: captions_file(data)}, links
@@ -127,7 +126,7 @@ def settings_file(data: OwnData) -> str:
 
 def _name(name: str) -> str:
     """A name as YAML has it: in quotes where YAML would read another thing, as it does of 2024, 1e3 and yes."""
-    return name if name[0].isalpha() and isinstance(from_yaml(name), str) else f"'{name}'"
+    return name if name[0].isalpha() and isinstance(parsing.from_yaml(name), str) else f"'{name}'"
 
 
 def stages_file() -> str:

@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.compute import made_with
-from pipeline.files.atomic import creating
+from pipeline.files import atomic, parsing
 from pipeline.files.digest import digest
-from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, refusing
 
 FORMAT = 2
@@ -183,7 +182,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
     versions = {name: version(name) for name in LIBRARIES} | made_with.record() if origin is None \
         else attributes(origin).get("made_with", {})
-    with creating(path) as making:
+    with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
             "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
@@ -237,7 +236,7 @@ def _unused_value(dtype: str) -> float | int:
 def attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a store's zarr.json."""
     try:
-        return dict(from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
+        return dict(parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
     except FileNotFoundError:
         raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
     except (OSError, ValueError, KeyError, TypeError):

@@ -15,8 +15,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, maker
-from pipeline.files.atomic import write_text
-from pipeline.files.parsing import from_json
+from pipeline.files import atomic, parsing
 from pipeline.manifest.table import NO_FILE
 
 ByRow = dict[Annotated[int, Field(strict=False)], str]
@@ -57,13 +56,13 @@ def file(store: Path, shard: int) -> Path:
 
 def write(store: Path, entry: LedgerEntry) -> None:
     """Write an entry completely or not at all. Call it when the data are on disk."""
-    write_text(file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
+    atomic.write_text(file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
     """Read a shard's entry: the entry, None if the shard is not finished."""
     try:
-        entry = LedgerEntry(**from_json(file(store, shard).read_text(encoding="utf-8")))
+        entry = LedgerEntry(**parsing.from_json(file(store, shard).read_text(encoding="utf-8")))
         if entry.shard != shard:
             raise ValueError("of another shard")
         return entry

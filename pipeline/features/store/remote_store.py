@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_header
 from pipeline.files import atomic, remote
-from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.parts.errors import counted, refusing
 
@@ -169,7 +168,7 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
     lies there of another successor, which was given up, is deleted, but for the shards that this one keeps of it.
     """
     if kept:
-        write_text(local / KEPT, json.dumps(kept))
+        atomic.write_text(local / KEPT, json.dumps(kept))
     there = remote.found(store)
     if store.suffix == ".successor" and not remote.is_same(store / FIRST, there.get(FIRST), local / FIRST):
         layout, _ = read_header(local)

@@ -16,12 +16,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pipeline.features.store import layout as layouts
-from pipeline.features.store import ledger, shard_file
+from pipeline.features.store import ledger, shard_file, verify
 from pipeline.features.store.layout import COPY, DONE, FAILED, UNUSED, StoreError, StoreLayout, maker, read_header
-from pipeline.features.store.verify import impossible
-from pipeline.files import atomic, blake
+from pipeline.files import atomic, blake, parsing
 from pipeline.files.digest import digest
-from pipeline.files.parsing import from_json
 from pipeline.manifest.table import NO_FILE, Manifest
 
 
@@ -83,7 +81,7 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
     for name, (shape, _) in layout.arrays().items():
         file = path / name / "zarr.json"
         try:
-            found = from_json(file.read_text(encoding="utf-8"))["shape"]
+            found = parsing.from_json(file.read_text(encoding="utf-8"))["shape"]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # lost or damaged, and made again from the layout
         if found != [layout.images, *shape]:
@@ -126,7 +124,7 @@ def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path
                               f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
     atomic.write_bytes(ledger.shard_file(path, "image_ids", 0, 1), ids.astype("<i8").tobytes())
     if digest(ids.tolist()) != recorded:
-        tree = from_json((path / "zarr.json").read_text(encoding="utf-8"))
+        tree = parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))
         tree["attributes"]["image_ids_digest"] = digest(ids.tolist())
         for name in ("zarr.json", COPY):
             atomic.write_text(path / name, json.dumps(tree, indent=2))
@@ -169,7 +167,7 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
     done = {row: image for row, image in image_of.items() if status[row - rows.start] == DONE}
     now = manifest.images["bytes"].to_numpy()[list(done.values())]
     failed = (rows.start + np.flatnonzero(status == FAILED)).tolist()
-    if ledger.other_files(sizes[[row - rows.start for row in done]], now).any() or list(impossible(
+    if ledger.other_files(sizes[[row - rows.start for row in done]], now).any() or list(verify.impossible(
             layout, rows, contents.arrays, failed)):
         return None
     gallery = manifest.gallery(photographs, list(done.values())) if photographs else []

@@ -18,8 +18,7 @@ from numcodecs.zstd import Zstd
 
 from pipeline.features.store import ledger
 from pipeline.features.store.layout import DONE, PLAIN, StoreLayout
-from pipeline.files import blake
-from pipeline.files.atomic import replacing
+from pipeline.files import atomic, blake
 
 MISSING = np.uint64(2**64 - 1)
 CRC = 4  # bytes
@@ -29,7 +28,7 @@ ZSTD = Zstd(level=1)
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
     """Write a shard. The file appears complete, and is on disk then. `values` is [S', ...], an entry for each image."""
     index, offset = np.full((images, 2), MISSING), 0
-    with replacing(path) as partial, partial.open("wb") as file:
+    with atomic.replacing(path) as partial, partial.open("wb") as file:
         for place, image in enumerate(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))):
             chunk = ZSTD.encode(image) if compressor == "zstd" else memoryview(image.reshape(-1)).cast("B")
             index[place] = offset, len(chunk)

@@ -14,8 +14,7 @@ from PIL import Image
 from pipeline.features.extractors.base import Computed
 from pipeline.features.extractors.butd import detector
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.files.digest import sha256
-from pipeline.files.images import ImageError
+from pipeline.files import digest, images
 from pipeline.parts.errors import InputError, refusing
 
 
@@ -45,7 +44,7 @@ class Given(detector.Detector):
     def __init__(self, options: Options, runtime: Runtime) -> None:
         self.boxes = read_boxes(Path(options.boxes))
         super().__init__(options, runtime)
-        self.settings = {**options.recorded(), "boxes": sha256(Path(options.boxes))}
+        self.settings = {**options.recorded(), "boxes": digest.sha256(Path(options.boxes))}
         self.items = max(map(len, self.boxes.values()))
 
     def prepare(self, image: Image.Image) -> Prepared:
@@ -54,9 +53,9 @@ class Given(detector.Detector):
         names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
         boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
         if boxes is None:
-            raise ImageError(f"no boxes are given for {parts[-1]}")
+            raise images.ImageError(f"no boxes are given for {parts[-1]}")
         if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
-            raise ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
+            raise images.ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
         return Prepared(super().prepare(image), boxes)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
