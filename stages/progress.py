@@ -1,7 +1,5 @@
 """Progress of what users wait for, and the two options that say where it goes: --quiet and --log."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time
@@ -9,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, TextIO, cast
+from typing import Any, ClassVar, Self, TextIO, cast
 
 import click
 
@@ -55,7 +53,7 @@ class Progress:
             terminal = getattr(sys.stderr, "stream", sys.stderr)  # no bars in the log
             self._bar = tqdm(total=total, unit=unit, desc=what, leave=False, smoothing=0.1, file=terminal)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -1,10 +1,8 @@
 """A result's record of one of its heads or dual encoders: what it was trained on and with, except for the seed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from pipeline.systems.scores import ENCODER
 
@@ -44,7 +42,7 @@ class HeadRecord:
     encoder: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> HeadRecord:
+    def of(cls, entry: Mapping[str, Any]) -> Self:
         """Read an entry."""
         networks, encoder = entry["networks"], entry.get(ENCODER)
         parts = networks["image"], networks["text"], entry["settings"]

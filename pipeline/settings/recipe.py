@@ -1,10 +1,8 @@
 """How heads are trained: recipes, also varied on the command line, and the size and length of a training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -90,7 +88,7 @@ class Noise(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
-    def _draws_or_reads(self) -> Noise:
+    def _draws_or_reads(self) -> Self:
         if self.index is not None and self.seed:
             raise ValueError("a seed does nothing with an index, which is read and not drawn; leave out one of the two")
         return self
@@ -184,7 +182,7 @@ class Training(Section):
     word_vectors: str | None = None
 
     @model_validator(mode="after")
-    def _divides(self) -> Training:
+    def _divides(self) -> Self:
         if self.steps is not None and self.steps % self.epochs:
             raise ValueError(f"steps must be a multiple of the {self.epochs} epochs, got {self.steps}")
         return self

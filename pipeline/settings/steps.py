@@ -1,8 +1,6 @@
 """The sections of single steps: the sample, extraction, scoring, evaluation, studies, tables and the report."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -82,7 +80,7 @@ class Evaluate(Section):
     ALWAYS_RECORDED = frozenset({"metrics", "qrels", "same_text", "cxc"})
 
     @model_validator(mode="after")
-    def _one_truth(self) -> Evaluate:
+    def _one_truth(self) -> Self:
         if self.qrels and self.same_text:
             raise ValueError("qrels and same_text are two sources of what is right; set one")
         return self
@@ -100,7 +98,7 @@ class Synthetic(Section):
     seed: Annotated[int, Field(ge=0, lt=2**32)]
 
     @model_validator(mode="after")
-    def _ordered(self) -> Synthetic:
+    def _ordered(self) -> Self:
         (least, most), (first, last) = self.tested, self.seen
         if not least < first <= last < most:
             raise ValueError(f"sizes seen must lie within those tested, with some on either side, got {self.seen} and "
@@ -140,7 +138,7 @@ class Typesetting(Section):
                                  "table_metrics", "figure_font"})
 
     @model_validator(mode="after")
-    def _check(self) -> Typesetting:
+    def _check(self) -> Self:
         if self.column_width > self.text_width:
             raise ValueError(f"column_width {self.column_width} is wider than text_width {self.text_width}")
         return self

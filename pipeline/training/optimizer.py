@@ -1,12 +1,10 @@
 """The update of the weights that all tasks share: optimizer, learning rate, precision, from a batch to a step."""
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -114,7 +112,7 @@ class Update:
 
     @classmethod
     def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes,
-           device: str) -> Update:
+           device: str) -> Self:
         """Build what a recipe and a section of `training` ask for."""
         return cls(build(model, recipe), TrainingPrecision(training.precision, device), processes,
                    training.pieces, recipe.gradient_clip)

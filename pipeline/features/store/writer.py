@@ -1,13 +1,11 @@
 """Write a store shard by shard: one owner for each shard, data first, then the ledger."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -32,7 +30,7 @@ class Shard:
     photographs: dict[int, str] = field(default_factory=dict)  # row -> checksum of its image file
 
     @classmethod
-    def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Shard:
+    def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
         """Allocate a shard without images.
 
         Args:
