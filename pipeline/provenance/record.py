@@ -1,5 +1,7 @@
 """The record of what made a result, and checks that the parts of a result belong together."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -17,8 +17,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from pipeline.features.extractors import butd
-from pipeline.features.importers import ids
-from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems, rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 
@@ -60,7 +59,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     source.dimension, source.files = dimension, [file.path for file in files]
     beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
     source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
-    rows = ids.rows_of(texts, manifest, source.files[0])
+    rows = rows_of(texts, manifest, source.files[0])
     for text, row, (path, position) in zip(texts, rows, positions, strict=True):
         place = Place(path, f"line {position.line}", position)
         if row is not None:

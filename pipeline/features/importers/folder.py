@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.features.extractors.butd import EXTRAS
-from pipeline.features.importers import array_files, ids
-from pipeline.features.importers.base import OnFound, Place, PlacedSource
+from pipeline.features.importers import array_files
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
@@ -21,7 +21,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
                   if file.suffix in array_files.READERS and not file.name.startswith(".") and file.is_file()]
     if not files:
         raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(array_files.READERS)}, found none")
-    rows = ids.rows_of([name for name, _ in files], manifest, paths[0])
+    rows = rows_of([name for name, _ in files], manifest, paths[0])
     file_of: dict[int, Path] = {}
     for (_, file), row in zip(files, rows, strict=True):
         if row in file_of:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.features.importers import ids as image_ids
-from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems
+from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, by_image_id
 from pipeline.manifest import Manifest
 from pipeline.manifest.reader import not_utf8
 from pipeline.parts.errors import InputError, refusing
@@ -146,7 +145,7 @@ class TextCheck:
 
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
-        self.row_of, self.name_of = image_ids.by_image_id(manifest)
+        self.row_of, self.name_of = by_image_id(manifest)
         self.captions = manifest.table.groupby("image_id", sort=False)["caption"].agg(list).tolist()
         self.compared = self.unlike = 0
 

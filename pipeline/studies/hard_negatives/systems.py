@@ -12,7 +12,7 @@ import numpy as np
 from pipeline import training
 from pipeline.dual_encoders import DualEncoder, embedding
 from pipeline.dual_encoders import record as encoder_record
-from pipeline.features.importers.ids import rows_of
+from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.features.importers.ids import rows_of
+from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
