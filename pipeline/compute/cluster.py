@@ -70,13 +70,10 @@ class DaskExecutor:
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        try:
+        with (refusing(KilledWorker, lambda error: f"the workers of one task died repeatedly (out of memory?): {error}"
+                       "; give fewer --workers or a smaller --batch-size and run again to resume"),
+              refusing((CancelledError, CommClosedError), "the dask cluster went away; run again to resume")):
             return future.result()
-        except KilledWorker as error:
-            raise InputError(f"the workers of one task died repeatedly (out of memory?): {error}; give fewer "
-                             "--workers or a smaller --batch-size and run again to resume") from None
-        except (CancelledError, CommClosedError):
-            raise InputError("the dask cluster went away; run again to resume") from None
 
 
 def _same(content: bytes) -> bytes:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,11 +66,9 @@ class _File:
 
     def read(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some columns, some rows at a time."""
-        try:
+        with _manifest_at(self.path):
             for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
                 yield batch.to_pandas()[list(columns)]
-        except (OSError, ValueError):
-            raise _no_manifest(self.path) from None
 
     def __reduce__(self) -> tuple[type[_File], tuple[Path, Path]]:
         return _File, (self.path, self.path)
@@ -294,7 +293,7 @@ class Manifest:
     @classmethod
     def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
         """Open a file that is at `path`, or was brought from there."""
-        try:
+        with _manifest_at(path):
             rows = _File(file, path)
             said = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
@@ -302,12 +301,12 @@ class Manifest:
             if "images_folder" not in said and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
             return cls(rows, said["dataset"], Path(seen), remember, written)
-        except (OSError, ValueError, KeyError, TypeError):
-            raise _no_manifest(path) from None
 
 
-def _no_manifest(path: Path) -> InputError:
-    return InputError(f"{path}: not a manifest; make it with `pipeline manifest`")
+def _manifest_at(path: Path) -> AbstractContextManager[None]:
+    """Refuse a file that is no manifest."""
+    return refusing((OSError, ValueError, KeyError, TypeError),
+                    f"{path}: not a manifest; make it with `pipeline manifest`")
 
 
 @dataclass(frozen=True)

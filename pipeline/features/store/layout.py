@@ -22,6 +22,7 @@ in further shards; rows between the end of a short shard and the next one hold n
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -233,14 +234,16 @@ def _unused_value(dtype: str) -> float | int:
     return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
 
 
+def _readable(path: Path) -> AbstractContextManager[None]:
+    return refusing((OSError, ValueError, KeyError, TypeError, AttributeError),
+                    f"{path}: not a feature store of this pipeline", StoreError)
+
+
 def attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a store's zarr.json."""
-    try:
+    with (_readable(path),
+          refusing(FileNotFoundError, f"{path}: no feature store there; make it with `pipeline extract`", StoreError)):
         return dict(parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
-    except FileNotFoundError:
-        raise StoreError(f"{path}: no feature store there; make it with `pipeline extract`") from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(f"{path}: not a feature store of this pipeline") from None
 
 
 def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
@@ -256,8 +259,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         StoreError: If it is not a store, has another format, or was edited.
     """
     found = attributes(path)
-    with refusing((ValueError, KeyError, TypeError, AttributeError), f"{path}: not a feature store of this "
-                  "pipeline", StoreError):
+    with _readable(path):
         recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
