@@ -69,7 +69,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     if questions is None:
         options.refuse("form", why="goes with QUESTIONS")
     own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
-    shown = Manifest.load(paths.manifest(images_of)) if images_of else own
+    shown = own if not images_of or images_of == own.dataset else Manifest.load(paths.manifest(images_of))
     if questions:
         asked = hard_negatives.read(questions, form, paths.root)
     else:

@@ -73,8 +73,7 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
-        folders = [paths.head(dataset, system(recipe, feature, text, seed))
-                   for recipe in recipes for seed in seeds]
+        folders = [paths.head(dataset, system(recipe, feature, text, seed)) for recipe in recipes for seed in seeds]
     else:
         options.refuse("text", "recipes", "seeds", why="goes with --feature; all heads of the run are scored")
         folders = [paths.head(dataset, name) for name in heads(settings.run)]

@@ -80,8 +80,7 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
     return run
 
 
-def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None
-         ) -> list[Result]:
+def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None) -> list[Result]:
     """Apply a function to many arguments, several at once. In `side_by_side` the half that is ready first helps.
 
     Args:

@@ -142,8 +142,7 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) -> None:
     suffixes = VIDEO_SUFFIXES if kind == "video" else fetch.SUFFIXES
-    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*")
-             if path.suffix.lower() in suffixes)
+    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix.lower() in suffixes)
     silent = sorted(set(files) - named)
     if silent:
         raise InputError(f"{folder}: {counted(len(silent), kind)} without a caption in {source.name}, the first "

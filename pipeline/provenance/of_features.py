@@ -87,8 +87,7 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         yield Step(store.path, f"BLAKE2b of every file of its {store.layout.shards} shards", told, told)
 
 
-def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]
-                ) -> Iterator[Step]:
+def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]) -> Iterator[Step]:
     """Compare photographs or clips with the checksums that a store holds: of one image, or of all in one step.
 
     Imported features were made elsewhere; nothing is known of their photographs, and there is no step.

@@ -111,8 +111,7 @@ class Update:
     gradient_clip: float  # the largest norm of the gradients
 
     @classmethod
-    def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes,
-           device: str) -> Self:
+    def of(cls, model: HeadNetwork, recipe: Recipe, training: Training, processes: Processes, device: str) -> Self:
         """Build what a recipe and a section of `training` ask for."""
         return cls(build(model, recipe), TrainingPrecision(training.precision, device), processes,
                    training.pieces, recipe.gradient_clip)

@@ -180,8 +180,7 @@ def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | 
     for table, names in (by_name, by_number, by_image_id(manifest)):
         found = [next((table[name] for name in names(text) if name in table), None) for text in ids]
         if best and found != best and _known(found) == _known(best) == len(ids):
-            at, meant = next((place, row) for place, row in enumerate(found)
-                             if row is not None and row != best[place])
+            at, meant = next((place, row) for place, row in enumerate(found) if row is not None and row != best[place])
             raise InputError(f"{source}: its ids mean one image by file name and another by number or image id, the "
                              f"first {ids[at]!r}; name its images by their files with suffix, such as "
                              f"{manifest.images['file'][meant]}")

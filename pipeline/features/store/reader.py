@@ -55,8 +55,7 @@ class FeatureStore:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
                              f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
         if rows is None:
-            rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes \
-                else np.arange(self.layout.images)
+            rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes else np.arange(self.layout.images)
         self.rows = rows
         self._indices: dict[tuple[str, int], np.ndarray] = {}
         self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were looked at and are finite

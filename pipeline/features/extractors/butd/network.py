@@ -69,8 +69,7 @@ class Stem(BasicStem):
         return max_pool2d(relu(self.conv1(pixels)), kernel_size=3, stride=2, padding=0, ceil_mode=True)
 
 
-def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1
-          ) -> list[nn.Module]:
+def stage(blocks: int, stride: int, channels_in: int, channels_out: int, dilation: int = 1) -> list[nn.Module]:
     """Build a stage of a Caffe ResNet: the stride is in the 1 x 1 convolution, statistics and scales are fixed."""
     return ResNet.make_stage(BottleneckBlock, blocks, stride_per_block=[stride] + [1] * (blocks - 1),
                              in_channels=channels_in, out_channels=channels_out,
