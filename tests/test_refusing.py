@@ -1,0 +1,36 @@
+"""What a library raises for bad input becomes an error of one line, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.compute import device
+from pipeline.parts.errors import InputError, refusing
+
+
+class OfAKindError(InputError):
+    """A kind of bad input."""
+
+
+def test_a_named_error_is_bad_input_without_the_librarys_traceback() -> None:
+    with pytest.raises(InputError, match="no number; give one") as found, refusing(ValueError, "no number; give one"):
+        int("x")
+    assert found.value.__suppress_context__
+    with pytest.raises(OfAKindError, match=r"of '1\.5': invalid literal"), \
+            refusing((KeyError, ValueError), lambda error: f"of '1.5': {error}", OfAKindError):
+        int("1.5")
+
+
+def test_other_errors_and_results_pass() -> None:
+    with pytest.raises(KeyError), refusing(ValueError, "no number"):
+        {}["x"]
+    with refusing(ValueError, "no number"):
+        found = int("1")
+    assert found == 1
+
+
+@pytest.mark.parametrize("name", ["meta", "nowhere", "cuda:99"])
+def test_a_device_that_does_not_compute_here_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"device '{name}' is not available; use cpu"):
+        device.require(name)
+    assert device.require("cpu").type == "cpu"
