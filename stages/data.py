@@ -80,7 +80,7 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
         table = build()
     with Progress("look at photographs", table.noun, len(table.images)) as bar:
         table = manifest.with_checksums(table, remembered / "photographs", bar.update)
-    table.save(path)
+    table = table.save(path)
     if asked_for is not None:
         with suppress(OSError):  # a root that is read-only, or full: all is looked at again
             record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])

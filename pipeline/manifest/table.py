@@ -12,9 +12,9 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
     from pyarrow import parquet
 
 SPLITS = ("train", "val", "test")
@@ -63,15 +64,45 @@ class _File:
         self.path = path  # for messages: `file` may be a copy from an object store
         self.opened: parquet.ParquetFile = parquet.ParquetFile(file)
         self.columns: list[str] = self.opened.schema_arrow.names
+        if not self.opened.metadata.num_rows:
+            raise _no_manifest(path, "it has no rows")
+        self.types = {field.name: self._type(field) for field in self.opened.schema_arrow}
+
+    def _type(self, field: pa.Field) -> pa.DataType:
+        """The type of a column of a manifest, whichever type of the same values the file has; others are refused."""
+        import pyarrow as pa
+
+        there = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        for wanted, type_, alike in (("str", there, (pa.types.is_string, pa.types.is_large_string)),
+                                     ("int64", pa.int64(), (pa.types.is_signed_integer,)),
+                                     ("float64", pa.float64(), (pa.types.is_floating,))):
+            if _columns(self.columns).get(field.name, wanted) == wanted and any(is_(there) for is_ in alike):
+                return type_
+        raise _no_manifest(self.path, f"its column {field.name} is of type {field.type}")
 
     def read(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Read some columns, some rows at a time."""
+        import pyarrow as pa
+
+        rows = 0
         with _manifest_at(self.path):
             for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
-                yield batch.to_pandas()[list(columns)]
+                # of pandas' own description of them nothing is read
+                table = pa.table({name: batch.column(name).cast(self.types[name]) for name in columns})
+                table.validate(full=True)
+                if lacking := [name for name in columns if table[name].null_count and name not in ("start", "end")]:
+                    raise _no_manifest(self.path, f"a row has no {lacking[0]}")
+                rows += len(table)
+                yield table.to_pandas()
+        if rows != self.opened.metadata.num_rows:
+            raise _no_manifest(self.path)
 
-    def __reduce__(self) -> tuple[type[_File], tuple[Path, Path]]:
-        return _File, (self.path, self.path)
+    def __reduce__(self) -> tuple[Callable[[Path], _File], tuple[Path]]:
+        return _reopened, (self.path,)
+
+
+def _reopened(path: Path) -> _File:
+    return _File(remote.copy(path) if remote.address(path) else path, path)
 
 
 @dataclass(frozen=True)
@@ -234,17 +265,23 @@ class Manifest:
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
-        position = pd.Series(np.arange(len(image_ids)), index=image_ids)
+        places = pd.Index(image_ids).get_indexer(rows["image_id"])
+        if (places < 0).any():
+            raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(places.argmin())]} is in "
+                             f"the split {name} and in another one; make it again with `pipeline manifest`")
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     position[rows["image_id"]].to_numpy(), rows["caption"].tolist(),
+                     places.astype(np.int64), rows["caption"].tolist(),
                      rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
                      rows[ROLE_GRAPH].tolist() if ROLE_GRAPH in rows.columns else None)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> Manifest:
         """Write the manifest as one Parquet file; a broken write leaves no partial file.
 
         Args:
             path: The file.
+
+        Returns:
+            This manifest, whose digests are kept as those of the file.
         """
         table = self.table.copy(deep=False)
         table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent)}
@@ -252,9 +289,10 @@ class Manifest:
             with TemporaryDirectory() as folder:
                 table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
                 remote.write(path, Path(folder, path.name))
-            return
+            return self
         with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
+        return replace(self, remember=_remembering(path), written=path.stat().st_mtime_ns)
 
     def _seen_from(self, folder: Path) -> str:
         """The images' folder as the manifest's file names it."""
@@ -286,9 +324,8 @@ class Manifest:
 
             refuse_unknown(path.stem, path.parent.parent)
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
-        written, beside = path.stat().st_mtime_ns, path.with_name(f".{path.stem}")  # `Paths.remembered`
-        known = not computed and beside.is_dir()
-        return cls._of_file(path, path, Remembered(beside / "digests.json").of(path) if known else _compute, written)
+        written = path.stat().st_mtime_ns
+        return cls._of_file(path, path, _compute if computed else _remembering(path), written)
 
     @classmethod
     def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
@@ -297,16 +334,30 @@ class Manifest:
             rows = _File(file, path)
             said = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
-            seen = said.get("images_folder") or said["images"]
+            seen, dataset = said.get("images_folder") or said["images"], said["dataset"]
             if "images_folder" not in said and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
-            return cls(rows, said["dataset"], Path(seen), remember, written)
+            if PurePath(dataset).name != dataset:  # it names folders
+                raise _no_manifest(path, f"its data set {dataset!a} is no name")
+            return cls(rows, dataset, Path(seen), remember, written)
 
 
 def _manifest_at(path: Path) -> AbstractContextManager[None]:
     """Refuse a file that is no manifest."""
-    return refusing((OSError, ValueError, KeyError, TypeError),
-                    f"{path}: not a manifest; make it with `pipeline manifest`")
+    import pyarrow as pa
+
+    return refusing((OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException),
+                    str(_no_manifest(path)))
+
+
+def _remembering(path: Path) -> Remember:
+    """Keep the digests of a manifest's file as it is now beside it, where a project keeps such."""
+    beside = path.with_name(f".{path.stem}")  # `Paths.remembered`
+    return Remembered(beside / "digests.json").of(path) if beside.is_dir() else _compute
+
+
+def _no_manifest(path: Path, why: str = "") -> InputError:
+    return InputError(f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
+from pipeline.files import remembered
 from pipeline.manifest import Manifest, table
 from pipeline.parts.errors import InputError
 
@@ -65,6 +67,72 @@ def test_a_split_is_its_rows(known: Manifest) -> None:
         assert found.captions == rows["caption"].tolist()
         assert found.image_ids[found.caption_image].tolist() == rows["image_id"].tolist()
         assert np.array_equal(known.images["image_id"].to_numpy()[found.store_rows], found.image_ids)
+
+
+@pytest.mark.parametrize(("changed", "said"), [
+    ({"caption": 1.5}, "its column caption is of type double"), ({"image_id": "0"}, "its column image_id is of type"),
+    ({"image_id": np.uint64(2**63)}, "its column image_id is of type uint64"), ({"bytes": True}, "its column bytes is"),
+    ({"file": [None] + ["0.jpg"] * 69}, "a row has no file"), ({"split": pd.Timestamp(0)}, "its column split is of")])
+def test_columns_of_other_types_are_refused(known: Manifest, changed: dict[str, object], said: str, tmp_path: Path
+                                            ) -> None:
+    known.table.assign(**changed).to_parquet(tmp_path / "other.parquet", index=False)
+    with pytest.raises(InputError, match=f"other.parquet: not a manifest, {said}"):
+        Manifest.load(described(tmp_path / "other.parquet")).images  # noqa: B018
+
+
+def described(file: Path, said: str = '{"dataset": "mine", "images": "photographs"}', **more: str) -> Path:
+    """Write what pandas and the manifest say of a table anew."""
+    table = parquet.read_table(file)
+    parquet.write_table(table.replace_schema_metadata({"PANDAS_ATTRS": said, **more}), file)
+    return file
+
+
+def test_the_same_values_in_another_form_are_the_same_manifest(known: Manifest, tmp_path: Path) -> None:
+    """Categories, smaller numbers, other row groups, and what pandas says of a table, which may be wrong."""
+    file = tmp_path / "other.parquet"
+    rows = known.table.astype({"caption": "category", "image_id": "int32", "split": "category", "bytes": "category"})
+    rows.to_parquet(file, index=False, row_group_size=3)
+    described(file, pandas='{"index_columns": ["image_id"], "columns": [], "column_indexes": []}')
+    for each in (Manifest.load(file), pickle.loads(pickle.dumps(Manifest.load(file)))):
+        assert (each.digest, each.images_digest) == (known.digest, known.images_digest)
+        assert each.images.equals(known.images)
+        assert each.split("val").captions == known.split("val").captions
+
+
+@pytest.mark.parametrize("said", ["[1]", '{"dataset": 1, "images": "x"}', '{"dataset": "../../x", "images": "x"}',
+                                  '{"dataset": "mine", "images": ["x"]}', "{"])
+def test_what_a_file_says_of_itself_is_not_trusted(known: Manifest, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"m\.parquet: not a manifest"):
+        Manifest.load(described(tmp_path / "m.parquet", said))
+
+
+def test_text_that_is_not_utf_8_is_one_line(known: Manifest, tmp_path: Path) -> None:
+    file = described(tmp_path / "m.parquet")
+    content = file.read_bytes()
+    assert "Größe".encode() in content
+    file.write_bytes(content.replace("Größe".encode(), b"Gr\xff\xff\xff\xffe"))
+    with pytest.raises(InputError, match="not a manifest"):
+        Manifest.load(file).digest  # noqa: B018
+
+
+def test_no_rows_and_images_of_two_splits_are_one_line(known: Manifest, tmp_path: Path) -> None:
+    table = known.table
+    Manifest(table.iloc[:0], "mine", Path("photographs")).save(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="not a manifest, it has no rows"):
+        Manifest.load(tmp_path / "none.parquet")
+    table.loc[3, "split"] = "train"
+    with pytest.raises(InputError, match="image 0 is in the split train and in another one"):
+        Manifest(table, "mine", Path("photographs")).split("train")
+
+
+def test_the_digest_of_a_new_manifest_is_computed_once(known: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                       ) -> None:
+    monkeypatch.setattr(remembered, "SETTLED", 0)
+    (tmp_path / ".m").mkdir()
+    saved = Manifest(known.table, "mine", Path("photographs")).save(tmp_path / "m.parquet")
+    digest = saved.digest
+    monkeypatch.delattr(table, "_digest")
+    assert Manifest.load(tmp_path / "m.parquet").digest == digest
 
 
 def test_an_open_manifest_is_the_file_that_was_opened(known: Manifest, tmp_path: Path) -> None:
