@@ -9,6 +9,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.report import examples
 from pipeline.studies.audit import fingerprints
 from pipeline.studies.audit.collection import Collection, photograph
-from pipeline.studies.audit.fingerprints import Fingerprints
+from pipeline.studies.audit.fingerprints import Among, Fingerprints
 
 NAME, CONTENT, LOOK = "photo number", "content", "look"
 UNLIKE = 64
@@ -26,6 +28,7 @@ UNLIKE = 64
 files. Copies differ in few bits, other photographs in about half."""
 TEXTS = 100  # equal captions that are written out, those of most images first
 SIDE = 240  # pixels of an image on the page
+FEW = 100  # pairs of copies of one image that are all listed
 SHOWN = 100  # pairs of each kind on the page, about 8 kB each
 WORDS = re.compile(r"\w+")
 
@@ -46,7 +49,8 @@ class Findings:
     Attributes:
         one: The first collection.
         other: The second collection, or the same object for one beside itself.
-        certain: Pairs of one photograph, by number or content.
+        certain: Pairs of one photograph, by number or content. Of many copies of one, each is in a pair with one of
+            every split.
         doubtful: Further pairs that look alike, the most alike first; then those of one number that look different.
         texts: Captions that images of both collections have; of one beside itself, that several of its images have.
             Each text once, that of most images first: its words, and the rows of its images in both collections.
@@ -174,11 +178,12 @@ def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fing
     certain: dict[tuple[int, int], Pair] = {}
     numbers, contents = ([photograph(file) for file in each.files] for each in (one, other)), (
         [content or None for content in each.content] for each in prints)
-    for kind, pairs in ((NAME, _equal(*numbers)), (CONTENT, _equal(*contents))):
-        for row, column in pairs:
-            if not alone or row < column:
-                certain.setdefault((row, column), Pair(row, column, kind))
-    alike = (Pair(row, column, LOOK, bits) for row, column, bits in fingerprints.alike(*prints, most_bits, alone))
+    among = partial(_some, one.splits, other.splits)
+    for kind, (mine, theirs) in ((NAME, numbers), (CONTENT, contents)):
+        for row, column in _equal(mine, None if alone else theirs, among):
+            certain.setdefault((row, column), Pair(row, column, kind))
+    alike = (Pair(row, column, LOOK, bits)
+             for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among))
     doubtful = [pair for pair in alike if pair[:2] not in certain]
     doubtful += [unlike for pair in certain.values() if (unlike := _unlike(pair, *prints))]
     for pair in doubtful:
@@ -198,13 +203,39 @@ def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
     return pair._replace(bits=bits) if bits > UNLIKE else None
 
 
-def _equal(one: list[str | None], other: list[str | None]) -> Iterator[tuple[int, int]]:
-    rows: dict[str | None, list[int]] = defaultdict(list)
-    for row, value in enumerate(one):
-        rows[value].append(row)
-    for column, value in enumerate(other):
+def _equal(one: list[str | None], other: list[str | None] | None, among: Among) -> Iterator[tuple[int, int]]:
+    """Pairs of images with equal values; without OTHER of one collection."""
+    first = _rows_of(one)
+    second = None if other is None else _rows_of(other)
+    for value, rows in first.items():
+        if second is None or value in second:
+            yield from among(rows, None if second is None else second[value])
+
+
+def _rows_of(values: list[str | None]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, value in enumerate(values):
         if value is not None:
-            yield from ((row, column) for row in rows.get(value, ()))
+            rows[value].append(row)
+    return rows
+
+
+def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int] | None) -> Iterator[tuple[int, int]]:
+    """Pairs of images that are equal, or as much alike, by their splits: all, or where that are many enough of them.
+
+    Then each image is in a pair with one of every split that has any.
+    """
+    if len(rows) * len(rows if columns is None else columns) <= FEW:
+        yield from fingerprints.every(rows, columns)
+    elif columns is None:
+        after: dict[str, int] = {}  # split -> its next image
+        for row in reversed(rows):
+            yield from ((row, column) for column in after.values())
+            after[str(one[row])] = row
+    else:
+        mine, theirs = ({str(splits[row]): row for row in reversed(each)}
+                        for splits, each in ((one, rows), (other, columns)))
+        yield from {*product(rows, theirs.values()), *product(mine.values(), columns)}
 
 
 def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str, list[int], list[int]]], int]:

@@ -1,9 +1,9 @@
 """Digests of image files, and what images look like in 256 bits."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, repeat
+from itertools import combinations, product, repeat
 from math import comb
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ SIDE = 16
 BITS = SIDE * SIDE
 WORDS = BITS // 64
 BLOCK = 1 << 18  # comparisons at once: 8 MB of words
+TOGETHER = 4096  # files at once
+Among = Callable[[list[int], list[int] | None], Iterable[tuple[int, int]]]
 
 
 class Fingerprints(NamedTuple):
@@ -61,8 +63,9 @@ def take(collection: Collection, threads: int, progress: Callable[[int], object]
         found.is_seen[row] = bool(bits.any())
 
     with ThreadPoolExecutor(threads) as pool:
-        for done, _ in enumerate(pool.map(one, range(count)), start=1):
-            progress(done)
+        for start in range(0, count, TOGETHER):  # a pool keeps a kilobyte for each task that waits
+            for done, _ in enumerate(pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1):
+                progress(done)
     return found
 
 
@@ -76,28 +79,70 @@ def differences(image: Image.Image) -> np.ndarray:
     return np.asarray(cells[:, :-1] < cells[:, 1:]).ravel()
 
 
-def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool) -> Iterator[tuple[int, int, int]]:
-    """Find all pairs of images that look alike, without comparing every two.
+def every(rows: Sequence[int], columns: Sequence[int] | None = None) -> Iterable[tuple[int, int]]:
+    """All pairs of some images with others; without COLUMNS of these images with each other."""
+    return combinations(rows, 2) if columns is None else product(rows, columns)
+
+
+def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, among: Among = every
+          ) -> Iterator[tuple[int, int, int]]:
+    """Find pairs of images that look alike, without comparing every two, in no order.
+
+    Looks are compared, and not images, as data sets may have thousands of copies of one, such as the picture that a
+    site shows for one that is gone. AMONG says which pairs of the images of two looks, or of one, are given.
+    """
+    first = _Looks(one)
+    second = first if alone else _Looks(other)
+    for rows in first.several() if alone else ():
+        yield from ((row, column, 0) for row, column in among(rows, None))
+    for mine, theirs, bits in _near(first.look, second.look, most_bits, alone):
+        for row, column in among(first.images(mine), second.images(theirs)):
+            yield (column, row, bits) if alone and column < row else (row, column, bits)
+
+
+class _Looks:
+    """The different looks of images that are seen, and the images of each.
+
+    Attributes:
+        look: Uint64 [L, 4].
+    """
+
+    def __init__(self, prints: Fingerprints) -> None:
+        seen = np.flatnonzero(prints.is_seen)
+        self._rows = seen[np.lexsort(prints.look[seen].T)]  # those of one look stand together, ascending
+        look = prints.look[self._rows]
+        first = np.flatnonzero(np.append([True], (look[1:] != look[:-1]).any(axis=1))[:len(look)])
+        self.look, self._bounds = look[first], np.append(first, len(look))
+
+    def images(self, look: int) -> list[int]:
+        """The images of a look, ascending."""
+        return np.asarray(self._rows[self._bounds[look]:self._bounds[look + 1]]).tolist()
+
+    def several(self) -> Iterator[list[int]]:
+        """The images of each look that several have."""
+        return (self.images(look) for look in np.flatnonzero(np.diff(self._bounds) > 1).tolist())
+
+
+def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> Iterator[tuple[int, int, int]]:
+    """Find pairs of different looks, uint64 [L, 4], that are alike, each once.
 
     The bits are cut into most_bits + k bands. In a pair that differs in at most most_bits bits at least k bands are
-    equal, so only images with k equal bands are compared, for each choice of k bands: of a million photographs and 16
+    equal, so only looks with k equal bands are compared, for each choice of k bands: of a million photographs and 16
     bits, 153 times those that have the same 28 bits.
     """
-    rows, columns = np.flatnonzero(one.is_seen), np.flatnonzero(other.is_seen)
-    looks = one.look[rows], other.look[columns]
-    equal = _bands_to_share(most_bits, max(len(rows), len(columns)))
+    equal = _bands_to_share(most_bits, max(len(one), len(other)))
     found = np.zeros(0, np.int64)
-    width = (64 - max(len(rows), len(columns)).bit_length()) // max(1, equal)
-    first_keys = _keys(looks[0], most_bits + equal, equal, width)
-    second_keys = repeat(None) if alone else _keys(looks[1], most_bits + equal, equal, width)
+    width = (64 - max(len(one), len(other)).bit_length()) // max(1, equal)
+    first_keys = _keys(one, most_bits + equal, equal, width)
+    second_keys = repeat(None) if alone else _keys(other, most_bits + equal, equal, width)
     for keys in zip(first_keys, second_keys, strict=False):
         for first, second in _with_equal(*keys):
-            near = _apart(looks[0][first], looks[1][second]) <= most_bits
-            found = np.union1d(found, first[near] * len(columns) + second[near])
+            near = _apart(one[first], other[second]) <= most_bits
+            found = np.union1d(found, first[near] * len(other) + second[near])
     for place in np.array_split(found, len(found) // BLOCK + 1):
-        first, second = np.divmod(place, max(1, len(columns)))
-        apart = _apart(looks[0][first], looks[1][second])
-        yield from zip(rows[first].tolist(), columns[second].tolist(), apart.tolist(), strict=True)
+        first, second = np.divmod(place, max(1, len(other)))
+        apart = _apart(one[first], other[second])
+        yield from zip(first.tolist(), second.tolist(), apart.tolist(), strict=True)
 
 
 def _bands_to_share(most_bits: int, images: int) -> int:
