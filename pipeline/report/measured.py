@@ -21,17 +21,6 @@ from pipeline.systems.scores import ENCODER
 
 HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
 """Metric of one direction, as `results/metrics.json` names it -> how it is printed."""
-BENCHMARKS = {
-    ("coco", "coco_1k_5fold"): "coco_1k_5fold",
-    ("coco", "coco_5k"): "coco_5k",
-    ("coco", "cxc"): "coco_5k_cxc",
-    ("flickr30k", "flickr30k_1k"): "f30k_1k",
-    ("multi30k", "multi30k_2016"): "multi30k",
-    ("msrvtt", "msrvtt_full"): "msrvtt",
-    ("vatex", "vatex_1500"): "vatex",
-}
-"""(Data set, protocol) -> the papers' test set. No other measurement may stand under a paper's headings."""
-
 SEPARATE = "separate"
 """In `Origin.rerank`: another network than the retriever's scored the candidates, and it is not among the members."""
 
@@ -81,7 +70,7 @@ class Origin:
     @property
     def benchmark(self) -> str | None:
         """The papers' test set that this repeats, or None."""
-        return BENCHMARKS.get((self.dataset, self.protocol)) if self.split == "test" else None
+        return names.NAMES["benchmarks"].get(f"{self.dataset} {self.protocol}") if self.split == "test" else None
 
 
 @dataclass(frozen=True)

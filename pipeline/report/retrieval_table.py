@@ -256,6 +256,7 @@ class RetrievalTable(PaperTable):
             a table that shows no other data, because another one of the paper has the same rows.
         base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
         zero_shot: Whether dual encoders, as they come, have rows of their own.
+        variants: Whether recipes that vary one part of a paper's have rows; most of them have tables of their own.
     """
 
     measured: Callable[[MeasuredSystem], RowHeader | None]
@@ -263,11 +264,12 @@ class RetrievalTable(PaperTable):
     elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] | None = lambda columns, system: columns
     base: str = ""
     zero_shot: bool = False
+    variants: bool = True
 
     def header(self, system: MeasuredSystem) -> RowHeader | None:
         """The header of a measured system, of a dual encoder in a section of its own; None for one not shown."""
         if not system.origin.zero_shot:
-            return self.measured(system)
+            return self.measured(system) if self.variants or not names.is_variant(system.origin.recipe) else None
         encoder = system.members[0].encoder
         if not self.zero_shot or encoder is None:
             return None

@@ -6,14 +6,13 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.report.figures.drawing import COLUMN_WIDTH, STYLE, empty_figure, legend_above
+from pipeline.report.figures.drawing import COLUMN_WIDTH, STYLE, legend_above, subplots
 
 
 def drawn(labels: list[str]) -> Figure:
     """A figure of a line for each label."""
     with mpl.rc_context(fname=STYLE):
-        figure = empty_figure(COLUMN_WIDTH, 2.3)
-        axes = figure.subplots()
+        figure, axes = subplots(COLUMN_WIDTH, 2.3)
         for label in labels:
             axes.plot([0, 1], label=label, marker="o")
         legend_above(axes)

@@ -97,9 +97,10 @@ def seeds_sentence(most: int) -> str:
     return f" Lines: mean over up to {most} seeds; bands: lowest to highest." if most > 1 else " One seed."
 
 
-def empty_figure(width: float, height: float) -> Figure:
-    """An empty figure with constrained layout, of so many inches."""
-    return Figure(figsize=(width, height), layout="constrained")
+def subplots(width: float, height: float, *shape: int, **how: Any) -> tuple[Figure, Any]:
+    """An empty figure with constrained layout, of so many inches, and its axes: one, or an array of this shape."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*shape, **how)
 
 
 def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None:

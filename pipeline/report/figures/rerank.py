@@ -23,8 +23,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     if not lines:
         raise MissingInputs("a system that was trained on several numbers of images: a recipe for each, `pipeline "
                             "train -S training.NAME.images=1000`, and `pipeline evaluate`")
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.5)
-    axes = figure.subplots()
+    figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.5)
     rows: list[dict[str, object]] = []
     for number, points in enumerate(lines):
         line, sizes = LINES[number % len(LINES)], sorted(points)
@@ -79,8 +78,7 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
         raise MissingInputs("a cross-encoder with all layers and one with fewer: train a recipe with architecture: "
                             "{name: cross, layers: [0, 2, 4]} beside its base, and `pipeline evaluate`")
     counts = {head.name: head.parameters for head in inputs.heads}
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.6)
-    axes = figure.subplots()
+    figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.6)
     rows: list[dict[str, object]] = []
     for place, pair in enumerate(pairs):
         for fewer, system in pair.items():

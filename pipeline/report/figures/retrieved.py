@@ -77,8 +77,8 @@ def draw_images(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "t2i")
     chosen = [*successes, *failures]
-    figure = drawing.empty_figure(PAGE_WIDTH, 1.0 * len(chosen))
-    rows = figure.subplots(len(chosen), 2 + SHOWN, squeeze=False, width_ratios=[1.6, *[1] * (1 + SHOWN)])
+    figure, rows = drawing.subplots(PAGE_WIDTH, 1.0 * len(chosen), len(chosen), 2 + SHOWN, squeeze=False,
+                                    width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
     caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
@@ -123,8 +123,8 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     texts = [[drawing.wrapped(drawing.printable(gallery.captions[caption]), LETTERS, CAPTION_LINES)
               for caption in example.shown] for example in chosen]
     heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
-    figure = drawing.empty_figure(PAGE_WIDTH, sum(heights))
-    rows = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
+    figure, rows = drawing.subplots(PAGE_WIDTH, sum(heights), len(chosen), 2, squeeze=False,
+                                    width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
     right = "Right captions" if gallery.pool.relevance else "The image's own captions"

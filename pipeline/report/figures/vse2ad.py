@@ -23,8 +23,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     Source: VSE+2AD, Figure A.2-1.
     """
     pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 3.6)
-    axes, printed = figure.subplots(2, 1)
+    figure, (axes, printed) = drawing.subplots(drawing.COLUMN_WIDTH, 3.6, 2, 1)
     for line, heads in zip(LINES, pair.values(), strict=False):
         values: dict[int, list[float]] = defaultdict(list)
         for row in (row for head in heads for row in head.history):
@@ -99,8 +98,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     round_numbers = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
     window = max(number for number in round_numbers if number <= wanted)
     faint = max(head.steps["averaged"].max() for head in heads)
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
-    axes = figure.subplots()
+    figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
     rows = []
     readings = sorted(set(map(_reading, heads)))
     several = len(readings) > 1

@@ -35,8 +35,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     table = pd.DataFrame(rows)
     grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
         axis=0).sort_index(axis=1)
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
-    axes = figure.subplots()
+    figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     values = np.ma.masked_invalid(grid.to_numpy())
     image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
     axes.set_facecolor("#eeeeee")
@@ -115,8 +114,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     Source: VSE∞, Figure 5.
     """
     heads = _with_gpo(inputs)
-    figure = drawing.empty_figure(PAGE_WIDTH, 2.2)
-    panels = figure.subplots(1, 2)
+    figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     rows = []
     for line, head in zip(LINES, heads, strict=False):
         for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.feature], CAPTION_TOKENS),
@@ -174,8 +172,7 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
     if not inputs.throughput:
         raise MissingInputs("results/throughput.json: run `pipeline throughput`")
     table = pd.DataFrame(inputs.throughput["pools"])
-    figure = drawing.empty_figure(drawing.COLUMN_WIDTH, 2.3)
-    axes = figure.subplots()
+    figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
     for line, (column, label) in zip(LINES[1::-1] + LINES[2:], SYSTEMS.items(), strict=False):
         axes.plot(table["images"], table[column], label=label, **line)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")

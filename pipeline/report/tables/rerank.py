@@ -24,9 +24,6 @@ def _published_main(row: PublishedRow) -> RowHeader:
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
-    """Every system that is no variant of a paper's recipe."""
-    if names.is_variant(system.origin.recipe):
-        return None
     if system.part == "CE":
         group = "G2"
     else:

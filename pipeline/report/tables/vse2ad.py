@@ -12,9 +12,9 @@ def _published_main(row: PublishedRow) -> RowHeader:
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
-    """Every system with R, RG or RGP that is no variant of a paper's recipe."""
+    """Every system with R, RG or RGP."""
     origin = system.origin
-    if origin.visual not in emphasis.GROUP_COLOURS or names.is_variant(origin.recipe):
+    if origin.visual not in emphasis.GROUP_COLOURS:
         return None
     method, published = names.method(origin.recipe, origin.visual), names.published_method(origin.recipe)
     return _main(origin.visual, method, published, origin.text)
@@ -26,9 +26,9 @@ def _main(visual: str, method: str, published: str, text: str) -> RowHeader:
 
 
 def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
-    """Every system with RGP that is no variant of a paper's recipe."""
+    """Every system with RGP."""
     origin = system.origin
-    if origin.visual != "RGP" or names.is_variant(origin.recipe):
+    if origin.visual != "RGP":
         return None
     method = names.method(origin.recipe)
     if origin.text == "bert":

@@ -15,11 +15,6 @@ RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
 """Recipes for clips alone, and their variants behind `-`."""
 
 
-def _is_shown(system: MeasuredSystem) -> bool:
-    """Whether it is no variant of a paper's recipe; those have tables of their own."""
-    return not names.is_variant(system.origin.recipe)
-
-
 # Tables 2, 9 and 10: embeddings by image network and text encoder.
 
 
@@ -34,8 +29,6 @@ def _published(row: PublishedRow) -> RowHeader:
 
 def _measured(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
-    if not _is_shown(system):
-        return None
     method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
     identity = (names.published_method(origin.recipe), origin.visual, network, origin.text)
     return RowHeader((method, names.features(origin.visual)), _section(network, origin.text), identity=identity)
@@ -58,7 +51,7 @@ def _published_berts(row: PublishedRow) -> RowHeader:
 def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
     """Every system with BERT."""
     origin = system.origin
-    if origin.text != "bert" or not _is_shown(system):
+    if origin.text != "bert":
         return None
     named = (names.method(origin.recipe, origin.visual), names.published_method(origin.recipe))
     method, published = (f"{name} ({'+'.join(origin.visual)})" for name in named)
@@ -101,7 +94,7 @@ def _published_cxc(row: PublishedRow) -> RowHeader:
 def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
     """Every system that was measured by CxC."""
     origin = system.origin
-    if origin.benchmark != "coco_5k_cxc" or not _is_shown(system):
+    if origin.benchmark != "coco_5k_cxc":
         return None
     method, network = names.method(origin.recipe, origin.visual), names.backbone(system.members)
     return RowHeader((f"{method} ({names.features(origin.visual)}, {names.encoder(origin.text)})",),
