@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from pipeline.compute.device import PRECISIONS, require
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
@@ -141,13 +141,10 @@ def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
     """Read a part of a model by a library."""
-    try:
+    with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {_line(error)}"),
+          refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
+                   f"({_line(error)}); pip install 'vse-pipeline[encoders]'")):
         return read()
-    except ImportError as error:
-        raise InputError(f"{folder}: its {what} needs a package that is not here ({_line(error)}); pip install "
-                         "'vse-pipeline[encoders]'") from None
-    except READING as error:
-        raise InputError(f"{folder}: no {what} that can be read: {_line(error)}") from None
 
 
 def placed(network: Any, usage: Usage) -> Any:
@@ -157,11 +154,9 @@ def placed(network: Any, usage: Usage) -> Any:
 
 def try_image(place: str, encoder: DualEncoder) -> None:
     """Embed a grey image: a network and a preprocessing that do not fit are found before the first photograph."""
-    try:
+    with refusing(READING, lambda error: f"{place}: its network does not take the images that its preprocessing "
+                  f"prepares: {_line(error)}"):
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
-    except READING as error:
-        raise InputError(f"{place}: its network does not take the images that its preprocessing prepares: "
-                         f"{_line(error)}") from None
 
 
 def unit(output: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, read
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 CONFIG = "open_clip_config.json"
 TEXT_FILES = ("*.json", "*.txt", "*.model")
@@ -78,16 +78,15 @@ class OpenClip:
 
 def _check(folder: Path) -> None:
     """Refuse what would fetch files or run code besides those of the folder."""
-    try:
+    with (refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
+                   "configuration of OpenCLIP"),
+          refusing(FileNotFoundError, f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or "
+                   "siglip:")):
         model = from_json((folder / CONFIG).read_text())["model_cfg"]
         image, text = model["vision_cfg"], model["text_cfg"]
         odd = {*text.get("tokenizer_kwargs", {})} - TOKENIZER_OPTIONS
         tower = str(image.get("timm_model_name", ""))
         by_name = text.get("hf_model_name")
-    except FileNotFoundError:
-        raise InputError(f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or siglip:") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{folder / CONFIG}: is not a configuration of OpenCLIP") from None
     if by_name:
         raise InputError(f"{folder}: its text tower {str(by_name)!r} would be fetched by name; not read here")
     if odd or ":" in tower or text.get("tokenizer_mode"):

@@ -17,7 +17,7 @@ from PIL import Image
 from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Similarity, rank
 from pipeline.files.images import ImageError
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.systems.scores.judged import Truth, judge, with_languages
@@ -72,11 +72,9 @@ class Gallery:
     @property
     def members(self) -> tuple[HeadRecord, ...]:
         """The heads behind it."""
-        try:
+        with refusing((KeyError, TypeError), f"{self.pool.name}: does not say which networks made it; run `pipeline "
+                      "score` again, and its ensembles"):
             return tuple(HeadRecord.of(entry) for entry in self.pool.made_from["members"])
-        except (KeyError, TypeError):
-            raise InputError(f"{self.pool.name}: does not say which networks made it; run `pipeline score` again, and "
-                             "its ensembles") from None
 
     @cached_property
     def truth(self) -> Relevance:

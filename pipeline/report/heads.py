@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.files.weights import UNTRAINED
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.settings.features import FEATURES
 from pipeline.training.checkpoint import read_description
@@ -74,10 +74,8 @@ class TrainedHead:
         import pandas as pd
 
         file = self.folder / "steps.csv"
-        try:
+        with refusing(ValueError, f"{file}: not readable; train the head again, or move it away"):
             return pd.DataFrame({"averaged": 1} | dict(pd.read_csv(file))) if file.exists() else pd.DataFrame()
-        except ValueError:
-            raise InputError(f"{file}: not readable; train the head again, or move it away") from None
 
     @cached_property
     def parameters(self) -> int:
@@ -130,7 +128,8 @@ def _read(folder: Path) -> TrainedHead:
     import pandas as pd
 
     description, file = read_description(folder), folder / "history.csv"
-    try:
+    with refusing((KeyError, TypeError, ValueError), f"{folder}: not a head of this version; train it again, or move "
+                  "it away"):
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []
         recipe, feature, text = (str(description[key]) for key in ("recipe", "feature", "text"))
         head = TrainedHead(folder, description, tuple(rows), recipe, feature, text,  # type: ignore[arg-type]
@@ -140,5 +139,3 @@ def _read(folder: Path) -> TrainedHead:
             raise KeyError("feature, epochs, objective or history")
         _ = head.member
         return head
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{folder}: not a head of this version; train it again, or move it away") from None

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.evaluation.statistics import STATISTICS, ImageHits
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.provenance.results import HITS
 from pipeline.report import names
@@ -238,10 +238,9 @@ def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
     """Say in one line what of results/metrics.json is malformed."""
-    try:
+    with refusing((AttributeError, KeyError, TypeError, ValueError), lambda error: f"{what} cannot be read at {error}; "
+                  "run `pipeline evaluate` again"):
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{what} cannot be read at {error}; run `pipeline evaluate` again") from None
 
 
 def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
@@ -293,15 +292,13 @@ def _rerank(made_from: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
-    try:
+    with refusing((KeyError, TypeError), f"metrics of {name!r} do not say which networks and settings made them: they "
+                  "are of an earlier version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` "
+                  "again"):
         members = tuple(HeadRecord.of(entry) for entry in made_from["members"])
         if {member.feature for member in members if not member.encoder} != made_from["features"].keys():
             raise KeyError("members")
         return members
-    except (KeyError, TypeError):
-        raise InputError(f"metrics of {name!r} do not say which networks and settings made them: they are of an "
-                         "earlier version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` "
-                         "again") from None
 
 
 def _columns(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

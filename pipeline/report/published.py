@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.resources import files
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")
@@ -137,10 +137,9 @@ def _read(name: str) -> list[dict[str, str]]:
 
 def _check(row: PublishedRow, where: str) -> None:
     for column in COLUMNS:
-        try:
+        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(column)!r}; write a number as printed, "
+                      "or nothing"):
             value = row.value(column)
-        except InvalidOperation:
-            raise InputError(f"{where}: {column} is {row[column]!r}; write a number as printed, or nothing") from None
         if value is not None and not 0 <= value <= (600 if column == "rsum" else 100):
             raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
     for side in ("i2t", "t2i"):

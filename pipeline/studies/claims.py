@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.files.parsing import from_yaml
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.report import published
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
@@ -75,10 +75,8 @@ def load(root: Path = Path()) -> list[Claim]:
     """Read manifests/claims.yaml."""
     own = root / "manifests" / "claims.yaml"
     file = own if own.is_file() else resources.files("manifests") / "claims.yaml"
-    try:
+    with refusing((OSError, ValueError, TypeError), lambda error: f"{file}: {first_fault(error)}"):
         return [Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{file}: {first_fault(error)}") from None
 
 
 def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
 from pipeline.training.optimizer import TrainingPrecision
@@ -42,10 +42,8 @@ PAIRS = 256
 
 def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
     """Describe a model to mteb."""
-    try:
+    with refusing(ModuleNotFoundError, "mteb is not installed: pip install 'vse-pipeline[mteb]'"):
         from mteb.models.model_meta import ModelMeta
-    except ModuleNotFoundError:
-        raise InputError("mteb is not installed: pip install 'vse-pipeline[mteb]'") from None
     return ModelMeta.create_empty({"name": f"vse-pipeline/{name}", "revision": revision[:40], "model_type": [kind],
                                    "modalities": ["image", "text"], "framework": ["PyTorch"], **known})
 

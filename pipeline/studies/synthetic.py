@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,12 +108,10 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Select the rows of those designs that were trained on all patterns."""
-    try:
+    with refusing((KeyError, TypeError), "results/synthetic.json: not as `pipeline synthetic` writes it; delete it "
+                  "and run that again"):
         rows = list(results["rows"])
         found: dict[tuple[str, str], set[str]] = {}
         for one in rows:
             found.setdefault((one["input_repr"], one["decoder"]), set()).add(one["pattern"])
-    except (KeyError, TypeError):
-        raise InputError("results/synthetic.json: not as `pipeline synthetic` writes it; delete it and run that again"
-                         ) from None
     return [one for one in rows if found[one["input_repr"], one["decoder"]] == set(PATTERNS)]

@@ -20,7 +20,7 @@ from pipeline.files import weights
 from pipeline.files.digest import digest, sha256
 from pipeline.files.parsing import from_json
 from pipeline.files.weights import LOCAL
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
 
@@ -77,12 +77,11 @@ class BertText:
     @classmethod
     def load(cls, folder: Path) -> BertText:
         """Load config.json, source.json and the tokenizer's files."""
-        try:
+        with refusing((OSError, ValueError, KeyError, TypeError, RecursionError), f"{folder}: not a tokenizer with its "
+                      "BERT's configuration; train the head again"):
             source = from_json((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
                        source.get("found"))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{folder}: not a tokenizer with its BERT's configuration; train the head again") from None
 
     def save(self, folder: Path) -> None:
         """Write config.json, source.json and the tokenizer's files."""
@@ -144,10 +143,9 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
 
 
 def _tokenizer(folder: Path) -> Any:
-    try:
+    with refusing((OSError, ValueError, KeyError, TypeError), lambda error: f"{folder}: no tokenizer that can be read: "
+                  f"{_line(error)}"):
         tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder}: no tokenizer that can be read: {_line(error)}") from None
     if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
         raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], or "
                          "<s>, </s> and <mask>")
@@ -155,16 +153,14 @@ def _tokenizer(folder: Path) -> Any:
 
 
 def _pretrained(folder: Path) -> Any:
-    try:
+    with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{folder}: no BERT that can "
+                  f"be read from config.json and model.safetensors: {_line(error)}"):
         kind = from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         config = AutoConfig.from_pretrained(folder, **LOCAL)
         return AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32, **LOCAL,
                                          **ATTENTION)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise InputError(f"{folder}: no BERT that can be read from config.json and model.safetensors: "
-                         f"{_line(error)}") from None
 
 
 def _without_pooler(network: Any) -> nn.Module:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
@@ -100,10 +100,8 @@ class BiGRUText:
     @classmethod
     def load(cls, folder: Path) -> BiGRUText:
         """Load vocabulary.json."""
-        try:
+        with refusing(OSError, f"{folder}/vocabulary.json: not there; train the head again"):
             return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
-        except OSError:
-            raise InputError(f"{folder}/vocabulary.json: not there; train the head again") from None
 
     def save(self, folder: Path) -> None:
         """Write vocabulary.json."""

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 _WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 _ENDINGS = r"(?:s|m|d|ll|re|ve)\b"
@@ -112,12 +112,10 @@ class Vocabulary:
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
         """Read what `to_json` wrote."""
-        try:
+        with refusing(ValueError, f"vocabulary: expected JSON of different words that begin with {', '.join(SPECIAL)}; "
+                      f"of their splitting, one of {', '.join(SPLITTINGS)}; first vectors are named by the SHA-256 of "
+                      "their file"):
             return TypeAdapter(cls).validate_python(from_json(text))
-        except ValueError:
-            raise InputError(f"vocabulary: expected JSON of different words that begin with {', '.join(SPECIAL)}; of "
-                             f"their splitting, one of {', '.join(SPLITTINGS)}; first vectors are named by the SHA-256 "
-                             "of their file") from None
 
 
 def scan_words(path: Path) -> list[str]:
@@ -153,25 +151,23 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
     wanted = {word.encode(): number for word, number in words.items()}
     found: dict[int, npt.NDArray[np.float32]] = {}
     hashed = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            for place, line in enumerate(_lines(file, path), start=1):
-                hashed.update(line)
-                number = wanted.get(line[:line.find(b" ")])
-                if number is None and place > 1:
-                    continue
-                values = line.split()[1:]
-                if place == 1 and len(values) == 1 and line.replace(b" ", b"").strip().isdigit():
-                    raise InputError(f"{path}: line 1 is a header as word2vec and fastText write it, not a word; take "
-                                     "it out")
-                if len(values) < width or (place == 1 and len(values) != width):
-                    raise InputError(f"{path}: has vectors of {len(values)} numbers in line {place}; set "
-                                     f"training.NAME.word_dimension to that, it is {width}")
-                # GloVe has a few words with a blank inside, whose first part is another word.
-                if number is not None and len(values) == width:
-                    found.setdefault(number, _vector(values, path, place))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; training.NAME.word_vectors names it") from None
+    with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}; training.NAME.word_vectors names it"),
+          path.open("rb") as file):
+        for place, line in enumerate(_lines(file, path), start=1):
+            hashed.update(line)
+            number = wanted.get(line[:line.find(b" ")])
+            if number is None and place > 1:
+                continue
+            values = line.split()[1:]
+            if place == 1 and len(values) == 1 and line.replace(b" ", b"").strip().isdigit():
+                raise InputError(f"{path}: line 1 is a header as word2vec and fastText write it, not a word; take "
+                                 "it out")
+            if len(values) < width or (place == 1 and len(values) != width):
+                raise InputError(f"{path}: has vectors of {len(values)} numbers in line {place}; set "
+                                 f"training.NAME.word_dimension to that, it is {width}")
+            # GloVe has a few words with a blank inside, whose first part is another word.
+            if number is not None and len(values) == width:
+                found.setdefault(number, _vector(values, path, place))
     if not found:
         raise InputError(f"{path}: has a vector of none of the {len(words)} words of the training captions")
     return WordVectors(np.array([*found], np.int64), np.stack([*found.values()]), hashed.hexdigest())
@@ -185,11 +181,9 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _vector(values: list[bytes], path: Path, place: int) -> npt.NDArray[np.float32]:
-    try:
-        with np.errstate(over="ignore"):  # infinite in float32, refused below
-            vector = np.array([float(value) for value in values], np.float32)
-    except ValueError:
-        raise InputError(f"{path}: line {place} does not hold numbers alone behind its word") from None
+    with (refusing(ValueError, f"{path}: line {place} does not hold numbers alone behind its word"),
+          np.errstate(over="ignore")):  # infinite in float32, refused below
+        vector = np.array([float(value) for value in values], np.float32)
     if not np.isfinite(vector).all():
         raise InputError(f"{path}: line {place} holds a number that is not finite")
     return vector

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
 """What is measured by each set of pairs of the package."""
@@ -51,13 +51,10 @@ def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
 
 def pairs_of_package() -> Any:
     """Load the package's pairs."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it tells that it reads JSON by the standard library
-            from eccv_caption import Metrics
-    except ImportError:
-        raise InputError("ECCV Caption and CxC need the package eccv_caption: pip install 'vse-pipeline[eccv]'"
-                         ) from None
+    with (refusing(ImportError, "ECCV Caption and CxC need the package eccv_caption: pip install 'vse-pipeline[eccv]'"),
+          warnings.catch_warnings()):
+        warnings.simplefilter("ignore")  # it tells that it reads JSON by the standard library
+        from eccv_caption import Metrics
     return Metrics()
 
 
@@ -116,21 +113,19 @@ def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
 def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:
     """The places of right pairs."""
     right = []
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file)
-            next(reader, None)
-            for number, row in enumerate(reader, 2):
-                one, other = (ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False))
-                if one is None or other is None:
-                    raise ValueError(f"line {number} does not begin with ids of a COCO {first} and {second}")
-                if float(row[2]) >= RIGHT:
-                    right.append((int(one[1]), int(other[1])))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}; CxC's files lie in data/ of "
-                         "google-research-datasets/Crisscrossed-Captions") from None
-    except (ValueError, IndexError, csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no file of CxC: {str(error)[:200]}") from None
+    with (refusing((ValueError, IndexError, csv.Error, UnicodeDecodeError), lambda error: f"{path}: is no file of CxC: "
+                   f"{str(error)[:200]}"),
+          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}; CxC's files lie in data/ of "
+                   "google-research-datasets/Crisscrossed-Captions"),
+          path.open(encoding="utf-8", newline="") as file):
+        reader = csv.reader(file)
+        next(reader, None)
+        for number, row in enumerate(reader, 2):
+            one, other = (ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False))
+            if one is None or other is None:
+                raise ValueError(f"line {number} does not begin with ids of a COCO {first} and {second}")
+            if float(row[2]) >= RIGHT:
+                right.append((int(one[1]), int(other[1])))
     if not right:
         raise InputError(f"{path}: has no pair with a rating of {RIGHT:g} or more")
     ids = np.array(right, np.int64)

@@ -28,7 +28,7 @@ from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance,
 from pipeline.evaluation.retrieval.relevance import Floats
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json, whole
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,11 +84,9 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
         if len(files) != 1:
             raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
                              f"{len(files)}")
-        try:
+        with refusing((ValueError, TypeError, AttributeError), f"{files[0]}: expected JSON, from ids to lists of ids"):
             pairs = {int(query): [whole(each) for each in listed]
                      for query, listed in from_json(files[0].read_bytes()).items()}
-        except (ValueError, TypeError, AttributeError):
-            raise InputError(f"{files[0]}: expected JSON, from ids to lists of ids") from None
         positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
     return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
 

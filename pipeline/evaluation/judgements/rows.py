@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Side
 from pipeline.evaluation.statistics.intervals import Languages
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,19 +53,16 @@ def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]
 
 def _pieces(path: Path) -> Iterator[bytes]:
     """The file in pieces of whole lines."""
-    try:
-        with path.open("rb") as file:
-            rest = b""
-            while piece := file.read(PIECE):
-                lines, newline, rest = (rest + piece).rpartition(b"\n")
-                if newline:
-                    yield lines + newline
-                if len(rest) > LONGEST_LINE:
-                    raise InputError(f"{path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
-            if rest.strip():
-                yield rest + b"\n"
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    with refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"), path.open("rb") as file:
+        rest = b""
+        while piece := file.read(PIECE):
+            lines, newline, rest = (rest + piece).rpartition(b"\n")
+            if newline:
+                yield lines + newline
+            if len(rest) > LONGEST_LINE:
+                raise InputError(f"{path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
+        if rest.strip():
+            yield rest + b"\n"
 
 
 def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> pa.Table:

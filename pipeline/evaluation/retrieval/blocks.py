@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import zarr
@@ -192,7 +192,9 @@ MAGIC, ARCHIVE = b"\x93NUMPY", b"PK"
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
     """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
-    try:
+    with (refusing(ValueError, lambda error: f"{path}: is cut short or holds no plain numbers ({error}): write it with "
+                   "numpy.save"),  # the dtype needs unpickling, or bytes are missing
+          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
         with path.open("rb") as file:
             start = file.read(len(MAGIC))
         if start.startswith(ARCHIVE):
@@ -203,11 +205,6 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
             return _of_vse_infty(path)
         # Read-only, because a writable map that is larger than the memory is refused.
         return np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:  # the dtype needs unpickling, or bytes are missing
-        raise InputError(f"{path}: is cut short or holds no plain numbers ({error}): write it with numpy.save"
-                         ) from None
 
 
 def holds_objects(path: Path) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Ranks, Ties
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 
 # The order of the statistics in every array here: six recalls, i2t first, then their sum.
 STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in RECALLS), "rsum")
@@ -123,16 +123,14 @@ class ImageHits:
         Raises:
             InputError: If they cannot be read.
         """
-        try:
+        with refusing((KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error), lambda error: "the "
+                      f"hits of each image cannot be read ({error}); run `pipeline evaluate` again"):
             values, images = np.array(self.packed["values"], np.float64), [int(size) for size in self.packed["images"]]
             dtype = _dtype(len(values))
             size = COLUMNS * sum(images) * dtype.itemsize
             # One byte more than is right: a text that holds more is refused before it fills the memory.
             codes = zlib.decompressobj().decompress(base64.b64decode(self.packed["codes"], validate=True), size + 1)
             table = values[np.frombuffer(codes, dtype).reshape(COLUMNS, sum(images))].T
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError, zlib.error) as error:
-            raise InputError(f"the hits of each image cannot be read ({error}); run `pipeline evaluate` again"
-                             ) from None
         return [FoldHits(part[:, :-2], part[:, -2:].astype(np.int64))
                 for part in np.split(table, np.cumsum(images)[:-1])]
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO, KMaxPool
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 from pipeline.report import names
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
@@ -152,11 +152,9 @@ def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.description["training"]["dimension"], **options)
     tensors, _ = load_tensors(head.folder / "best.safetensors")
-    try:
+    with refusing(RuntimeError, f"{head.folder}/best.safetensors: does not fit the head's settings; train it again"):
         gpo.load_state_dict({name.removeprefix(f"{side}."): value for name, value in tensors.items()
                              if name.startswith(f"{side}.")})
-    except RuntimeError:
-        raise InputError(f"{head.folder}/best.safetensors: does not fit the head's settings; train it again") from None
     assert isinstance(gpo, GPO)
     return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.report.measured import Results
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import Measured, ResultRow, RowHeader
@@ -113,12 +113,10 @@ class ErrorTable(PaperTable):
         """A row for each design, from a line for each design and pattern, see `PaperTable.measure`."""
         rows: dict[RowHeader, ResultRow] = {}
         for line in results.synthetic:
-            try:
+            with refusing((KeyError, TypeError, ValueError), lambda error: "synthetic results cannot be read at "
+                          f"{error}; run `pipeline synthetic` again"):
                 row = rows.setdefault(header := _design(line), ResultRow(header))
                 row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
-            except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"synthetic results cannot be read at {error}; run `pipeline synthetic` "
-                                 "again") from None
         for row in rows.values():
             if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
                 first = tuple(sorted(missing)[0][1].rsplit(" ", 1))

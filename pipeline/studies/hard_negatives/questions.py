@@ -24,7 +24,7 @@ from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.manifest.reader import text_of
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings import first_fault
 
 READERS: lazy.LookupTable[Callable[[Path], list["Question"]]] = lazy.LookupTable({
@@ -127,23 +127,19 @@ def _card(name: str) -> Card:
              for file in (resources.files("manifests") / "hard_negatives").iterdir() if file.name.endswith(".yaml")}
     if name not in cards:
         raise unknown("benchmark or file", name, sorted(cards))
-    try:
+    with refusing((ValueError, TypeError), lambda error: f"manifests/hard_negatives/{name}.yaml: {first_fault(error)}"):
         return Card.model_validate(from_yaml(cards[name].read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"manifests/hard_negatives/{name}.yaml: {first_fault(error)}") from None
 
 
 def from_csv(path: Path) -> list[Question]:
     """Read a CSV. The columns positive and negative may stand several times; empty fields of them are left out."""
     lines = csv.reader(io.StringIO(text_of(path), newline=None), strict=True)
-    try:
+    with refusing(csv.Error, lambda error: f"{path}, line {lines.line_num}: {error}"):
         header = next(lines, [])
         unknown = set(header) - {"image", "positive", "negative", "category", "group"}
         if unknown or not {"image", "positive", "negative"} <= set(header):
             raise InputError(f"{path}: the first line must be {EXPECTED}, got {','.join(header)[:80]!r}")
         return [_question(f"{path}, line {lines.line_num}", header, line) for line in lines if line]
-    except csv.Error as error:
-        raise InputError(f"{path}, line {lines.line_num}: {error}") from None
 
 
 def _question(place: str, header: list[str], line: list[str]) -> Question:
@@ -154,11 +150,9 @@ def _question(place: str, header: list[str], line: list[str]) -> Question:
     for name, value in zip(header, line, strict=True):
         fields.setdefault(name, []).append(value)
     positives, negatives = (tuple(filter(None, fields[side])) for side in ("positive", "negative"))
-    try:
+    with refusing(InputError, lambda error: f"{place}: {error}"):
         return Question(fields["image"][0], positives, negatives, fields.get("category", ["all"])[0] or "all",
                         fields.get("group", [""])[0])
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
 
 
 def sugarcrepe(path: Path) -> list[Question]:
@@ -191,11 +185,9 @@ def aro(path: Path) -> list[Question]:
 
 def _entries(path: Path) -> list[Mapping[str, Any]]:
     """The objects of a list, of an object of objects or, with the suffix .jsonl, one a line."""
-    try:
+    with refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}"):
         held = [from_json(line) for line in text_of(path).splitlines() if line.strip()] if path.suffix == ".jsonl" \
             else from_json(text_of(path))
-    except ValueError as error:
-        raise InputError(f"{path}: not readable as JSON: {error}") from None
     found = list(held.values()) if isinstance(held, dict) else held
     if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
         raise InputError(f"{path}: expected a list of objects")

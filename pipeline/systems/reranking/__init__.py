@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.files.parsing import from_json
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
@@ -58,10 +58,9 @@ def resolve(name: str, source: PairSource) -> tuple[str, str]:
         return kind, rest
     described = source.paths.head(source.dataset, name) / "head.json"
     if described.is_file():
-        try:
+        with refusing((ValueError, AttributeError), f"{described}: cannot be read as a head's description; train it "
+                      "again"):
             found = from_json(described.read_text(encoding="utf-8")).get(HEAD_KEY)
-        except (ValueError, AttributeError):
-            raise InputError(f"{described}: cannot be read as a head's description; train it again") from None
         if found is not None:
             return str(found), name
     if source.paths.similarity(source.dataset, name, source.split).exists():

@@ -18,7 +18,7 @@ from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 from pipeline.systems.reranking.base import PairSource, Progress, Scores, manifest_rows
 
 
@@ -41,13 +41,12 @@ class PixelScorer(ABC):
     def __init__(self, name: str, source: PairSource) -> None:
         products.apply("auto" if source.products == "auto" else "default")
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
-        try:
+        with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{name}: no "
+                      f"{self.network} that can be read from its configuration, processor and model.safetensors: "
+                      f"{str(error).strip().partition(chr(10))[0][:200]}"):
             self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
             self.model: Any = getattr(transformers, self.network).from_pretrained(
                 folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval().to(source.device)
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            raise InputError(f"{name}: no {self.network} that can be read from its configuration, processor and "
-                             f"model.safetensors: {str(error).strip().partition(chr(10))[0][:200]}") from None
         self.weights = weights.digest(self.model)
         self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
         self.images, self.captions = (Manifest.load(source.paths.manifest(each))
@@ -82,10 +81,8 @@ class PixelScorer(ABC):
 
     def _decoded(self, row: int) -> Any:
         path = self.images.images_folder / self.images.images["file"].iloc[row]
-        try:
+        with refusing(images.ImageError, lambda error: f"{path}: {error}"):
             return images.decode(path)
-        except images.ImageError as error:
-            raise InputError(f"{path}: {error}") from None
 
     @abstractmethod
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from pipeline.evaluation.retrieval import Ids, Protocol, rows_of
 from pipeline.files.digest import of_folder, sha256
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import is_store
@@ -144,10 +144,8 @@ class Truth:
         """Digest the file of judgements."""
         if self.qrels is None:
             return None
-        try:
+        with refusing(OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"):
             return _digest(self.qrels)
-        except OSError as error:
-            raise InputError(f"cannot read {self.qrels}: {error.strerror or error}") from None
 
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> System:

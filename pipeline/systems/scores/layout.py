@@ -41,7 +41,7 @@ from pipeline.evaluation.retrieval.workers import Progress
 from pipeline.files import record
 from pipeline.files.atomic import creating
 from pipeline.files.digest import of_files, of_folder
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import CONTENTS, Made
 
@@ -78,11 +78,9 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
     """Open a store's group with `made_from`; what is missing within the block is refused by `otherwise`."""
     import zarr
 
-    try:
+    with refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"):
         group = zarr.open_group(path, mode="r", zarr_format=3)
         yield group, Made(group.attrs["made_from"])  # type: ignore[arg-type]
-    except (FileNotFoundError, KeyError, ValueError, TypeError):
-        raise InputError(f"{path}: {otherwise}") from None
 
 
 def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
@@ -134,10 +132,9 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
 
     name = f"{side}_embeddings"
-    try:
+    with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; those of a single head do, see "
+                  "`pipeline score`"):
         array = zarr.open_array(path / name, mode="r", zarr_format=3)
-    except (FileNotFoundError, ValueError):
-        raise InputError(f"{path}: holds no embeddings; those of a single head do, see `pipeline score`") from None
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
     refuse_missing(array, f"embeddings {name}")

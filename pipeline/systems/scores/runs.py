@@ -24,7 +24,7 @@ from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.system import System
 
@@ -98,13 +98,10 @@ def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
             found[name] = value
         return found
 
-    try:
+    with (refusing((ValueError, AttributeError), f"{path}: is no run of ranx; expected JSON: query, document, score"),
+          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
         tree = from_json(path.read_bytes(), of_pairs=without_repetition)
         listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, AttributeError):
-        raise InputError(f"{path}: is no run of ranx; expected JSON: query, document, score") from None
     if not listed:
         raise InputError(f"{path}: is empty, expected JSON: query, document, score")
     columns = [list(column) for column in zip(*listed, strict=True)]
