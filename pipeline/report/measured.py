@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from statistics import fmean, stdev
@@ -235,12 +235,10 @@ def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
                    tested={} if others else first.tested)
 
 
-@contextmanager
-def _reading(what: str) -> Iterator[None]:
+def _reading(what: str) -> AbstractContextManager[None]:
     """Say in one line what of results/metrics.json is malformed."""
-    with refusing((AttributeError, KeyError, TypeError, ValueError), lambda error: f"{what} cannot be read at {error}; "
-                  "run `pipeline evaluate` again"):
-        yield
+    return refusing((AttributeError, KeyError, TypeError, ValueError), lambda error: f"{what} cannot be read at "
+                    f"{error}; run `pipeline evaluate` again")
 
 
 def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
