@@ -114,14 +114,16 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     row = {file: at for at, file in enumerate(file for file, here in zip(files, there, strict=True) if here)}
     kept = [question for question in asked if question.image in row]
     captions = sorted({caption for question in kept for caption in (*question.positives, *question.negatives)})
-    vectors = system.images(), system.captions(captions)
-    shown, column = np.array([row[question.image] for question in kept]), {each: at for at, each in enumerate(captions)}
+    vectors, numbers = (system.images(), system.captions(captions)), dict(zip(captions, system.reads(captions),
+                                                                              strict=True))
+    shown, first = np.array([row[question.image] for question in kept]), dict[tuple[Any, ...], int]()
+    # One vector for captions that read alike: rounding differs between places of a batch, and would decide their tie.
+    column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
     found, control = ([*hard_negatives.accuracies(kept, each), *hard_negatives.grouped(kept, each)]
                       for image_of in (shown, (shown + len(row) // 2) % len(row))
                       for each in [hard_negatives.compare(kept, vectors[0], image_of, vectors[1], column)])
     if len(row) > 1:
         found = hard_negatives.with_control(found, control)
-    numbers = dict(zip(captions, system.reads(captions), strict=True))
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)

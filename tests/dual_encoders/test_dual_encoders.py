@@ -136,7 +136,9 @@ def test_a_prompt_counts_to_the_limit(folders: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("name", ["siglip2", "siglip2-naflex"])
 def test_siglip2_reads_lower_case(folders: dict[str, Path], name: str) -> None:
-    np.testing.assert_array_equal(*load(folders, name).embed_captions(["A Red CIRCLE", "a red circle"]))
+    upper, lower, other = load(folders, name).embed_captions(["A Red CIRCLE", "a red circle", "a red ball"])
+    np.testing.assert_allclose(upper, lower, atol=1e-6)  # places of a batch may be rounded differently
+    assert np.abs(upper - other).max() > 1e-3
 
 
 def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None:

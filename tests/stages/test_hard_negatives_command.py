@@ -111,6 +111,25 @@ def test_each_image_has_its_own_vector_behind_a_missing_one_and_another_as_contr
     assert found["other_image"] == pytest.approx(100 / 3)  # of c, d and a: the wrong one and two ties
 
 
+class RoundedByPlace(Letters):
+    """Reads capitals as small letters, and rounds each caption differently by its place in the batch."""
+
+    def captions(self, captions: list[str]) -> np.ndarray:
+        return super().captions(self.reads(captions)) * (1 + 1e-6 * np.arange(len(captions), dtype=np.float32)[:, None])
+
+    def reads(self, captions: list[str]) -> list[Any]:
+        return [caption.lower() for caption in captions]
+
+
+def test_rounding_decides_no_tie_of_captions_that_read_alike() -> None:
+    asked = [Question("a", ("a",), ("A",), "all"), Question("c", ("C",), ("c",), "all")]
+    lazy.load(vars(hard_negatives))  # as its command does
+    unread: Any = None
+    said = hard_negatives._measure(RoundedByPlace(), asked, Path("q.csv"), unread)
+    [found] = said["accuracies"]
+    assert (found["value"], found["ties"], said["questions"]["read_alike"]) == (50, 2, 2)
+
+
 def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes: Manifest) -> None:
     files = scenes.images["file"].tolist()
     source: Any = SimpleNamespace(done=np.arange(len(files)) != 1)

@@ -1,5 +1,6 @@
 """The library that runs a network's forward pass: torch, or OpenVINO, which is several times as fast on a CPU."""
 
+import platform
 import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,7 @@ INSTALL = "pip install 'vse-pipeline[openvino]'"
 def chosen(backend: str, device: str, precision: str) -> str:
     """Resolve a backend to the name that a store's fingerprint holds: "torch", or "openvino" with its version.
 
-    "auto" gives OpenVINO where it is installed and supports the request, float32 on the CPU; else torch.
+    "auto" gives OpenVINO where it is installed and supports the request, float32 on a CPU with AVX2; else torch.
     """
     if backend == TORCH:
         return TORCH
@@ -27,7 +28,7 @@ def chosen(backend: str, device: str, precision: str) -> str:
         raise InputError(f"backend {backend!r}: expected {AUTO}, {TORCH} or {OPENVINO}")
     here, fits = _installed(), torch.device(device).type == "cpu" and precision == "fp32"
     if backend == AUTO:
-        return here if here and fits else TORCH
+        return here if here and fits and not _without_avx2() else TORCH
     if not fits:
         raise InputError(f"backend openvino: computes fp32 on the cpu, got {precision} on {device}; use backend torch")
     if not here:
@@ -45,6 +46,11 @@ def _installed() -> str | None:
         return None
 
 
+def _without_avx2() -> bool:
+    """Whether this is an x86 CPU without AVX2, on which OpenVINO is slow and gives a ViT no outputs."""
+    return platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() == "DEFAULT"
+
+
 def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:
     """Run a function of a torch module by a backend; `free` are dimensions in which inputs differ."""
     return function if backend == TORCH else Graph(module, function, free)
@@ -58,10 +64,17 @@ class Graph:
         self._request: Any = None
 
     def __call__(self, given: torch.Tensor) -> torch.Tensor:
-        """The function's output, in memory of its own. Not for two threads at once."""
+        """The function's output, in memory of its own. Not for two threads at once.
+
+        Raises:
+            InputError: If OpenVINO gives another number of outputs than inputs, as on a CPU without AVX2.
+        """
         if self._request is None:
             self._request = self._compile(given)
         out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
+        if 0 in self._free and len(out) != len(given):
+            raise InputError(f"backend openvino: gives {len(out)} outputs for {len(given)} inputs on this CPU; use "
+                             "backend torch")
         return torch.from_numpy(out)
 
     def _compile(self, given: torch.Tensor) -> Any:

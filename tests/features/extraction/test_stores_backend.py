@@ -14,6 +14,12 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, read_heade
 from pipeline.parts.errors import InputError
 
 
+@pytest.fixture(autouse=True)
+def _avx2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU on which `auto` is OpenVINO."""
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX2")
+
+
 def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extraction.ExtractionJob:
     return replace(job, engine=replace(job.engine, runtime=replace(job.engine.runtime, backend=name)), **changes)
 
