@@ -186,10 +186,11 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     header, *rows = _csv([{"epoch": epoch, "step": first + len(part) - 1, "steps": trained + first + len(part),
                            "averaged": len(part), **_means(part)} for first, part in parts.items()])
     path = folder / "steps.csv"
-    columns, *before = (path.read_text(encoding="utf-8").splitlines() if path.exists() else []) or [header]
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    columns, *before = text.splitlines() or [header]
     before = before if columns == header else []
     numbers = ((row.partition(",")[0], row) for row in before)
-    earlier = [row for number, row in numbers if number.isdigit() and int(number) < epoch]
+    earlier = [row for number, row in numbers if number.isdecimal() and int(number) < epoch]
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
 
 

@@ -78,6 +78,18 @@ def _all_are_here() -> AbstractContextManager[None]:
                     "go on")
 
 
+def _started() -> tuple[int, int]:
+    """How many processes torchrun started, and how many of them on this machine."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    told = {name: os.environ.get(name, "") for name in names}
+    with refusing(ValueError, f"{', '.join(f'{name}={value}' for name, value in told.items())} are not what torchrun "
+                  "sets; start the training as docs/clusters.md says, as many processes on each machine"):
+        rank, started, local, here = (int(value) for value in told.values())
+        if not (0 <= rank < started and 0 <= local < here and started % here == 0):
+            raise ValueError
+    return started, here
+
+
 def launch(count: int, device: str) -> Processes:
     """Start the other processes on this machine, each with this one's command line; this one is the first.
 
@@ -96,7 +108,7 @@ def launch(count: int, device: str) -> Processes:
     """
     machines, here = 1, count
     if torch.distributed.is_torchelastic_launched():
-        started, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        started, here = _started()
         if count not in (1, started):
             raise InputError(f"torchrun started {started} processes, and training.NAME.processes is {count}; leave "
                              "--processes out")

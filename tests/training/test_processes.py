@@ -176,9 +176,23 @@ def test_gpus_that_are_not_there_are_refused() -> None:
 
 
 def test_what_torchrun_started_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}.items():
+    for name, value in {"TORCHELASTIC_RUN_ID": "test", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
+                        "LOCAL_WORLD_SIZE": "1"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=r"torchrun started 2 processes, and training\.NAME\.processes is 4"):
         launch(4, "cpu")
     with pytest.raises(InputError, match="training on 1 GPUs of this machine"):
         launch(2, "cuda:7")
+
+
+@pytest.mark.parametrize("changed", [{"RANK": "2"}, {"RANK": "-1"}, {"WORLD_SIZE": "two"}, {"LOCAL_RANK": "1"},
+                                     {"LOCAL_WORLD_SIZE": "0"}, {"LOCAL_WORLD_SIZE": ""},
+                                     {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "2"}])
+def test_what_torchrun_does_not_set_is_refused_and_not_waited_for(changed: dict[str, str],
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of a number that there is not would wait for the others for half an hour."""
+    given = {"TORCHELASTIC_RUN_ID": "test", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    for name, value in (given | changed).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=r"RANK=.*, LOCAL_WORLD_SIZE=.* are not what torchrun sets"):
+        launch(1, "cpu")

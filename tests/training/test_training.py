@@ -61,6 +61,11 @@ def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:
     (tmp_path / "steps.csv").write_text("epoch,step,loss\n0,0,2.0\n0,1,1.0\n")
     checkpoint.write_steps(tmp_path, 1, 2, logs)
     assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
+    header = (tmp_path / "steps.csv").read_text().splitlines()[0].encode()
+    for damaged in (b"\xff\xfe\n", header + b"\n\xc2\xb2,0,1,1,2.0\n"):  # the latter begins with a superscript two
+        (tmp_path / "steps.csv").write_bytes(damaged)
+        checkpoint.write_steps(tmp_path, 1, 2, logs)
+        assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
 
 
 def test_steps_of_a_long_training_are_averaged(tmp_path: Path) -> None:
