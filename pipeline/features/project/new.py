@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.files.atomic import write_text
+from pipeline.files.atomic import write_bytes, write_text
 from pipeline.parts.errors import InputError
 
 # The files that a project starts with. In a clone they are those at its root; a wheel carries copies of them.
@@ -21,6 +21,8 @@ def path(name: str) -> Path:
 
 KEPT = (".gitignore", ".dvcignore", ".dvc/plots/curves_of_heads.json")
 """Files that a folder may have already, and keeps."""
+ADDED_TO = ".dvcignore"
+"""The one of them that gets the lines which it lacks: `dvc init` makes one without any."""
 DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
        ".gitignore": "/config.local\n/tmp\n/cache\n"}
 WITHOUT_GIT = "    no_scm = true\n"
@@ -42,8 +44,19 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
     written = [name for name in wanted if not (folder / name).exists()]
     for name in (*written, *links):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    if ADDED_TO not in written and (lacking := _lacking(folder / ADDED_TO, wanted[ADDED_TO])):
+        write_bytes(folder / ADDED_TO, (folder / ADDED_TO).read_bytes() + lacking.encode())
     for name in written:
         write_text(folder / name, wanted[name])
     for name, target in links.items():
         (folder / name).symlink_to(target.absolute())
     return [*written, *links]
+
+
+def _lacking(file: Path, wanted: str) -> str:
+    """The lines that a file lacks, to be added at its end, whichever line ends it has; "" for none."""
+    content = file.read_bytes()
+    there = content.decode(errors="replace").splitlines()
+    lines = [line for line in wanted.splitlines() if line not in there]
+    begin = "" if not content or content.endswith(b"\n") else "\n"
+    return begin + "".join(f"{line}\n" for line in lines) if lines else ""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pipeline.features.project import new
 
 LEFT_OUT = ("data/coco/images/train2014/1.jpg", "data/msrvtt/videos/1.mp4",
@@ -18,7 +20,20 @@ SEEN = ("data/coco.parquet", "data/coco/dataset_coco.json", "data/sample/images/
         "heads/coco/a/best.safetensors")
 
 
-def test_shards_and_photographs_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own", [b"", b"# as `dvc init` makes it\n", b"*.mine\r\n/data/*/images/\r\n", b"gr\xfcn"])
+def test_lines_of_the_users_own_stay(own: bytes, tmp_path: Path) -> None:
+    (tmp_path / ".dvcignore").write_bytes(own)
+    new.write(tmp_path)
+    found = (tmp_path / ".dvcignore").read_bytes()
+    assert found.startswith(own)
+    wanted = [*new.path(".dvcignore").read_bytes().splitlines(), *own.splitlines()]
+    assert sorted(found.splitlines()) == sorted({*wanted})
+
+
+@pytest.mark.parametrize("own", [None, b"*.mine\r\n/data/*/images/\r\n"])
+def test_shards_and_photographs_are_left_out(own: bytes | None, tmp_path: Path) -> None:
+    if own is not None:
+        (tmp_path / ".dvcignore").write_bytes(own)
     new.write(tmp_path)
     ran = subprocess.run([Path(sys.executable).parent / "dvc", "check-ignore", *LEFT_OUT, *SEEN], cwd=tmp_path,
                          capture_output=True, text=True, check=True)
