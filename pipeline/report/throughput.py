@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import refusing
 from pipeline.report.table import significant
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -76,9 +76,6 @@ class Throughput(BaseModel):
 
 def read(throughput: Mapping[str, Any]) -> Throughput:
     """Check a parsed results/throughput.json."""
-    try:
+    with refusing(ValidationError, lambda error: f"the throughput of {error.errors()[0]['loc'][-1]!r} cannot be read: "
+                  f"{error.errors()[0]['msg']}; run `pipeline throughput` again"):
         return Throughput.model_validate(throughput)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise InputError(f"the throughput of {fault['loc'][-1]!r} cannot be read: {fault['msg']}; run "
-                         "`pipeline throughput` again") from None

@@ -120,17 +120,14 @@ class Vocabulary:
 
 def scan_words(path: Path) -> list[str]:
     """Read the words of SCAN's `*_vocab.json`, {"word2idx": {word: number}, …}."""
-    try:
+    with (refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f'{path}: not a vocabulary as SCAN\'s, '
+                   'JSON with "word2idx": {word: number} for all numbers from 0'),
+          refusing(FileNotFoundError, f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON "
+                   "or to null, for the words of the training captions")):
         numbers = from_json(path.read_text(encoding="utf-8"))["word2idx"]
         if any(type(number) is not int for number in numbers.values()) \
                 or sorted(numbers.values()) != list(range(len(numbers))) or not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
-    except FileNotFoundError:
-        raise InputError(f"vocabulary {path}: no such file; set training.NAME.vocabulary to SCAN's JSON or to null, "
-                         "for the words of the training captions") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f'{path}: not a vocabulary as SCAN\'s, JSON with "word2idx": {{word: number}} for all numbers '
-                         "from 0") from None
     ordered = sorted(numbers, key=numbers.__getitem__)
     return ordered if MASK in numbers else [*ordered, MASK]
 
