@@ -4,16 +4,18 @@ Its columns are image, or video, and caption; if there are splits or languages, 
 are parts of a file start and end, in seconds.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from pipeline.manifest.reader import Reader, text_of
-from pipeline.manifest.table import LANGUAGE
+from pipeline.manifest.table import AT_ONCE, LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 
 EXPECTED = "image,caption[,split][,language]"
@@ -22,7 +24,8 @@ EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
 
 def read(path: Path) -> pd.DataFrame:
     """Read a CSV of captions."""
-    lines = csv.DictReader(io.StringIO(text_of(path), newline=None), strict=True)  # None: any line ends
+    content = io.BytesIO(text_of(path).encode())  # text as an open file takes four bytes a letter
+    lines = csv.DictReader(io.TextIOWrapper(content, "utf-8", newline=None), strict=True)  # None: any line ends
     with refusing(csv.Error, lambda error: f"CSV line 1: {error}"):
         there = list(lines.fieldnames or [])
     if {"image", "video"} <= set(there):
@@ -37,22 +40,35 @@ def read(path: Path) -> pd.DataFrame:
     if len(span) == 1:
         raise InputError(f"{path}: has a column {span[0]} alone; expected {expected}")
     more = [column for column in ("split", LANGUAGE, *span) if column in there]
-    rows: list[tuple[object, ...]] = []
-    numbers: dict[tuple[str, ...], int] = {}
-    with refusing(csv.Error, lambda error: f"CSV line {lines.line_num}: {error}"):
-        for line in lines:
-            if None in line:
-                raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
-                                 "caption that holds a comma")
-            file, caption, *rest = (line[column] for column in (kind, "caption", *more))
-            if not file or None in (caption, *rest):
-                raise InputError(f"CSV line {lines.line_num}: expected {expected}, a field is missing")
-            clip = (file, *(line[column].strip() for column in span))
-            rows.append((numbers.setdefault(clip, len(numbers)), file, len(rows), caption, *rest))
-    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption", *more]).assign(kind=kind)
+    named = [kind, "caption", *more]
+    table = pd.concat(_parts(lines, named, span, expected), ignore_index=True).assign(kind=kind)
     for column in span:
         table[column] = [_seconds(text, path) for text in table[column]]
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
+
+
+def _parts(lines: csv.DictReader[str], named: Sequence[str], span: Sequence[str], expected: str
+           ) -> Iterator[pd.DataFrame]:
+    """Read some lines at a time, so that few are Python objects; of a file without lines one table without rows."""
+    columns = ["image_id", "file", "caption_id", "caption", *named[2:]]
+    rows: list[tuple[object, ...]] = []
+    numbers: dict[tuple[str, ...], int] = {}
+    number = -1
+    with refusing(csv.Error, lambda error: f"CSV line {lines.line_num}: {error}"):
+        for number, line in enumerate(lines):
+            if None in line:
+                raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
+                                 "caption that holds a comma")
+            file, caption, *rest = (line[column] for column in named)
+            if not file or None in (caption, *rest):
+                raise InputError(f"CSV line {lines.line_num}: expected {expected}, a field is missing")
+            clip = (file, *(line[column].strip() for column in span))
+            rows.append((numbers.setdefault(clip, len(numbers)), file, number, caption, *rest))
+            if len(rows) == AT_ONCE:
+                yield pd.DataFrame(rows, columns=columns)
+                rows.clear()
+    if rows or number < 0:  # columns without rows are of other types
+        yield pd.DataFrame(rows, columns=columns)
 
 
 def _seconds(text: str, path: Path) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from PIL import Image
 
 from pipeline import manifest
 from pipeline.files import remembered
-from pipeline.manifest import Manifest, table
+from pipeline.manifest import Manifest, captions_csv, table
 from pipeline.manifest.table import Split
 from pipeline.parts.errors import InputError
 
@@ -179,6 +180,24 @@ def test_csv(folder: Path) -> None:
     assert table.split("test").caption_image.tolist() == [0, 1]
     file.write_text("image,caption\n" + "".join(f"{n}.png,c\n" for n in range(4)), encoding="utf-8")
     assert len(manifest.build("mine", folder, file).split("test").image_ids) == 4
+
+
+def test_a_long_csv_is_never_held_as_python_objects(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder.parent / "captions.csv"
+    file.write_text("image,caption,split\n" + "".join(
+        f"{row % 4}.png,caption {row} of a photograph,test\n" for row in range(40_000)), encoding="utf-8")
+    whole = manifest.build("mine", folder, file).table
+    monkeypatch.setattr(captions_csv, "AT_ONCE", 1000)
+    tracemalloc.start()
+    try:
+        read = captions_csv.read(file)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * file.stat().st_size
+    assert manifest.build("mine", folder, file).table.equals(whole)
+    assert read["caption_id"].tolist() == whole["caption_id"].tolist()
+    assert sorted(read["caption_id"]) == list(range(40_000))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
