@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import zarr
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.integer[Any]]
 COMBINATIONS = ("scorer", "add", "norm_add")
 """How a candidate's two scores become one, see `Combination`."""
 
@@ -162,7 +163,7 @@ class Reranked(Folded):
         by_image, mine = name == "i2t", self.candidates[name]
         asked, sought = self.chosen if by_image else self.chosen[::-1]
         asked = asked[asked < len(mine.places)]  # distractors ask nothing
-        place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int64)  # the last entry is that of -1
+        place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int32)  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
         places = place[mine.places[asked]]
         left_out = self.folds[0 if by_image else 1][asked] < 0
@@ -172,21 +173,21 @@ class Reranked(Folded):
         return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
 
 
-def _dense(worth: Floats) -> Ids:
-    """Each row's values as places from 0 up, equal where the values are: int64 [Q, k]."""
+def _dense(worth: Floats) -> Places:
+    """Each row's values as places from 0 up, equal where the values are: [Q, k]."""
     order = np.argsort(worth, axis=1, kind="stable")
     ascending = np.take_along_axis(worth, order, 1)
     steps = np.zeros(worth.shape, np.int64)
     np.cumsum(ascending[:, 1:] > ascending[:, :-1], axis=1, out=steps[:, 1:])
     found = np.empty_like(steps)
     np.put_along_axis(found, order, steps, 1)
-    return found
+    return found.astype(np.min_scalar_type(worth.shape[1]))
 
 
 class _Reordered(QueryByQuery):
     """The scores [I, C] of one direction, block by block of whole queries."""
 
-    def __init__(self, source: Similarity, places: Ids, worth: Ids, by_image: bool, block_bytes: int) -> None:
+    def __init__(self, source: Similarity, places: Places, worth: Places, by_image: bool, block_bytes: int) -> None:
         super().__init__(source.shape, by_image, block_bytes)
         self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
