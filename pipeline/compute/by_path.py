@@ -2,6 +2,7 @@
 
 import io
 import mmap
+import os
 import pickle
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ def packed(value: object) -> bytes | None:
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, LocalStore):
-                return _store, (obj.root.absolute(),)
+                return _store, (obj.root.absolute(), _written(obj.root))
             if isinstance(obj, np.ndarray) and (mapped := _mapped(obj)) is not None:
                 return _map, mapped
             if isinstance(obj, Store) or (isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"):
@@ -38,32 +39,51 @@ def packed(value: object) -> bytes | None:
 
 @lru_cache(maxsize=1)
 def unpacked(content: bytes) -> Any:
-    """Read what `packed` wrote, once for all tasks of one object; InputError for a file that is not seen here."""
+    """Read what `packed` wrote, once for all tasks of one object.
+
+    InputError for a file that is not seen here, or that was written since: its values would not fit the others.
+    """
     return pickle.loads(content)
 
 
-def _mapped(values: npt.NDArray[Any]) -> tuple[str, str, tuple[int, ...], int, tuple[int, ...]] | None:
-    """Where in a file an array's values lie: path, dtype, shape, offset, strides; None for an array in memory."""
+def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
+    """Where in a file, and in which state of it, an array's values lie; None for an array in memory.
+
+    It gives path, time of writing, dtype, shape, offset and strides.
+    """
     whole: Any = values
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):
         whole = whole.base
     if not isinstance(whole, np.memmap) or whole.filename is None:
         return None
     first, of_whole = (each.__array_interface__["data"][0] for each in (values, whole))
-    return str(whole.filename), values.dtype.str, values.shape, whole.offset + first - of_whole, values.strides
+    return (str(whole.filename), _written(whole.filename), values.dtype.str, values.shape,
+            whole.offset + first - of_whole, values.strides)
 
 
-def _map(path: str, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]) -> npt.NDArray[Any]:
+def _written(path: str | Path) -> int | None:
+    """When a file or folder was last written, in nanoseconds; None if it is not there."""
     try:
-        return np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def _map(path: str, written: int | None, dtype: str, shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
+         ) -> npt.NDArray[Any]:
+    try:
+        mapped = np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
     except (OSError, ValueError, TypeError):
         raise _unseen(path) from None
+    if _written(path) != written:
+        raise _unseen(path)
+    return mapped
 
 
-def _store(root: Path) -> Any:
+def _store(root: Path, written: int | None) -> Any:
     from zarr.storage import LocalStore
 
-    if not root.exists():
+    if not root.exists() or _written(root) != written:
         raise _unseen(root)
     return LocalStore(root, read_only=True)
 

@@ -46,8 +46,7 @@ class DaskExecutor:
         waiting = iter(tasks)
         function = function if folder is None else partial(_in_folder, folder.absolute(), function)
         function = partial(_said_where, function) if self.elsewhere else function
-        # Not scattered: the only worker that has it may die. A result is computed, here fetched, again.
-        first = () if common is None else (self.client.submit(_same, common, pure=False),)
+        first = () if common is None else (self._shared(common),)
         running = as_completed(self._hand_out(function, first, waiting, 0))
         try:
             for future in running:
@@ -57,6 +56,17 @@ class DaskExecutor:
         finally:
             with suppress(OSError):  # the cluster may be gone
                 self.client.cancel([*running.futures, *first])
+
+    def _shared(self, common: bytes) -> Future:
+        """Send a worker what the others fetch from there.
+
+        Not scattered: the only worker that has it may die. A result is computed, here sent, again. Dask warns of large
+        tasks, for there are many as a rule; this is one.
+        """
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            return self.client.submit(_same, common, pure=False)
 
     def _hand_out(self, function: Callable[..., Any], first: Sequence[Future], waiting: Iterator[Any], running: int
                   ) -> list[Future]:
@@ -71,8 +81,8 @@ class DaskExecutor:
         from distributed.scheduler import KilledWorker
 
         with (refusing(KilledWorker, lambda error: f"the workers of one task died repeatedly (out of memory?): {error}"
-                       "; give fewer --workers or a smaller --batch-size and run again to resume"),
-              refusing((CancelledError, CommClosedError), "the dask cluster went away; run again to resume")):
+                       "; give fewer --workers, each of them more memory, or a smaller --batch-size, and run again"),
+              refusing((CancelledError, CommClosedError), "the dask cluster went away; run again")):
             return future.result()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,12 @@ from pipeline.manifest import Manifest
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
 METRICS = ("--metric", "AP", "--metric", "nDCG@10", "--metric", "MRR")
+OTHER = "vse2ad-grid-bigru-s0"
+FOLDS = ("--folds", "3")
+FUSED = ("mean", "zscore", "rank", "combsum", "combmnz")
+RESCORED = ("csls", "dual-softmax-test", "qb-norm-test")
+RERANKED = {"of-a-head": (NAME,), "of-ranks": ("rank",), "of-z-scores": ("zscore",), "in-folds": (NAME, *FOLDS)}
+ENSEMBLES = {"fused-reranked": "of-a-head", "fused-in-folds": "in-folds"}
 
 
 @pytest.fixture(scope="module")
@@ -47,25 +53,70 @@ def run(pipeline: Any) -> Any:
     return pipeline
 
 
+@pytest.fixture
+def systems(pipeline: Any) -> Any:
+    """Two heads, and what `ensemble`, `rescore` and `rerank` make of them."""
+    for feature, noise in (("region", 2.0), ("grid", 1.5)):
+        score(feature, noise=noise)
+    of_both = ("--member", NAME, "--member", OTHER, "--fusion")
+    made = [("ensemble", name, *of_both, name) for name in FUSED]
+    made += [("rescore", NAME, "--by", by.removesuffix("-test"), *(("--bank", "test") if "-test" in by else ()))
+             for by in RESCORED]
+    made += [("rerank", "--retriever", *of, "--with", OTHER, "--k", "3", "--name", name)
+             for name, of in RERANKED.items()]
+    made += [("ensemble", name, "--member", member, "--member", OTHER, "--fusion", "rank")
+             for name, member in ENSEMBLES.items()]
+    for command in made:
+        code, _, err = pipeline(*command)
+        assert code == 0, err
+    return pipeline
+
+
+@pytest.fixture
+def nothing_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, this process counts no block itself, and a task is a block or two."""
+    def fail(*arguments: Any) -> None:
+        raise AssertionError("a block was counted here")
+
+    def set_up() -> None:
+        monkeypatch.setattr(workers, "share", fail)
+        monkeypatch.setattr(workers, "CELLS_A_TASK", 200)
+
+    return set_up
+
+
+def _same_there(run: Any, asked: list[tuple[str, ...]], address: str, nothing_here: Callable[[], None]) -> None:
+    """Evaluate here, then on workers: the same text is printed, and all files stay the same."""
+    here = [_printed(run, *arguments) for arguments in asked]
+    files = tree(Path())
+    nothing_here()
+    assert [_printed(run, *arguments, "--scheduler", address) for arguments in asked] == here
+    assert tree(Path()) == files
+
+
+def _printed(run: Any, *arguments: str) -> str:
+    code, out, err = run("evaluate", *arguments)
+    assert code == 0, err
+    return str(out)
+
+
 @pytest.mark.parametrize("arguments", [
     RUN, (*RUN, *METRICS, "--per-query", "queries.csv"), (*RUN, "--qrels", "judged.qrels", *METRICS),
     ("--system", NAME, "--folds", "3", "--ties", "pessimistic", "--json"),
     ("--embeddings", "images.npy", "captions.npy", *METRICS, "--json")],
     ids=["run", "metrics", "qrels", "folds", "npy"])
-def test_the_same_bytes(arguments: tuple[str, ...], run: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, here, err = run("evaluate", *arguments)
-    assert code == 0, err
-    files = tree(Path())
+def test_the_same_bytes(arguments: tuple[str, ...], run: Any, address: str, nothing_here: Callable[[], None]) -> None:
+    _same_there(run, [arguments], address, nothing_here)
 
-    def fail(*arguments: Any) -> None:
-        raise AssertionError("a block was counted here")
 
-    monkeypatch.setattr(workers, "share", fail)
-    monkeypatch.setattr(workers, "CELLS_A_TASK", 200)
-    code, there, err = run("evaluate", *arguments, "--scheduler", address)
-    assert code == 0, err
-    assert there == here
-    assert tree(Path()) == files
+def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable[[], None]) -> None:
+    whole = [*FUSED, *(f"{NAME}+{by}" for by in RESCORED), "of-a-head", "of-ranks", "of-z-scores", "fused-reranked"]
+    in_folds = [*FUSED, "in-folds", "fused-in-folds"]
+    of_another = score("region", noise=2.0, dataset="other")
+    _same_there(systems, [*(("--system", name, *METRICS, "--json") for name in whole),
+                          *(("--system", name, *FOLDS, "--json") for name in in_folds),
+                          ("--system", NAME, "--distractors", str(of_another), *METRICS, "--json")],
+                address, nothing_here)
 
 
 def test_no_address_and_no_cluster_are_one_line(refused: Any) -> None:

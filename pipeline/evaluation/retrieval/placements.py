@@ -135,7 +135,7 @@ class _Placer(Counter):
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image = source, positives, by_image
-        self.counts = tuple(np.zeros(len(positives.candidate), np.int64) for _ in range(2))
+        self.lengths = (len(positives.candidate),) * 2
         equal = source.equal
         labels = None if equal is None else equal.captions if by_image else equal.images
         self.same: Ids | None = None

@@ -62,7 +62,7 @@ def _count(source: Similarity, relevance: Relevance, block_bytes: int, finished:
         return {directions[0]: _ranks(above, at, right)}
     thresholds = _Thresholds(source, relevance)
     counts = count(blocks, _AllQueries(source, thresholds, directions), finished)
-    return {name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right)
+    return {name: _ranks(counts[2 * number], counts[2 * number + 1], thresholds.of[name].right())
             for number, name in enumerate(directions)}
 
 
@@ -76,7 +76,7 @@ class _AllQueries(Counter):
 
     def __init__(self, source: Similarity, thresholds: _Thresholds, directions: tuple[Direction, ...]) -> None:
         self.source, self.thresholds, self.directions = source, thresholds, directions
-        self.counts = tuple(np.zeros(len(thresholds.of[name].best), np.int64) for name in directions for _ in range(2))
+        self.lengths = tuple(len(thresholds.of[name].best) for name in directions for _ in range(2))
 
     def add(self, rows: slice, columns: slice) -> None:
         block = self.source.block(rows, columns)
@@ -117,19 +117,27 @@ class _Threshold:
         positives: The right candidates of Q queries, P pairs.
         cells: [P], the similarity of each pair.
         best: [Q], the largest of each query; infinity if nothing is right for it, which no candidate reaches.
-        right: Int64 [Q], how many right candidates of each query have this similarity.
     """
 
     def __init__(self, positives: Positives, cells: Cells, by_image: bool) -> None:
         self.positives, self.cells, self.by_image = positives, cells, by_image
-        self.best, query = positives.best(cells), positives.query
-        self.reached = np.flatnonzero(cells == self.best[query])
-        self.right: Ids = np.bincount(query[self.reached], minlength=len(self.best))
+        self.best = positives.best(cells)
+
+    def right(self) -> Ids:
+        """Count the right candidates of each query that have its best similarity: int64 [Q]."""
+        return np.bincount(self._reached()[0], minlength=len(self.best))
+
+    def _reached(self) -> tuple[Ids, Ids]:
+        """The pairs that have their query's best similarity: queries and candidates."""
+        query = self.positives.query
+        here = np.flatnonzero(self.cells == self.best[query])
+        return query[here], self.positives.candidate[here]
 
     def label(self, labels: Ids) -> None:
         """Keep the labels of candidates, and that of each query's best right one: int64 [Q], -1 if there is none."""
         self.labels, self.best_label = labels, np.full(len(self.best), -1, np.int64)
-        self.best_label[self.positives.query[self.reached]] = labels[self.positives.candidate[self.reached]]
+        query, candidate = self._reached()
+        self.best_label[query] = labels[candidate]
 
     def write_pairs(self, block: Cells, rows: slice, columns: slice) -> None:
         """Overwrite the cells of right pairs."""
@@ -184,7 +192,7 @@ class _OwnQueries(Counter):
 
     def __init__(self, source: Similarity, positives: Positives, by_image: bool) -> None:
         self.source, self.positives, self.by_image, equal = source, positives, by_image, source.equal
-        self.counts = tuple(np.zeros(len(positives), np.int64) for _ in range(3))
+        self.lengths = (len(positives),) * 3
         distinct = equal is None or all(len(np.unique(labels)) == len(labels) for labels in equal)
         self.labels = None if equal is None or distinct else equal.captions if by_image else equal.images
 

@@ -45,14 +45,15 @@ _place: ContextVar[Executor | None] = ContextVar("place", default=None)
 
 
 class Counter(Worker):
-    """Counts blocks into int64 arrays, which are 0 at first and, of several counters of different blocks, are added."""
+    """Counts blocks into int64 arrays, which of several counters of different blocks are added."""
 
-    counts: tuple[Ids, ...]
+    lengths: tuple[int, ...]  # of the arrays
+    counts: tuple[Ids, ...]  # the arrays, of what `fresh` made
 
     def fresh(self) -> Self:
-        """Make another counter of the same that has counted nothing."""
+        """Make a counter of the same that has counted nothing."""
         other = copy(self)
-        other.counts = tuple(map(np.zeros_like, self.counts))
+        other.counts = tuple(np.zeros(length, np.int64) for length in self.lengths)
         return other
 
 
@@ -73,11 +74,11 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
 
     Args:
         blocks: The blocks.
-        counter: Has counted nothing yet.
+        counter: What is counted.
         finished: Called with numbers of cells.
 
     Returns:
-        The arrays of `counter`.
+        The arrays that it counts into.
     """
     place = _place.get()
     content = None if place is None else _packed(counter)

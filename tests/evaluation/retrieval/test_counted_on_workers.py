@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,48 @@ def test_what_a_worker_does_not_see_or_refuses_is_one_line(there: Any, small: No
         np.save(tmp_path / "m.npy", values)
         with pytest.raises(InputError, match=r"row 4 .* column 9 .* is nan: it cannot be ranked"):
             evaluate(bad, OWNER)
+
+
+def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                             ) -> None:
+    """Else one worker would count the blocks of other scores than another, or than the best right ones are of."""
+    packed = workers._packed
+
+    def replaced_then(replace: Callable[[], object]) -> Callable[[Any], bytes | None]:
+        def both(counter: Any) -> bytes | None:
+            content = packed(counter)
+            replace()
+            return content
+
+        return both
+
+    def write(array: Path) -> None:
+        array.rename(tmp_path / "before")
+        np.save(array, np.ones((IMAGES, IMAGES * EACH), np.float32))
+
+    for source, path, again in ((matrix(tmp_path), tmp_path / "m.npy", write),
+                                (stored(tmp_path), tmp_path / "m.zarr", lambda path: stored(tmp_path, overwrite=True))):
+        monkeypatch.setattr(workers, "_packed", replaced_then(lambda path=path, again=again: again(path)))
+        with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
+              pytest.raises(InputError, match=rf"{path}: is not there, or is another file")):
+            evaluate(source, OWNER)
+
+
+def test_what_all_tasks_share_is_small_and_sent_without_a_warning(there: Any, tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    each = cluster.DaskExecutor.each
+
+    def noted(self: Any, *arguments: Any, common: bytes, **more: Any) -> Any:
+        sizes.append(len(common))
+        return each(self, *arguments, common=common + bytes(10**8), **more)
+
+    monkeypatch.setattr(cluster.DaskExecutor, "each", noted)
+    with cluster.running(there.scheduler_address) as place, workers.counted_on(place), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        images = 2000
+        evaluate(vectors(tmp_path, images=images), np.repeat(np.arange(images), EACH))
+    assert sizes[0] < 70 * images * EACH
 
 
 def hold(begun: Path, over: Path) -> None:
