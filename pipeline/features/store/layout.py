@@ -246,6 +246,22 @@ def attributes(path: Path) -> dict[str, Any]:
         return dict(parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
 
 
+def _require_possible(layout: StoreLayout) -> None:
+    """Refuse sizes, types and names that no store has, before they are divided by or name a file: ValueError."""
+    counts = layout.images, layout.items, layout.dimension, layout.shard_images, *layout.sizes
+    if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
+        raise ValueError("counts")
+    if layout.sizes and (max(layout.sizes) > layout.shard_images or layout.images != (
+            len(layout.sizes) - 1) * layout.shard_images + layout.sizes[-1]):
+        raise ValueError("sizes of shards")
+    if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
+        raise ValueError("values")
+    for name, extra in layout.extras.items():
+        if not name.isidentifier() or name in {"features", "image_ids", "ledger", *PLAIN} or not all(
+                type(size) is int and size > 0 for size in extra.shape) or np.dtype(extra.dtype).kind not in "fiub":
+            raise ValueError(name)
+
+
 def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
     """Read a store's layout and fingerprint.
 
@@ -269,4 +285,6 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
         raise StoreError(f"{path}: store format {found.get('format')}, this version reads {FORMAT}; extract again")
     if edited:
         raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
+    with _readable(path):
+        _require_possible(layout)
     return layout, fingerprint

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from pipeline.features.store import (
     verify,
     write_shard,
 )
+from pipeline.features.store import layout as layouts
 from pipeline.features.store.shard_file import all_finite
 from pipeline.files import blake
 from pipeline.files.digest import digest
@@ -357,3 +359,21 @@ def test_a_torn_file_is_seen_when_read(made: Path) -> None:
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(StoreError, match=r"damaged|cut short"):
         FeatureStore(made).read(np.array([1, 2]))
+
+
+@pytest.mark.parametrize("changed", [
+    {"images": "4"}, {"images": -1}, {"images": None}, {"items": 0}, {"shard_images": 0}, {"shard_images": 1.5},
+    {"compressor": "lz4"}, {"dtype": "object"}, {"sizes": [1, "a"]}, {"sizes": [3, 3]}, {"sizes": [-1, 2]},
+    {"extras": {"../boxes": {"shape": [4], "dtype": "float32"}}}, {"extras": {"boxes": {"shape": [4], "dtype": "O"}}},
+    {"extras": {"boxes": {"shape": [-1], "dtype": "float32"}}}, {"extras": {"features": {"shape": [], "dtype": "f4"}}}])
+def test_a_description_that_no_store_has_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    """Also with a digest that is right: a store may come from anywhere."""
+    layouts.create(tmp_path / "s.zarr", layouts.StoreLayout(4, 2, 3, 2), {"images": "x"}, np.arange(4))
+    file = tmp_path / "s.zarr" / "zarr.json"
+    tree = json.loads(file.read_text())
+    found = tree["attributes"]
+    found["layout"] |= changed
+    found["fingerprint_digest"] = digest([found["fingerprint"], found["layout"]])
+    file.write_text(json.dumps(tree))
+    with pytest.raises(StoreError, match="not a feature store of this pipeline"):
+        FeatureStore(tmp_path / "s.zarr")
