@@ -139,12 +139,8 @@ def main() -> None:
         code = 1
     except OSError as error:
         code = _say_refused(error)
-    except RuntimeError as error:
-        if not str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
-            raise
-        code = _say(f"error: {error}: the link leads in a circle; name a file or folder", 2)
-    except MemoryError:
-        code = _say("error: out of memory; give smaller batches and run again to go on", 1)
+    except (RuntimeError, MemoryError) as error:
+        code = _say_known(error)
     finally:
         progress.close_log()
     sys.exit(code)
@@ -183,6 +179,15 @@ def _say_refused(error: OSError) -> int:
         return _say(f"error: {error.strerror}{named}", 2)
     room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return _say(f"error: {error.strerror or error}{named}; {room}run again to go on: what was finished is kept", 1)
+
+
+def _say_known(error: RuntimeError | MemoryError) -> int:
+    """Say that memory is short, of the machine or of a GPU, or that a link has no end. Any other error is raised."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's
+        return _say("error: out of memory; give smaller batches and run again to go on", 1)
+    if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
+        return _say(f"error: {error}: the link leads in a circle; name a file or folder", 2)
+    raise error
 
 
 def _say(line: str, code: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import zarr
 from folders import tree
 
@@ -271,6 +272,17 @@ def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatc
     said = bad(run, "extract", "--dataset", "coco", "--feature", "grid", "--params", PARAMS)
     for word in ("(1) grid: weights 'butd-resnet101'", "region: weights 'butd-36'", "patch: weights 'vit-base"):
         assert word in said
+
+
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")])
+def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypatch: pytest.MonkeyPatch,
+                                               error: Exception) -> None:
+    def short(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("pipeline.systems.scores.measured.measure", short)
+    code, _, err = run("evaluate", "--system", perfect)
+    assert (code, err) == (1, "error: out of memory; give smaller batches and run again to go on\n")
 
 
 @pytest.mark.parametrize(("change", "said"), [
