@@ -43,7 +43,8 @@ REGIONS_CORE = Rate("regions of BUTD, one core: to res4 by OpenVINO, res5 for 30
                     "extraction.md", "takes torch some 10 s")
 REGIONS_GPU = Rate("regions of BUTD, a GPU", 0.139, "s an image", "assumed: what detectron2's MODEL_ZOO.md reports for "
                    "Faster R-CNN R101-C4 on a V100, one photograph at a time")
-STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "s", "speed.md", "a step 419 ms")
+STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "s", "speed.md",
+                  "(family 26), AVX-512 | 419 |")
 STEP_GPU = Rate("a training step of 128 regions, a GPU", 0.014, "s", "assumed: its 125 GFLOP at a quarter of the 35.6 "
                 "TFLOP/s in float32 that NVIDIA states for an RTX 3090")
 BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", 27.5, "s a million images", "speed.md",

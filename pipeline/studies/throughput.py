@@ -17,7 +17,7 @@ from pipeline import training as training_room
 from pipeline.compute import device, machine, products
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Named, Recipe, Throughput, Training
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
@@ -45,7 +45,8 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     cores were needed. settings and made_with.
     """
     s, d = settings, training.dimension
-    device.require(s.device)
+    with refusing(InputError, lambda error: f"throughput.{error}"):
+        device.require(s.device)
     began = machine.now()
     poolings = {recipe.image_pooling.model_dump_json(): recipe.image_pooling for recipe in recipes.values()}
     taken = _timed({f"images by {each.name}, {key}": pool_step(each, d, s.batch_size, s.items, s.device)
