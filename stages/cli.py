@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from pipeline.parts.errors import InputError, InputWarning, unknown
+from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress
 from stages.options import renamed
 
@@ -183,7 +183,7 @@ def _say_refused(error: OSError) -> int:
 
 def _say_known(error: RuntimeError | MemoryError) -> int:
     """Say that memory is short, of the machine or of a GPU, or that a link has no end. Any other error is raised."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's
+    if short_of_memory(error):
         return _say("error: out of memory; give smaller batches and run again to go on", 1)
     if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
         return _say(f"error: {error}: the link leads in a circle; name a file or folder", 2)

@@ -117,7 +117,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     vectors, numbers = (system.images(), system.captions(captions)), dict(zip(captions, system.reads(captions),
                                                                               strict=True))
     shown, first = np.array([row[question.image] for question in kept]), dict[tuple[Any, ...], int]()
-    # One vector for captions that read alike: rounding differs between places of a batch, and would decide their tie.
+    # One vector for captions that a head reads alike: places of a batch are rounded differently, which would decide.
     column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
     found, control = ([*hard_negatives.accuracies(kept, each), *hard_negatives.grouped(kept, each)]
                       for image_of in (shown, (shown + len(row) // 2) % len(row))

@@ -140,7 +140,7 @@ def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file
 
 
 def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
-          compressor: str | None = None, shard_images: int | None = None) -> None:
+             compressor: str | None = None, shard_images: int | None = None) -> None:
     """Rewrite a store and say what it has become."""
     from pipeline.features.store import rewrite  # and with it torch
 

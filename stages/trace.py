@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
 @click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
 @click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
-              help="How many images of each head are embedded again with their captions, drawn each time; 0 for "
-              "none.")
+              help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
+              "for none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, result: Path, name: str | None, image: int | None,

@@ -4,6 +4,7 @@ import io
 import mmap
 import os
 import pickle
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,9 @@ def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, 
     if not isinstance(whole, np.memmap) or whole.filename is None:
         return None
     first, of_whole = (each.__array_interface__["data"][0] for each in (values, whole))
+    with suppress(OSError):
+        if getattr(whole, "inode", None) not in (None, os.stat(whole.filename).st_ino):  # see `open_npy`
+            raise _unseen(whole.filename)
     return (str(whole.filename), _written(whole.filename), values.dtype.str, values.shape,
             whole.offset + first - of_whole, values.strides)
 

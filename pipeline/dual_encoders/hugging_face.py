@@ -62,8 +62,8 @@ class TransformersEncoder:
     @classmethod
     def load(cls, place: str, usage: Usage) -> TransformersEncoder:
         """Load a model, see `DualEncoder.load`."""
-        files = [*TEXT_FILES, *WEIGHTS[0]]
-        return cls(weights.folder(place, "model", "name the folder", files), usage)
+        files, instead = [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0]
+        return cls(weights.folder(place, "model", "name the folder", files, instead), usage)
 
     def _sizes(self) -> dict[str, Any]:
         """What the usage changes of the model's own preprocessing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,7 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")
 
 
-def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES) -> Path:
+def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES, instead: str = "") -> Path:
     """Find where a checkpoint's files lie on this machine.
 
     Args:
@@ -132,6 +133,7 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         what: What it is, for messages.
         advice: Where the folder is to be named, for messages.
         files: Patterns of the files that are fetched.
+        instead: Pattern of the weights that are fetched where the hub has none as safetensors.
 
     Returns:
         The folder.
@@ -143,17 +145,24 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         return Path(checkpoint)
     from huggingface_hub import HfApi, snapshot_download
 
-    revision = next((known.revision for known in checkpoints().values() if known.hub == checkpoint), None)
-    wanted: dict[str, Any] = {"revision": revision, "allow_patterns": list(files)}
-    try:
-        return Path(snapshot_download(checkpoint, local_files_only=True, **wanted))
-    except (OSError, ValueError):
-        pass  # not a name, or never fetched
+    revision = next((known.revision for known in checkpoints().values()
+                     if known.hub == checkpoint.removeprefix("google-bert/")), None)
+
+    def fetched(*more: str, local: bool = False) -> Path:
+        return Path(snapshot_download(checkpoint, revision=revision, allow_patterns=[*files, *more],
+                                      local_files_only=local))
+
+    def lacks_weights(here: Path) -> bool:
+        return bool(instead) and not any(any(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead))
+
+    with suppress(OSError, ValueError):  # not a name, or never fetched
+        if not lacks_weights(here := fetched(local=True)):
+            return here
     with refusing(Exception, lambda error: f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the "
                   f"Hugging Face hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
                   f"{f' --revision {revision}' if revision else ''}`, and {advice}"):  # its client raises many kinds
         HfApi().model_info(checkpoint, timeout=10)  # fails at once without a network; a download tries for a minute
-        return Path(snapshot_download(checkpoint, **wanted))
+        return fetched(instead) if lacks_weights(fetched()) else fetched(local=True)
 
 
 def _file(known: Checkpoint) -> Path:

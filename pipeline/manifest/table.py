@@ -337,7 +337,7 @@ class Manifest:
             seen, dataset = said.get("images_folder") or said["images"], said["dataset"]
             if "images_folder" not in said and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
-            if PurePath(dataset).name != dataset:  # it names folders
+            if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise _no_manifest(path, f"its data set {dataset!a} is no name")
             return cls(rows, dataset, Path(seen), remember, written)
 

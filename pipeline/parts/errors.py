@@ -26,10 +26,11 @@ class InputWarning(UserWarning):
 @contextmanager
 def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Callable[[Any], str],
              kind: type[Exception] = InputError) -> Iterator[None]:
-    """Refuse bad input by which the block fails.
+    """Refuse bad input on which the block fails.
 
     Args:
-        kinds: The errors that bad input leads to.
+        kinds: The errors that bad input leads to. Too little memory, which other libraries raise as kinds of their own,
+            is none of them unless it is named.
         why: The message, or what makes it of the error.
         kind: The error that is raised in their place.
 
@@ -39,7 +40,15 @@ def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Ca
     try:
         yield
     except kinds as error:
+        if short_of_memory(error) and "MemoryError" not in str(kinds):
+            raise
         raise kind(why if isinstance(why, str) else why(error)) from None
+
+
+def short_of_memory(error: Exception) -> bool:
+    """Whether an error says that this machine, or a GPU, has too little memory; torch's are RuntimeErrors."""
+    return (isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+            or "can't allocate memory" in str(error))
 
 
 def counted(number: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from pipeline.systems.scores import judged, reranked
 from pipeline.systems.scores.system import Candidates, System, recorded
 
 PAIRS = 2048
-"""How many pairs are scored again, drawn each time so that nobody can know which ones."""
+"""How many pairs are scored again, chosen at random each time so that nobody can know which ones."""
 ROUNDING = 1e-5
 """Scores may differ by this much when they are computed again, in other batches or on another machine."""
 

@@ -44,6 +44,38 @@ def test_a_known_checkpoint_is_taken_at_its_commit_and_another_at_its_newest(cac
     assert weights.folder("somebody/else", "encoder", "name it") == newest
 
 
+def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
+        cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of CLIP ViT-B/32, whose commit has pytorch_model.bin alone."""
+    assert CLIP.hub is not None
+    assert CLIP.revision is not None
+    here = cached(cache, CLIP.hub, CLIP.revision)
+    asked: list[list[str]] = []
+
+    def fetch(name: str, *, allow_patterns: list[str], local_files_only: bool, **_: Any) -> str:
+        if not local_files_only:
+            asked.append(allow_patterns)
+            if "pytorch_model*.bin" in allow_patterns:
+                (here / "pytorch_model.bin").write_text("weights")
+        return str(here)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: None)
+    for _ in range(2):  # the second time all is there
+        assert weights.folder(CLIP.hub, "encoder", "name it", ["*.json", "model*.safetensors"], "pytorch_model*.bin"
+                              ) == here
+        assert asked == [["*.json", "model*.safetensors"], ["*.json", "model*.safetensors", "pytorch_model*.bin"]]
+
+
+def test_bert_is_taken_at_its_commit_by_either_of_its_names(cache: Path) -> None:
+    bert = weights.checkpoints()["bert-base-uncased"]
+    assert bert.revision is not None
+    for name in ("bert-base-uncased", "google-bert/bert-base-uncased"):
+        pinned = cached(cache, name, bert.revision)
+        cached(cache, name, "a" * 40)
+        assert weights.folder(name, "BERT", "name it") == pinned
+
+
 def test_another_commit_of_it_is_not_taken_and_the_message_names_the_right_one(cache: Path) -> None:
     assert CLIP.hub is not None
     cached(cache, CLIP.hub, "a" * 40)

@@ -100,6 +100,7 @@ def test_the_same_values_in_another_form_are_the_same_manifest(known: Manifest, 
 
 
 @pytest.mark.parametrize("said", ["[1]", '{"dataset": 1, "images": "x"}', '{"dataset": "../../x", "images": "x"}',
+                                  '{"dataset": "..", "images": "x"}', '{"dataset": "", "images": "x"}',
                                   '{"dataset": "mine", "images": ["x"]}', "{"])
 def test_what_a_file_says_of_itself_is_not_trusted(known: Manifest, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m\.parquet: not a manifest"):

@@ -274,7 +274,9 @@ def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatc
         assert word in said
 
 
-@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate")])
+@pytest.mark.parametrize("error", [
+    MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"),
+    RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")])
 def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypatch: pytest.MonkeyPatch,
                                                error: Exception) -> None:
     def short(*_: Any, **__: Any) -> None:

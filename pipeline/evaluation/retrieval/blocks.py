@@ -204,7 +204,10 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
         if holds_objects(path):
             return _of_vse_infty(path)
         # Read-only, because a writable map that is larger than the memory is refused.
-        return np.lib.format.open_memmap(path, mode="r")
+        inode = path.stat().st_ino
+        mapped: Any = np.lib.format.open_memmap(path, mode="r")
+        mapped.inode = inode  # see `compute.by_path`
+        return mapped  # type: ignore[no-any-return]
 
 
 def holds_objects(path: Path) -> bool:

@@ -25,7 +25,7 @@ def top(source: Similarity | PerDirection, direction: Direction, k: int, generat
         block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
     """Find the k best captions of every image, or the k best images of every caption.
 
-    Equally similar candidates come in a random order, drawn for each query, so that none gains by its position.
+    Equally similar candidates come in a random order, another for each query, so that none gains by its position.
     The order depends on `generator` alone, not on the size of blocks.
     """
     import torch

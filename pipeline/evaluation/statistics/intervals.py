@@ -31,7 +31,7 @@ of captions of one image cannot be estimated; this keeps it above 0. Chosen by `
 class Interval:
     """A number with its confidence interval."""
 
-    value: float  # as measured, in percent (for rsum, the sum of percentages)
+    value: float  # as printed: shares in percent, ranks as they are, rsum the sum of percentages
     low: float  # the interval's lower end, in the same unit
     high: float  # the interval's upper end, in the same unit
     confidence: float  # the share of test sets whose interval holds the true value, 0 to 1

@@ -48,7 +48,8 @@ def _installed() -> str | None:
 
 def _without_avx2() -> bool:
     """Whether this is an x86 CPU without AVX2, on which OpenVINO is slow and gives a ViT no outputs."""
-    return platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() == "DEFAULT"
+    return platform.machine() in ("x86_64", "AMD64") and torch.backends.cpu.get_cpu_capability() in (
+        "DEFAULT", "NO AVX")  # which of both depends on torch's version
 
 
 def by(backend: str, module: nn.Module, function: Forward, free: tuple[int, ...] = (0,)) -> Forward:

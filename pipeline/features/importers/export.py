@@ -99,6 +99,8 @@ class _Asked:
 def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
            on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> Exported:
     """Write a split, None for all, into a folder by one of `FORMATS`. An export that is there is left unchanged."""
+    if form == "scan" and split is None:
+        raise InputError("SCAN's layout holds one split; name it with --split")
     store = store.require(manifest)
     rows = np.arange(len(manifest.images)) if split is None else manifest.split(split).store_rows
     store.require_extracted(rows)
@@ -124,8 +126,7 @@ def scan_name(split: str, manifest: Manifest) -> str:
 def _scan(asked: _Asked) -> Exported:
     """SCAN's files of one split."""
     store, manifest, rows = asked.store, asked.manifest, asked.rows
-    if asked.split is None:
-        raise InputError("SCAN's layout holds one split; name it with --split")
+    assert asked.split is not None  # `export` checks it
     split = manifest.split(asked.split)
     kept, name, counts = split.only(store.done[split.store_rows]), scan_name(asked.split, manifest), store.counts[rows]
     captions, fewest, items = _first_captions(kept, manifest), int(counts.min()), store.layout.items

@@ -21,7 +21,7 @@ from pipeline.parts.errors import counted, refusing
 
 FIRST = "zarr.json"  # goes up last: without it there is no store
 KEPT = "kept.json"  # in a successor: which shards of its store stay
-DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|[a-z_]+/zarr\.json")
+DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|\w+/zarr\.json")
 """What goes up before zarr.json."""
 BATCH = 64  # files at once
 

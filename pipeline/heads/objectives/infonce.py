@@ -113,7 +113,8 @@ class CRCL(Objective):
 
     y = 1 in the first epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. With no
     first epochs this is the released code with `mc` off. Its self-refining labels (`mc` on), which remember y of each
-    pair over epochs and train again with them three times, are not here; the first epochs are those of `mc` on.
+    pair over epochs and train from the start with them three times, are not here; the first epochs are those of `mc`
+    on.
 
     `log`: "trust", the mean of y, and "negatives", one less than the batch.
 

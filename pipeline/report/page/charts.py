@@ -39,7 +39,7 @@ class Chart:
     lines: Sequence[Line]  # the curves
     x_ticks: Sequence[Tick]  # labels of the epochs
     y_ticks: Sequence[Tick]  # labels of RSUM
-    # Of the drawing the size in its units, and the edges of the plot in it.
+    # The size of the drawing in its own units, and where the plot's edges are in it.
     width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
     @property

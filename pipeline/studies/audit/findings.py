@@ -228,10 +228,13 @@ def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int
     if len(rows) * len(rows if columns is None else columns) <= FEW:
         yield from fingerprints.every(rows, columns)
     elif columns is None:
-        after: dict[str, int] = {}  # split -> its next image
-        for row in reversed(rows):
-            yield from ((row, column) for column in after.values())
-            after[str(one[row])] = row
+        found: set[tuple[int, int]] = set()
+        for order in (rows, rows[::-1]):
+            last: dict[str, int] = {}  # split -> its image that came last
+            for row in order:
+                found |= {(min(row, column), max(row, column)) for column in last.values()}
+                last[str(one[row])] = row
+        yield from found
     else:
         mine, theirs = ({str(splits[row]): row for row in reversed(each)}
                         for splits, each in ((one, rows), (other, columns)))

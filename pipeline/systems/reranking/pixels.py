@@ -12,7 +12,7 @@ import transformers
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from pipeline.compute import products
+from pipeline.compute import device, products
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
@@ -46,7 +46,8 @@ class PixelScorer(ABC):
                       f"{str(error).strip().partition(chr(10))[0][:200]}"):
             self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
             self.model: Any = getattr(transformers, self.network).from_pretrained(
-                folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval().to(source.device)
+                folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval()
+        self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)
         self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
         self.images, self.captions = (Manifest.load(source.paths.manifest(each))

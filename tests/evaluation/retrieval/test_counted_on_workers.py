@@ -15,10 +15,11 @@ import pytest
 import zarr
 from sorting import noisy_pairs
 
-from pipeline.compute import cluster
+from pipeline.compute import by_path, cluster
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.metrics.base import of_pool
 from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, evaluate, workers
+from pipeline.evaluation.retrieval.blocks import open_npy
 from pipeline.evaluation.retrieval.embeddings import Enlarged
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
@@ -176,6 +177,15 @@ def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: 
         with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
               pytest.raises(InputError, match=rf"{path}: is not there, or is another file")):
             evaluate(source, OWNER)
+
+
+def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.zeros((2, 2), np.float32))
+    mapped = open_npy(tmp_path / "m.npy")
+    np.save(tmp_path / "other.npy", np.ones((2, 2), np.float32))
+    (tmp_path / "other.npy").replace(tmp_path / "m.npy")
+    with pytest.raises(InputError, match=r"m\.npy: is not there, or is another file"):
+        by_path.packed(mapped[:1])
 
 
 def test_what_all_tasks_share_is_small_and_sent_without_a_warning(there: Any, tmp_path: Path,

@@ -76,7 +76,8 @@ def test_another_number_of_outputs_than_inputs_is_refused(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("machine", "instructions", "expected"), [
-    ("x86_64", "AVX512", HERE), ("x86_64", "AVX2", HERE), ("x86_64", "DEFAULT", "torch"), ("aarch64", "DEFAULT", HERE)])
+    ("x86_64", "AVX512", HERE), ("x86_64", "AVX2", HERE), ("x86_64", "DEFAULT", "torch"),
+    ("x86_64", "NO AVX", "torch"), ("aarch64", "DEFAULT", HERE)])
 def test_auto_is_openvino_for_float32_on_a_cpu_with_avx2_and_else_torch(
         machine: str, instructions: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)

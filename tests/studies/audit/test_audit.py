@@ -141,14 +141,16 @@ def test_pairs_that_look_alike_are_those_of_comparing_every_two(equal: int, most
 
 @pytest.mark.parametrize("by", ["content", "look", "number"])
 @pytest.mark.parametrize("alone", [True, False])
-def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(by: str, alone: bool, rng: np.random.Generator
-                                                                     ) -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(by: str, alone: bool, together: bool,
+                                                                     rng: np.random.Generator) -> None:
     """Every image is in a pair, and in one with each split, as where all pairs are listed."""
     def copies(count: int) -> tuple[audit.Collection, Fingerprints]:
         files = [f"{row}/1000268201.jpg" if by == "number" else f"{row}.jpg" for row in range(count)]
         same = "same" if by == "content" else ""
-        made = audit.Collection("copies", Path(), np.arange(count), files, rng.choice(["train", "val", "test"], count),
-                                [], np.zeros(0, np.int64))
+        splits = rng.choice(["train", "val", "test"], count)
+        made = audit.Collection("copies", Path(), np.arange(count), files, np.sort(splits) if together else splits, [],
+                                np.zeros(0, np.int64))
         return made, Fingerprints([same or f"{count} {row}" for row in range(count)], np.full((count, 4), 5, np.uint64),
                                   np.full(count, by == "look"))
 
@@ -156,12 +158,15 @@ def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(by: str, al
     second, prints = (one, mine) if alone else (other, theirs)
     found = audit.compare(one, second, (mine, prints), 16)
     pairs = found.doubtful if by == "look" else found.certain
-    assert len(pairs) <= 3 * (2000 + 1000)
+    assert len(pairs) <= 3 * (2000 + (2000 if alone else 1000))
     listed = {pair[:2] for pair in pairs}
     assert len(listed) == len(pairs)
-    expected = {(row, split) for row in range(2000) for split in second.splits[row + 1 if alone else 0:]}
-    assert {(row, str(second.splits[column])) for row, column in listed} == {(row, str(to)) for row, to in expected}
-    assert {column for _, column in listed} | ({0} if alone else set()) == {*range(len(second.files))}
+    both = [(row, column, second.splits[column]) for row, column in listed]
+    back = [(column, row, one.splits[row]) for row, column in listed]
+    for found_with, rows, splits in ((both + back, 2000, one.splits),) if alone else (
+            (both, 2000, second.splits), (back, 1000, one.splits)):
+        assert {(row, str(split)) for row, _, split in found_with} == {
+            (row, split) for row in range(rows) for split in set(splits.tolist())}
 
 
 def test_pairs_that_look_alike_are_found_in_the_order_of_the_images_number(monkeypatch: pytest.MonkeyPatch) -> None:
