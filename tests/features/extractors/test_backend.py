@@ -59,11 +59,16 @@ def test_a_graph_has_torchs_threads_and_no_cores_of_its_own() -> None:
 
 
 def test_nothing_is_sent_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Any] = []
-    monkeypatch.setattr("openvino_telemetry.main.Telemetry.init", lambda self, *given: started.append(given))
+    import openvino  # first, since its import builds the one object that would send
+
+    sent: list[Any] = []
+    monkeypatch.setattr("openvino_telemetry.main.Telemetry.init", lambda self, *given, **_: sent.append(given))
+    monkeypatch.setattr("openvino_telemetry.main.Telemetry.send_event", lambda self, *given, **_: sent.append(given))
     network = torch.nn.Conv2d(3, 4, 3)
     backend.Graph(network, network.forward)(torch.zeros(1, 3, 8, 8))
-    assert not started
+    assert not sent
+    openvino.convert_model(network, example_input=torch.zeros(1, 3, 8, 8))
+    assert sent
 
 
 def test_another_number_of_outputs_than_inputs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
