@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pipeline.manifest.dataset import load as dataset
     from pipeline.manifest.dataset import names as datasets
     from pipeline.manifest.photographs import with_checksums
-    from pipeline.manifest.table import SPLITS, Manifest, Split
+    from pipeline.manifest.split import Split
+    from pipeline.manifest.table import SPLITS, Manifest
 
 lazy.offer(__name__)

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
 from pipeline.files.remembered import Remembered
+from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     import pyarrow as pa
     from pyarrow import parquet
@@ -358,79 +358,6 @@ def _remembering(path: Path) -> Remember:
 
 def _no_manifest(path: Path, why: str = "") -> InputError:
     return InputError(f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`")
-
-
-@dataclass(frozen=True)
-class Split:
-    """One split with I images and C captions."""
-
-    name: str  # "train", "val" or "test"
-    store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
-    image_ids: np.ndarray  # int64 [I]
-    caption_ids: np.ndarray  # int64 [C]
-    caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids
-    captions: list[str]  # the C texts
-    languages: np.ndarray | None = None  # str [C], each caption's language; None if the manifest has none
-    role_graphs: list[str] | None = None  # each caption's role graph, see `ROLE_GRAPH`; None if the manifest has none
-
-    def pieces(self, images: int) -> Iterator[Split]:
-        """Cut the split into pieces.
-
-        Args:
-            images: Images of a piece.
-
-        Yields:
-            So many images in order, with their captions.
-        """
-        import numpy as np
-
-        order = np.argsort(self.caption_image, kind="stable")
-        firsts = np.arange(0, len(self.image_ids), images)
-        cuts = np.searchsorted(self.caption_image[order], [*firsts, len(self.image_ids)])
-        for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
-            yield self._take(np.arange(first, min(first + images, len(self.image_ids))), np.sort(order[start:stop]))
-
-    def only(self, keep: np.ndarray) -> Split:
-        """Keep some images and their captions.
-
-        Args:
-            keep: Bool [I], whether an image stays.
-
-        Returns:
-            The split without the other images.
-        """
-        return self if keep.all() else self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
-
-    def in_languages(self, names: Sequence[str]) -> Split:
-        """Keep the captions in some languages, and the images that have one.
-
-        Args:
-            names: The languages; none keeps all captions.
-
-        Returns:
-            The split without the other captions.
-
-        Raises:
-            InputError: For a language in which the split has no caption.
-        """
-        import numpy as np
-
-        if not names:
-            return self
-        languages = np.array([], str) if self.languages is None else self.languages
-        there = sorted(set(languages.tolist()))
-        if missing := [name for name in names if name not in there]:
-            raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
-                             + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
-        captions = np.flatnonzero(np.isin(languages, list(names)))
-        return self._take(np.unique(self.caption_image[captions]), captions)
-
-    def _take(self, images: np.ndarray, captions: np.ndarray) -> Split:
-        """Keep some images and some of their captions, both int64 and ascending."""
-        return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[captions],
-                     images.searchsorted(self.caption_image[captions]), [self.captions[i] for i in captions],
-                     None if self.languages is None else self.languages[captions],
-                     None if self.role_graphs is None else [self.role_graphs[i] for i in captions])
 
 
 def _columns(known: Collection[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from PIL import Image
 from pipeline import manifest
 from pipeline.files import remembered
 from pipeline.manifest import Manifest, captions_csv, table
-from pipeline.manifest.table import Split
+from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError
 
 

@@ -185,13 +185,14 @@ def test_a_store_grows_by_its_new_shards_alone(growing: extraction.ExtractionJob
     assert np.array_equal(found.read(images)[0], FeatureStore(tmp_path / "at-once.zarr").read(images)[0])
 
 
-def cut_off(job: extraction.ExtractionJob, shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Extract until a shard's features are sent, counted from 1."""
-    send, shards = remote.write, []
+def cut_off(job: extraction.ExtractionJob, number: int, monkeypatch: pytest.MonkeyPatch, what: str = "/features/c/"
+            ) -> None:
+    """Extract until such a file is sent, by default a shard's features; they are counted from 1."""
+    send, sent = remote.write, []
 
     def failing(path: Path, file: Path) -> None:
-        shards.extend([path] if "/features/c/" in str(path) else [])
-        if len(shards) == shard:
+        sent.extend([path] if what in str(path) else [])
+        if len(sent) == number:
             raise OSError("the connection is lost")
         send(path, file)
 
@@ -258,17 +259,8 @@ def test_a_place_with_other_files_is_no_place_for_a_store(place: Path, job: extr
 
 def test_an_extraction_that_was_cut_off_before_zarr_json_is_begun_again(
         place: Path, job: extraction.ExtractionJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    send, into = remote.write, replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr")
-
-    def failing(path: Path, file: Path) -> None:
-        if path == place / "grid.zarr" / "zarr.json":
-            raise OSError("the connection is lost")
-        send(path, file)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(remote, "write", failing)
-        with pytest.raises(OSError, match="the connection is lost"):
-            extraction.extract(into)
+    into = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr")
+    cut_off(into, 1, monkeypatch, "grid.zarr/zarr.json")
     assert "zarr.json" not in remote.listed(place / "grid.zarr")
     assert extraction.extract(into).extracted == 24
     downloaded(place / "grid.zarr", tmp_path / "copy.zarr", job.manifest)
