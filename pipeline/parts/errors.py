@@ -46,9 +46,9 @@ def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Ca
 
 
 def short_of_memory(error: Exception) -> bool:
-    """Whether an error says that this machine, or a GPU, has too little memory; torch's are RuntimeErrors."""
+    """Whether an error says that this machine, or a GPU, has too little memory; some libraries raise RuntimeError."""
     return (isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-            or "can't allocate memory" in str(error))
+            or "can't allocate memory" in str(error) or "not enough memory" in str(error))
 
 
 def counted(number: int, noun: str) -> str:

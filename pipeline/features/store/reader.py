@@ -22,6 +22,7 @@ from pipeline.features.store import ledger, shard_file, verify
 from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, imported, read_header
 from pipeline.files.digest import digest
 from pipeline.manifest.table import PHOTOGRAPH, Manifest
+from pipeline.parts.errors import refusing
 
 OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 """Files that a store keeps open: all of COCO at 128 images a shard, where the process may open four times as many."""
@@ -296,10 +297,9 @@ class FeatureStore:
 
     def _chunk(self, descriptor: int, offset: int, length: int, target: memoryview, valid: int) -> None:
         if self.layout.compressor == "zstd":
-            try:
+            with refusing((RuntimeError, ValueError), f"{self.path}: a chunk is damaged; run `pipeline verify "
+                          "--repair`", StoreError):
                 shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
-            except (RuntimeError, ValueError):
-                raise StoreError(f"{self.path}: a chunk is damaged; run `pipeline verify --repair`") from None
             return
         if length != len(target) or os.preadv(descriptor, [target[:valid]], offset) != valid:
             raise StoreError(f"{self.path}: a chunk is cut short; run `pipeline verify --repair`")

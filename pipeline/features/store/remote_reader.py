@@ -67,7 +67,7 @@ class RemoteFeatureStore(FeatureStore):
         for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
             index = shard_file.index_of(raw, self.layout.shard_images, end)
             if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
-                raise self._damaged(files[shard])
+                raise StoreError(self._damaged(files[shard]))
             self._indices[name, shard] = index
 
     def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
@@ -75,10 +75,8 @@ class RemoteFeatureStore(FeatureStore):
             return remote.read_ranges(self.store, ranges)
 
     def _take(self, chunk: bytes, out: np.ndarray, file: str) -> None:
-        try:
+        with refusing((RuntimeError, ValueError), self._damaged(file), StoreError):
             shard_file.take(chunk, self.layout.compressor, memoryview(out.data).cast("B"))
-        except (RuntimeError, ValueError):
-            raise self._damaged(file) from None
 
-    def _damaged(self, file: str) -> StoreError:
-        return StoreError(f"{remote.address(self.store)}/{file}: is damaged; make it again where it was made")
+    def _damaged(self, file: str) -> str:
+        return f"{remote.address(self.store)}/{file}: is damaged; make it again where it was made"

@@ -19,6 +19,7 @@ from numcodecs.zstd import Zstd
 from pipeline.features.store import ledger
 from pipeline.features.store.layout import DONE, PLAIN, StoreLayout
 from pipeline.files import atomic, blake
+from pipeline.parts.errors import short_of_memory
 
 MISSING = np.uint64(2**64 - 1)
 CRC = 4  # bytes
@@ -46,21 +47,25 @@ def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtyp
         return None
     try:
         for place, (offset, length) in enumerate(index[:count].tolist()):
-            chunk = content[offset:offset + length]
-            raw = ZSTD.decode(chunk) if compressor == "zstd" else chunk
-            values[place] = np.frombuffer(raw, values.dtype).reshape(shape)
-    except (RuntimeError, ValueError, MemoryError):  # the last where a chunk claims to hold more than there is room for
+            take(content[offset:offset + length], compressor, values[place].data.cast("B"))
+    except (RuntimeError, ValueError) as error:
+        if short_of_memory(error):
+            raise
         return None
     return values
 
 
 def take(chunk: bytes, compressor: str, target: memoryview) -> None:
-    """Write an image's values into a buffer of their size; RuntimeError or ValueError if they are more, or damaged."""
-    if compressor == "zstd":
-        np.asarray(target)[:] = 0xFF  # not a number, which is noticed where the chunk holds less
-        ZSTD.decode(chunk, target)
-    else:
+    """Write an image's values into a buffer of their size; RuntimeError or ValueError where the chunk holds others."""
+    if compressor == "none":
         target[:] = chunk
+        return
+    for last in (0xFF, 0):  # a chunk that holds less leaves the last byte as it is
+        target[-1] = last
+        ZSTD.decode(chunk, target)
+        if target[-1] != last:
+            return
+    raise ValueError("holds less")
 
 
 def read_index(descriptor: int, images: int) -> np.ndarray | None:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
-import google_crc32c
+import new_stores
 import numpy as np
 import packed
 import pytest
@@ -23,9 +23,22 @@ from preloaded import Commands
 
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, ledger, remote_reader, remote_store, verify
+from pipeline.features.store import (
+    Extra,
+    FeatureStore,
+    Shard,
+    StoreError,
+    StoreLayout,
+    ledger,
+    remote_reader,
+    remote_store,
+    shard_file,
+    verify,
+    write_shard,
+)
 from pipeline.features.store.remote_reader import RemoteFeatureStore
 from pipeline.files import remote
+from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, build
 from pipeline.manifest.photographs import with_checksums
 
@@ -440,16 +453,34 @@ def test_damaged_chunks_are_noticed(place: Path, job: extraction.ExtractionJob, 
                                     ) -> None:
     """Here and there: the features of the first image are others."""
     extraction.extract(replace(job, compressor="zstd"))
-    file = ledger.shard_file(job.store, "features", 0, 3)
-    content, size = bytearray(file.read_bytes()), 16 * FeatureStore(job.store).layout.shard_images
-    index = np.frombuffer(bytes(content[-size - 4:-4]), "<u8").copy()
-    index[:2] = (len(content) - size - 4, len(chunk)) if chunk else 2**64 - 1
-    crc = google_crc32c.value(index.tobytes()).to_bytes(4, "little")
-    file.write_bytes(bytes(content[:-size - 4]) + (chunk or b"") + index.tobytes() + crc)
+    new_stores.put_chunk(ledger.shard_file(job.store, "features", 0, 3), FeatureStore(job.store).layout.shard_images,
+                         chunk)
     remote_store.upload(job.store, place / "s.zarr", print, print)
     for store in (FeatureStore(job.store), RemoteFeatureStore(place / "s.zarr", tmp_path)):
         with pytest.raises(StoreError, match="damaged"):
             store.read(np.array([0]))
+
+
+def test_a_chunk_of_whole_numbers_that_holds_less_is_noticed(place: Path, tmp_path: Path) -> None:
+    """Here and there; -1 has the bytes that nothing else has been written to."""
+    sizes = StoreLayout(2, 3, 4, 2, "zstd", {"labels": Extra((), "int16")})
+    shards = new_stores.prepare(tmp_path / "s.zarr", sizes, {}, np.arange(2), np.arange(2))
+    shard = Shard.empty(sizes, shards[0])
+    for row in shard.rows:
+        shard.fill(row, np.ones((3, 4), np.float16), (1, 1), {"labels": np.full(3, -1)})
+    write_shard(tmp_path / "s.zarr", sizes, shard, digest({}))
+    file, found = ledger.shard_file(tmp_path / "s.zarr", "labels", 0, 2), []
+    for chunk in (None, Zstd().encode(bytes(4))):
+        if chunk:
+            new_stores.put_chunk(file, 2, chunk)
+        there = put(tmp_path / "s.zarr", place / ("short.zarr" if chunk else "whole.zarr"))
+        for store in (FeatureStore(tmp_path / "s.zarr"), RemoteFeatureStore(there, tmp_path)):
+            try:
+                found.append(store.extra("labels", np.array([0]))[0].tolist())
+            except StoreError as error:
+                found.append("damaged" in str(error))
+    assert found == [[-1] * 3] * 2 + [True] * 2
+    assert "labels" not in shard_file.read(tmp_path / "s.zarr", sizes, 0).arrays
 
 
 def test_images_far_apart_in_a_shard_are_read_apart(place: Path, job: extraction.ExtractionJob, tmp_path: Path,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pipeline.features.store import (
     StoreLayout,
     exclusive,
     ledger,
+    shard_file,
     verify,
     write_shard,
 )
@@ -359,6 +361,23 @@ def test_a_torn_file_is_seen_when_read(made: Path) -> None:
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(StoreError, match=r"damaged|cut short"):
         FeatureStore(made).read(np.array([1, 2]))
+
+
+@pytest.mark.parametrize("short", [MemoryError(), RuntimeError(
+    "Zstd decompression error: b'Allocation error : not enough memory'")], ids=["of Python", "of zstd"])
+def test_too_little_memory_is_no_damage(short: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is damaged would be made again."""
+    fill(tmp_path / "s.zarr", layout("zstd"))
+    before, store = tree(tmp_path / "s.zarr"), FeatureStore(tmp_path / "s.zarr")
+
+    def decode(*arguments: Any) -> None:
+        raise short
+
+    monkeypatch.setattr(shard_file, "ZSTD", SimpleNamespace(decode=decode))
+    for read in (lambda: store.read(np.array([0])), lambda: faults(store.path)):
+        with pytest.raises(type(short)):
+            read()
+    assert tree(tmp_path / "s.zarr") == before
 
 
 @pytest.mark.parametrize("changed", [
