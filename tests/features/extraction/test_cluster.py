@@ -111,6 +111,7 @@ def test_a_full_disk_of_a_worker_is_said_with_the_file_and_the_run_goes_on_later
         try:
             with pytest.raises(OSError, match="File too large") as full:
                 extraction.extract(job, workers)
+            workers.client.submit(int, pure=False).result(LONGEST)  # its thread is done with the tasks before it
         finally:
             workers.client.run(no_file_larger_than, before)
         assert full.value.errno == errno.EFBIG
