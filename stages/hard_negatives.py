@@ -117,7 +117,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     vectors, numbers = (system.images(), system.captions(captions)), dict(zip(captions, system.reads(captions),
                                                                               strict=True))
     shown, first = np.array([row[question.image] for question in kept]), dict[tuple[Any, ...], int]()
-    # One vector for captions that a head reads alike: places of a batch are rounded differently, which would decide.
+    # One vector for captions that are read alike: places of a batch are rounded differently, which would decide.
     column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
     found, control = ([*hard_negatives.accuracies(kept, each), *hard_negatives.grouped(kept, each)]
                       for image_of in (shown, (shown + len(row) // 2) % len(row))
@@ -149,7 +149,8 @@ def _tell(found: Sequence[Accuracy], result: dict[str, Any]) -> None:
                "captions with another image, which shows what they give away by themselves")
     asked, captions, images = (result[what] for what in ("questions", "captions", "images"))
     if alike := asked["read_alike"]:
-        click.echo(f"{alike} right captions look like a wrong one to it: they differ in words that it does not know")
+        click.echo(f"{alike} right captions look like a wrong one to it: they differ in what it does not read, such as "
+                   "unknown words, case, or the end of a long caption")
     click.echo(f"{captions['cut']} of {captions['count']} captions have more than {captions['longest']} words or "
                "tokens and are cut")
     if left_out := asked["without_image"]:

@@ -123,6 +123,16 @@ class DualEncoder(Protocol):
             Unit vectors, float32 [B, d].
         """
 
+    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+        """Convert captions to the numbers that the encoder reads. Captions of equal numbers are the same to it.
+
+        Args:
+            captions: B captions, as in a manifest.
+
+        Returns:
+            Each caption's numbers, cut at `token_limit`, with its prompt.
+        """
+
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions of which the encoder reads only the beginning.
 

@@ -96,6 +96,10 @@ class TransformersEncoder:
         kept = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
         return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
 
+    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+        """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
+        return list(self.tokenizer(self._read(captions), truncation=True, max_length=self.token_limit)["input_ids"])
+
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
         tokens = self.tokenizer(self._read(captions), truncation=False, padding=False, verbose=False)["input_ids"]

@@ -65,7 +65,14 @@ class OpenClip:
     @torch.inference_mode()
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions, see `DualEncoder.embed_captions`."""
-        return unit(self.network.encode_text(self.tokenizer(self.usage.read(captions)).to(self.usage.device)))
+        return unit(self.network.encode_text(self._tokens(captions).to(self.usage.device)))
+
+    def tokens(self, captions: Sequence[str]) -> list[list[int]]:
+        """Convert captions to the numbers that are read, padded, see `DualEncoder.tokens`."""
+        return list(self._tokens(captions).tolist())
+
+    def _tokens(self, captions: Sequence[str]) -> torch.Tensor:
+        return self.tokenizer(self.usage.read(captions))
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""

@@ -121,6 +121,13 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", FOLDERS)
+def test_captions_that_are_read_alike_have_the_same_tokens(folders: dict[str, Path], name: str) -> None:
+    whole, more, upper, other = load(folders, name).tokens([LONG, f"{LONG} and more", LONG.upper(), "green"])
+    assert whole == more == upper != other
+    assert len(whole) == LIMIT
+
+
 def test_a_caption_of_just_the_limit_is_whole(folders: dict[str, Path]) -> None:
     letters = "a" * (LIMIT - 2)  # a token each, beside those of the beginning and the end
     assert load(folders, "clip").is_cut([letters, letters + "a"]) == [False, True]

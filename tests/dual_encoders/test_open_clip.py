@@ -69,6 +69,8 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path]) ->
     assert encoder.is_cut(["green", LONG, " ".join(["red"] * (LIMIT - 2)), " ".join(["red"] * (LIMIT - 1))]) == [
         False, True, False, True]
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
+    whole, more, other = encoder.tokens([LONG, f"{LONG} and more", "green"])
+    assert whole == more != other
 
 
 @pytest.mark.parametrize(("text", "image", "message"), [

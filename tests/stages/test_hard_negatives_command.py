@@ -64,6 +64,22 @@ def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Pat
     assert f"more than {LIMIT}" in out
 
 
+@pytest.mark.parametrize("name", ["clip", "siglip2"])
+def test_captions_that_differ_in_what_an_encoder_does_not_read_tie(pipeline: Any, project: Path, scenes: Manifest,
+                                                                   name: str) -> None:
+    kind, make = FOLDERS[name]
+    make(project / "tiny")
+    first, second = scenes.images["file"].iloc[:2]
+    Path("q.csv").write_text(f"image,positive,negative\n{first},A Red Cube,a red cube\n"
+                             f"{second},{'a red ball ' * 40}left,{'a red ball ' * 40}right\n")
+    code, out, err = pipeline("hard-negatives", "q.csv", "--system", f"{kind}:tiny", "--out", "r.json")
+    assert code == 0, err
+    assert "2 right captions look like a wrong one to it" in out
+    said = json.loads(Path("r.json").read_text())
+    assert (said["accuracies"][-1]["value"], said["accuracies"][-1]["ties"], said["questions"]["read_alike"]) == (
+        50, 2, 2)
+
+
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
         pipeline: Any, refused: Callable[..., str], project: Path, scenes: Manifest) -> None:
     Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")

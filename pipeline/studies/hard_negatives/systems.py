@@ -103,8 +103,8 @@ class OfEncoder:
         return embedding.embed_captions(self.encoder, captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Give the captions as they are: word pieces spell every word."""
-        return list(captions)
+        """Convert captions to the numbers that the encoder reads; equal ones differ in case, or beyond its limit."""
+        return self.encoder.tokens(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
         """How many captions are read in part alone, and the most word pieces that are read."""
