@@ -50,6 +50,9 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     write_text(paths.report, text)
     _keep_curves(paths, settings)
     click.echo(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB")
+    if (side := contents.explorer.get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
+        click.echo(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "
+                   "small; fewer report.queries have larger ones")
     thumbs = [image["thumb"] for image in contents.explorer.get("images", ())]
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, images)

@@ -19,6 +19,7 @@ from invented_heads import head
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.top import hubness, occurrences
 from pipeline.evaluation.statistics import holm
+from pipeline.report.page import explorer
 from pipeline.systems.scores.system import System
 
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
@@ -259,6 +260,15 @@ def test_size_is_bounded_by_the_settings(run: Any) -> None:
     assert len(data["t2i"]) == 4
     assert len(data["images"]) <= 2 + 4 * 5
     assert all(len(image["thumb"]) < 2000 for image in data["images"] if image["thumb"])
+
+
+def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable[..., Any],
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run()[2]["thumbnail"] == 128
+    assert "thumbnails have" not in pipeline("report")[1]
+    monkeypatch.setattr(explorer, "THUMBNAILS", 0)
+    assert "thumbnails have 16 pixels in place of 128" in pipeline("report")[1]
+    assert run()[2]["thumbnail"] == 16
 
 
 def test_photographs_that_are_gone_are_said_to_be(run: Any, tmp_path: Path) -> None:

@@ -62,11 +62,12 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     whether a caption may have other right images than its own. `languages`: tags; empty where captions have none.
     `files`: all file names. `queries`: by direction all queries: ids, captions' texts and languages (positions in
     `languages`) or images' positions in `files`, the right images of each caption (positions in `files`), and ranks by
-    system. `images`: file, alt (its first right caption, or the file name), thumb (a data URI, or null). `captions`:
-    text and language. `t2i` and `i2t`: the queries whose candidates are kept, those of `settings.queries` images and
-    their captions (`kept_images`): number (a position in `queries`), query, right candidates (the best, the first `top`
-    and all that were found), and by system the similarity of its best relevant candidate, its first candidates and
-    their similarities. Query and candidates are positions in `images` and `captions`.
+    system. `thumbnail`: pixels of a thumbnail's longer side at most. `images`: file, alt (its first right caption, or
+    the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
+    candidates are kept, those of `settings.queries` images and their captions (`kept_images`): number (a position in
+    `queries`), query, right candidates (the best, the first `top` and all that were found), and by system the
+    similarity of its best relevant candidate, its first candidates and their similarities. Query and candidates are
+    positions in `images` and `captions`.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
@@ -98,7 +99,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
-            "images": _images(first, images.kept, settings.thumbnail, progress),
+            **_images(first, images.kept, settings.thumbnail, progress),
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
@@ -159,8 +160,7 @@ ESTIMATED = 100  # images
 THUMBNAILS = 9_000_000  # characters of all thumbnails: the page of COCO's 25,000 queries then has less than 12 MB
 
 
-def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable[[str], object]
-            ) -> list[dict[str, Any]]:
+def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable[[str], object]) -> dict[str, Any]:
     """Images with thumbnails, the longer side `size` pixels, or fewer where they would take more than THUMBNAILS.
 
     Some of them, evenly spaced, tell how much all would take.
@@ -169,7 +169,7 @@ def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable
     taken = sum(len(image["thumb"] or "") for image in some) * len(rows) / max(1, len(some))
     if taken > THUMBNAILS:
         size = max(16, int(size * (THUMBNAILS / taken) ** 0.6))
-    return [_image(gallery, row, size, progress) for row in rows]
+    return {"thumbnail": size, "images": [_image(gallery, row, size, progress) for row in rows]}
 
 
 def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], object]) -> dict[str, Any]:
