@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.measure import report_ratios
+from benchmarks import numbers
+from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
 from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
 from pipeline.systems.scores import layout
@@ -41,7 +42,7 @@ def compare(images: int, repeats: int) -> None:
             for method, taken in times.items():
                 taken.append(seconds(lambda method=method: evaluate(fuse(stores, method).scores, owner)))  # type: ignore[misc]
     print(f"two members of {images} images x {5 * images} captions, {torch.get_num_threads()} threads")
-    report_ratios({method: min(taken) for method, taken in times.items()}, "mean")
+    numbers.keep("fusion", RATIOS, report_ratios({method: min(taken) for method, taken in times.items()}, "mean"))
 
 
 def main() -> None:

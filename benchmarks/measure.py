@@ -103,8 +103,13 @@ def high_water_mark() -> int:
     return int(found[1]) * 1024
 
 
-def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> None:
-    """Print one line: ours, theirs and their ratio, in time and memory."""
+REPORTED = (("", ""), ("ours, ms", ",.1f"), ("released, ms", ",.1f"), ("times faster", ".1f"), ("ours, MiB", ",.1f"),
+            ("released, MiB", ",.1f"), ("times less", ".1f"))
+"""The columns of what `report` returns, see `numbers.Columns`."""
+
+
+def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> list[str | float]:
+    """Print one line, and return its values: ours, theirs and their ratio, in time and memory."""
     (ours, theirs), (our_growth, their_growth) = seconds, growth
     print(
         f"{name:62} {ours * 1e3:8.1f} ms  released {theirs * 1e3:8.1f} ms  {theirs / ours:6.1f} × faster   "
@@ -112,9 +117,16 @@ def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> 
         f"{their_growth / max(our_growth, 1):6.1f} × less",
         flush=True,
     )
+    return [name, ours * 1e3, theirs * 1e3, theirs / ours, our_growth / 2**20, their_growth / 2**20,
+            their_growth / max(our_growth, 1)]
 
 
-def report_ratios(times: dict[str, float], beside: str) -> None:
-    """Print a line for each, in milliseconds, and as so many times the one named `beside`."""
+RATIOS = (("", ""), ("ms", ",.1f"), ("times the least work", ",.2f"))
+"""The columns of what `report_ratios` returns."""
+
+
+def report_ratios(times: dict[str, float], beside: str) -> list[list[str | float]]:
+    """Print a line for each, in milliseconds, and as so many times the one named `beside`; return their values."""
     for name, taken in times.items():
         print(f"  {name:14} {taken * 1e3:9.1f} ms   {taken / times[beside]:7.2f} × {beside}", flush=True)
+    return [[name, taken * 1e3, taken / times[beside]] for name, taken in times.items()]

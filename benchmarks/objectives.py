@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from benchmarks.measure import Step, least_times, peak_memory, report
+from benchmarks import numbers
+from benchmarks.measure import REPORTED, Step, least_times, peak_memory, report
 from benchmarks.released import adcto, negatives_to_gather
 from pipeline.heads import objectives
 
@@ -45,13 +46,16 @@ def training_step(name: str, state: str, batch: int) -> Step:
 def main() -> None:
     """Print time and memory of the objective at batches of 128 and 512 pairs, early and late in training."""
     torch.set_num_threads(2)
+    rows = []
     for batch in (128, 512):
         for state in STATES:
             ours, theirs = ("adopt", state, batch), ("adcto", state, batch)
             seconds = least_times(training_step(*ours), training_step(*theirs), repeats=3)
             growth = peak_memory(training_step, *ours), peak_memory(training_step, *theirs)
             images, captions = embeddings(state, batch)
-            report(f"adopt, batch {batch}, {state} (K {negatives_to_gather(captions @ images.T)})", seconds, growth)
+            name = f"adopt, batch {batch}, {state} (K {negatives_to_gather(captions @ images.T)})"
+            rows.append(report(name, seconds, growth))
+    numbers.keep("objectives", REPORTED, rows)
 
 
 if __name__ == "__main__":

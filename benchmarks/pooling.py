@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks import released
-from benchmarks.measure import Step, least_times, peak_memory, report
+from benchmarks import numbers, released
+from benchmarks.measure import REPORTED, Step, least_times, peak_memory, report
 from pipeline.heads import pooling
 
 BATCH, DIM = 128, 1024
@@ -42,12 +42,14 @@ def training_step(name: str, slots: int) -> Step:
 def main() -> None:
     """Print time and memory of each pooling at 36 and 256 items."""
     torch.set_num_threads(2)
+    rows = []
     for name in ("adpool", "gpo"):
         for slots in (36, 256):
             ours, theirs = (name, slots), (f"released {name}", slots)
             seconds = least_times(training_step(*ours), training_step(*theirs), repeats=3)
             growth = peak_memory(training_step, *ours), peak_memory(training_step, *theirs)
-            report(f"{name} [{BATCH}, {slots}, {DIM}]", seconds, growth)
+            rows.append(report(f"{name} [{BATCH}, {slots}, {DIM}]", seconds, growth))
+    numbers.keep("pooling", REPORTED, rows)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from benchmarks.measure import report_ratios
+from benchmarks import numbers
+from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import seconds
 from pipeline.systems.scores.nearest import nearest
 
@@ -31,6 +32,7 @@ def least(work: Callable[[], object], repeats: int) -> float:
 
 def compare(count: int, dim: int, repeats: int) -> None:
     vectors, queries = unit(count, dim, 0), unit(max(QUERIES), dim, 1).numpy()
+    rows: list[list[str | float]] = []
     for kind in (torch.float32, torch.float16):
         searched = vectors.to(kind).numpy()
         # numpy's sum of integers reads them as fast as memory gives them, whatever their type.
@@ -40,7 +42,8 @@ def compare(count: int, dim: int, repeats: int) -> None:
             times[f"{asked} quer{'y' if asked == 1 else 'ies'}"] = least(
                 lambda searched=searched, asked=asked: nearest(queries[:asked], searched, 10), repeats)  # type: ignore[misc]
         print(f"{count} vectors of {dim}, {searched.dtype}, 10 nearest, {torch.get_num_threads()} threads")
-        report_ratios(times, "reading once")
+        rows += [[f"{name}, {searched.dtype}", *values] for name, *values in report_ratios(times, "reading once")]
+    numbers.keep("search", RATIOS, rows)
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ python -m benchmarks.sizes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from benchmarks.numbers import table
 
 SIZES = {"Flickr30K": (31_014, 29_000), "COCO": (123_287, 113_287), "1 M": (10**6, 10**6), "10 M": (10**7, 10**7),
          "100 M": (10**8, 10**8)}
@@ -56,12 +57,6 @@ RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, S
 def number(value: float) -> str:
     """Two digits at least."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}" if value >= 0.01 else "< 0.01"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1) -> str:
-    """A table of Markdown, its first columns text and the others numbers."""
-    lines = [head, [":--"] * text + ["--:"] * (len(head) - text), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def extraction() -> str:

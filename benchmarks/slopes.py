@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from benchmarks import numbers
 from pipeline import settings, training
 from pipeline.evaluation import retrieval
 from pipeline.features import extraction
@@ -258,6 +259,10 @@ def main(sizes: list[int], measure: Callable[[int, Path], Costs] = work) -> bool
     for name, slope in steep.items():
         print(f"{name:40s}", *(f"{each[name].seconds:12.2f}" for each in found), f"{slope:8.2f}",
               f"{found[-1][name].megabytes:8d}{wrong[name]}")
+    columns = [("step", ""), *((f"{images:,}", ",.2f") for images in sizes), ("slope", ".2f"), ("MB", ",d")]
+    numbers.keep("slopes", columns,
+                 [[name, *(each[name].seconds for each in found), slope or None, found[-1][name].megabytes]
+                  for name, slope in steep.items()])
     return not any(wrong.values())
 
 

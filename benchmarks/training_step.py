@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks import numbers
 from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
 from pipeline import settings
@@ -159,6 +160,10 @@ def main(pairs: int = PAIRS, width: int = WIDTH, dim: int = DIM) -> None:
             report(f"training step, {width}→{dim}: {mine} / {theirs}", (taken[mine], taken[theirs]),
                    (growth[mine], growth[theirs]))
     alone = taken["ours, products alone"]
+    numbers.keep("training_step", [("ms of a step", ""), *((name, ",.0f") for name in VARIANTS),
+                                   ("ours ÷ products alone", ".2f")],
+                 [[f"{width} → {dim}", *(1e3 * taken[name] if name in taken else None for name in VARIANTS),
+                   taken["ours"] / alone]])
     print(f"training step, {width}→{dim}: ours {taken['ours'] * 1e3:.1f} ms, its matrix products alone "
           f"{alone * 1e3:.1f} ms: {taken['ours'] / alone:.2f} times its products", flush=True)
 

@@ -1,0 +1,103 @@
+"""Tables of the documentation from the files of docs/measured/data, see `benchmarks.numbers`.
+
+A page shows NAME.json between the comments `numbers: NAME` and `end`; tables of `benchmarks.sizes` are computed.
+
+python -m benchmarks.docs                                                      # all pages, from the files
+python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's results into a file first
+python -m benchmarks.docs --compared FILE --name differences                   # or what `pipeline compare --json` says
+
+Results are copied in the clone whose code made them: the file names its commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks import numbers, sizes
+from pipeline.files.atomic import write_text
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
+from pipeline.provenance.results import digest_of
+
+PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
+         *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
+MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n).*?\n(<!-- end -->\n)", re.DOTALL | re.MULTILINE)
+COMPUTED: dict[str, Callable[[], str]] = {
+    "sizes.extraction": sizes.extraction, "sizes.training": sizes.training, "sizes.flows": sizes.flows,
+    "sizes.rates": sizes.rates}
+RECALLS = [(way, k) for way in ("i2t", "t2i") for k in (1, 5, 10)]
+
+
+def rendered(page: str) -> str:
+    """A page's text with the numbers of the files."""
+    def shown(name: str) -> str:
+        return COMPUTED[name]() if name in COMPUTED else numbers.rendered(numbers.read(numbers.FILES / f"{name}.json"))
+
+    return MARKED.sub(lambda found: f"{found[1]}\n{shown(found[2])}\n\n{found[3]}", page)
+
+
+def of_results(path: Path, name: str) -> None:
+    """Recalls and RSUM of a run's systems, those of equal scores in one row."""
+    entries = from_json(path.read_text(encoding="utf-8"))
+    if edited := [system for system, entry in entries.items() if entry["digest"] != digest_of(entry)]:
+        raise InputError(f"{path}: the entry of {edited[0]} was edited; run `pipeline evaluate` again")
+    labels = {system: _label(entry["made_from"]) for system, entry in entries.items()}
+    if len({*labels.values()}) < len(labels):
+        labels = {system: system for system in entries}
+    rows: dict[str, list[Any]] = {}
+    for system, entry in entries.items():
+        found = entry["all"]
+        values = [*(found[way][f"r{k}"] for way, k in RECALLS), found["rsum"]]
+        row = rows.setdefault(entry["made_from"]["contents"]["similarity"], ["", *values])
+        row[0] = " = ".join(filter(None, (row[0], labels[system])))
+    columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
+    numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()])
+
+
+def _label(made_from: Mapping[str, Any]) -> str:
+    """An ensemble's letters, or the feature of a head alone."""
+    alone = f"{' and '.join(made_from['features'])} alone{' (untrained network)' * bool(made_from['untrained'])}"
+    return made_from["ensemble"] or alone
+
+
+def of_comparison(path: Path, name: str) -> None:
+    """Differences of RSUM between systems, as `pipeline compare --json` writes them."""
+    found = from_json(path.read_text(encoding="utf-8"))
+    pairs = found.get("pairs", [found])
+    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *_difference(each["rsum"])]
+            for pair in pairs for each in pair["contrasts"].values()]
+    systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
+    columns = [("", ""), ("less", ""), *((name, "+.1f") for name in ("RSUM", "from", "to")),
+               *((name, ".2g") for name in ("p", "Holm"))]
+    numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows)
+
+
+def _difference(row: Mapping[str, Any]) -> list[float]:
+    return [row["difference"], *row["interval"], row["p"], row["holm"]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--compared", type=Path)
+    parser.add_argument("--name")
+    given = parser.parse_args()
+    if (given.results or given.compared) and not given.name:
+        parser.error("name the file with --name")
+    if given.results:
+        of_results(given.results, given.name)
+    if given.compared:
+        of_comparison(given.compared, given.name)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if (now := rendered(text)) != text:
+            write_text(page, now)
+            print(f"{page}: numbers changed")
+
+
+if __name__ == "__main__":
+    main()

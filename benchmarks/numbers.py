@@ -1,0 +1,90 @@
+"""Numbers of the documentation lie in files that commands write, with the command, commit, day and machine of each.
+
+A benchmark writes its file into the folder that the variable NUMBERS names:
+
+NUMBERS=docs/measured/data python -m benchmarks.slopes
+
+`python -m benchmarks.docs` puts the files into the pages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline.compute import machine
+from pipeline.files import atomic
+from pipeline.files.digest import digest
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+FILES = ROOT / "docs" / "measured" / "data"
+CODE = ("benchmarks", "manifests", "pipeline", "stages")
+
+
+Columns = Sequence[tuple[str, str]]
+"""Of each column its heading, and how Python formats its values: "" for text."""
+Rows = Sequence[Sequence[Any]]
+"""A value for each column, None where there is none."""
+
+
+def keep(name: str, columns: Columns, rows: Rows) -> None:
+    """Write a benchmark's numbers where the variable NUMBERS is set."""
+    if folder := os.environ.get("NUMBERS"):
+        write(Path(folder) / f"{name}.json", _command(), columns, rows)
+
+
+def write(path: Path, command: str, columns: Columns, rows: Rows) -> None:
+    """Write the numbers of a table, and what made them: a command of this clone's code on this machine."""
+    said = {"made_by": {"command": command, "commit": _commit(), "day": datetime.now(UTC).date().isoformat(),
+                        "machine": f"{machine.processor()}, {os.cpu_count()} cores"},
+            "columns": [list(column) for column in columns], "rows": [list(row) for row in rows]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_text(path, json.dumps(said | {"digest": digest(said)}, indent=1, ensure_ascii=False) + "\n")
+    print(f"{path}: {len(rows)} rows", flush=True)
+
+
+def _command() -> str:
+    """What was typed, with modules by their names."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return " ".join(["python", *(["-m", spec.name.removesuffix(".__main__")] if spec else sys.argv[:1]), *sys.argv[1:]])
+
+
+def _commit() -> str:
+    """The commit of the code, and whether the code was changed since."""
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True).stdout.strip()
+
+    changes = " and changes" * bool(git("status", "--porcelain", "--", *CODE))
+    return (git("rev-parse", "--short=8", "HEAD") or "unknown") + changes
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read what `write` wrote. A file that was edited is an InputError."""
+    found: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+    if found.get("digest") != digest({key: value for key, value in found.items() if key != "digest"}):
+        raise InputError(f"{path}: was edited; write it again by {found['made_by']['command']}")
+    return found
+
+
+def rendered(found: Mapping[str, Any]) -> str:
+    """The table as a page shows it, and what made it."""
+    columns, made = found["columns"], found["made_by"]
+    rows = [["" if value is None else format(value, form).replace("-", "−" if form else "-")
+             for value, (_, form) in zip(row, columns, strict=True)] for row in found["rows"]]
+    text = sum(not form for _, form in columns)
+    return (f"{table([heading for heading, _ in columns], rows, text)}\n\n"
+            f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1) -> str:
+    """A table of Markdown, its first columns text and the others numbers."""
+    lines = [head, [":--"] * text + ["--:"] * (len(head) - text), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

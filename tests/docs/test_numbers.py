@@ -1,0 +1,120 @@
+"""Tables of the pages show the files that commands wrote; README's other numbers stand on the pages of measurements."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import PAGES, ROOT
+
+from benchmarks import docs, numbers, slopes
+from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if docs.MARKED.search(page.read_text(encoding="utf-8"))],
+                         ids=lambda page: page.name)
+def test_a_page_shows_the_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == docs.rendered(text), "run `python -m benchmarks.docs`"
+
+
+def test_every_table_is_found_and_every_file_shown() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    shown = [name for text in texts for _, name, _ in docs.MARKED.findall(text)]
+    assert len(shown) == sum(len(re.findall("^<!-- numbers: ", text, re.MULTILINE)) for text in texts)
+    files = {file.relative_to(numbers.FILES).with_suffix("").as_posix() for file in numbers.FILES.rglob("*.json")}
+    assert {*shown} == files | docs.COMPUTED.keys()
+
+
+def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
+    """Those with a decimal point, in the sections on results and speed."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = "".join(re.findall(r"^## (?:Results|Speed)\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL))
+    measured = "".join(page.read_text(encoding="utf-8") for page in PAGES if "measured" in str(page))
+    found = re.findall(r"(?<![\d,.])\d+\.\d+", said)
+    assert len(found) > 40
+    assert sorted({*found} - {*re.findall(r"(?<![\d,.])\d+\.\d+", measured)}) == []
+
+
+def test_readmes_rates_of_a_training_step_follow_from_its_times() -> None:
+    page = (numbers.ROOT / "docs" / "measured" / "speed.md").read_text(encoding="utf-8")
+    times = {cells[0]: [float(cell.replace(",", "")) if re.fullmatch(r"[\d,.]+", cell) else 0.0 for cell in cells[1:]]
+             for cells in ([cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines())}
+    new, old = times["AMD EPYC, AVX-512 and bfloat16"], times["AMD EPYC, AVX2 alone"]
+    said = (ROOT / "README.md").read_text(encoding="utf-8")
+    for ours, theirs in ((0, 4), (0, 5), (3, 4)):  # columns: ours 0, in bfloat16 3; released 4, with oneDNN 5
+        was = f"{old[theirs] / old[ours]:.1f} ×" if old[ours] else "slower, refused"
+        assert f"| {new[theirs] / new[ours]:.1f} × | {was} |" in said
+
+
+def test_a_benchmark_writes_its_numbers_with_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBERS", str(tmp_path / "new"))
+    assert slopes.main([10, 1000], lambda images, folder: {"step": slopes.Cost(0.001234 * images, 100)})
+    found = numbers.read(tmp_path / "new" / "slopes.json")
+    assert found["rows"] == [["step", *map(pytest.approx, (0.01234, 1.234, 1)), 100]]
+    assert found["made_by"].keys() == {"command", "commit", "day", "machine"}
+    head, rule, row, _, made = numbers.rendered(found).splitlines()
+    assert head == "| step | 10 | 1,000 | slope | MB |"
+    assert (rule, row) == ("| :-- | --: | --: | --: | --: |", "| step | 0.01 | 1.23 | 1.00 | 100 |")
+    assert found["made_by"]["commit"] in made
+
+
+def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBERS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    numbers.keep("any", [("", "")], [["a"]])
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_edited_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R", 230.3], ["G", None], ["G less R", -4.9]])
+    assert [line.split("|")[2].strip() for line in numbers.rendered(numbers.read(path)).splitlines()[2:5]] == [
+        "230.3", "", "−4.9"]
+    path.write_text(path.read_text().replace("230.3", "240.3"))
+    with pytest.raises(InputError, match="was edited; write it again by true"):
+        numbers.read(path)
+
+
+def entry(features: list[str], ensemble: str | None, scores: str, rsum: float) -> dict[str, Any]:
+    recalls = {f"r{k}": float(k) for k in (1, 5, 10)}
+    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "contents": {
+        "similarity": scores}, "untrained": [name for name in features if name == "patch"]},
+        "all": {"i2t": recalls, "t2i": recalls, "rsum": rsum}}
+    return said | {"digest": digest(said)}
+
+
+def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "FILES", tmp_path)
+    results = {"a": entry(["region"], None, "x", 230.25), "b": entry(["patch"], None, "y", 40),
+               "c": entry(["region"], "R", "x", 230.25), "d": entry(["region", "patch"], "RP", "z", 231)}
+    (tmp_path / "metrics").write_text(json.dumps(results))
+    docs.of_results(tmp_path / "metrics", "run")
+    found = numbers.read(tmp_path / "run.json")
+    assert [(row[0], row[1:4], row[-1]) for row in found["rows"]] == [
+        ("region alone = R", [1, 5, 10], 230.25), ("patch alone (untrained network)", [1, 5, 10], 40),
+        ("RP", [1, 5, 10], 231)]
+    assert docs.rendered("a\n<!-- numbers: run -->\nold\n<!-- end -->\nb\n").startswith(
+        "a\n<!-- numbers: run -->\n\n| features | i2t R@1 | R@5 |")
+    results["e"] = entry(["region"], "R", "rescored", 240)
+    (tmp_path / "metrics").write_text(json.dumps(results))
+    docs.of_results(tmp_path / "metrics", "run")
+    assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["a = c", "b", "d", "e"]
+    results["b"]["all"]["rsum"] = 50
+    (tmp_path / "metrics").write_text(json.dumps(results))
+    with pytest.raises(InputError, match="the entry of b was edited"):
+        docs.of_results(tmp_path / "metrics", "run")
+
+
+def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "FILES", tmp_path)
+    rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "holm": 0.002}
+    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": {"all": {"rsum": rsum}}}))
+    docs.of_comparison(tmp_path / "said", "both")
+    found = numbers.read(tmp_path / "both.json")
+    assert found["made_by"]["command"] == "pipeline compare R RG"
+    assert numbers.rendered(found).splitlines()[2] == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.002 |"
