@@ -177,7 +177,7 @@ class Project:
         with layout.writing_vectors(self.folder / "v.zarr", [part], 4, made_from) as (images, captions):
             for piece in training.pieces.with_captions(part):
                 images[piece.images] = captions[piece.captions[:1]] = 0.5
-                assert all(part.captions[place] for place in piece.captions)
+                assert all(part.captions[piece.captions])
 
     def _opened(self) -> training.OpenHead:
         return training.OpenHead.open(training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample",

@@ -115,7 +115,7 @@ def waiting(path: Path, steps: int) -> None:
     images = opened.layout.images
     captions = [" ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)]
     split = Split("train", np.arange(images), np.arange(images), np.arange(5 * images), np.arange(images).repeat(5),
-                  captions)
+                  np.array(captions, np.dtypes.StringDType()))
     text = training_step.words()
     step = training_step.trainer(text, DIMENSION, 1024)
     batches = TrainingBatches(opened, split, text, BATCH, 0, 0.2, 0.2).epoch(0)

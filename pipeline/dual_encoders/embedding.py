@@ -97,7 +97,7 @@ class _Task(NamedTuple):
     identity: str
     products: products.Setting
     files: list[Path]
-    captions: list[str]
+    captions: np.ndarray  # StringDType
     batch_size: int
 
 
@@ -137,7 +137,7 @@ def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
         _opened[:] = [(identity(task.model, encoder), encoder)]
     if _opened[0][0] != task.identity:
         raise InputError(f"{task.model}: is another encoder than when the run began; run again")
-    return embed_part(_opened[0][1], task.files, task.captions, task.batch_size, wanted)._asdict()
+    return embed_part(_opened[0][1], task.files, task.captions.tolist(), task.batch_size, wanted)._asdict()
 
 
 def _described(splits: Sequence[Split], pieces: Iterator[Piece]) -> tuple[dict[str, dict[str, Any]], int]:

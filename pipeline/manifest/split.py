@@ -14,16 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Split:
-    """One split with I images and C captions."""
+    """One split with I images and C captions.
+
+    Texts are arrays of numpy's StringDType, which hold bytes: five million Python strings fill 500 MB.
+    """
 
     name: str  # "train", "val" or "test"
     store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
     image_ids: np.ndarray  # int64 [I]
     caption_ids: np.ndarray  # int64 [C]
     caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids
-    captions: list[str]  # the C texts
+    captions: np.ndarray  # StringDType [C], the texts
     languages: np.ndarray | None = None  # str [C], each caption's language; None if the manifest has none
-    role_graphs: list[str] | None = None  # each caption's graph, see `table.ROLE_GRAPH`; None without them
+    role_graphs: np.ndarray | None = None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
 
     def pieces(self, images: int) -> Iterator[Split]:
         """Cut the split into pieces.
@@ -80,6 +83,6 @@ class Split:
     def _take(self, images: np.ndarray, captions: np.ndarray) -> Split:
         """Keep some images and some of their captions, both int64 and ascending."""
         return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[captions],
-                     images.searchsorted(self.caption_image[captions]), [self.captions[i] for i in captions],
+                     images.searchsorted(self.caption_image[captions]), self.captions[captions],
                      None if self.languages is None else self.languages[captions],
-                     None if self.role_graphs is None else [self.role_graphs[i] for i in captions])
+                     None if self.role_graphs is None else self.role_graphs[captions])

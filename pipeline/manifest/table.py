@@ -25,6 +25,7 @@ from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     import pyarrow as pa
     from pyarrow import parquet
@@ -270,9 +271,9 @@ class Manifest:
             raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(places.argmin())]} is in "
                              f"the split {name} and in another one; make it again with `pipeline manifest`")
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
-                     places.astype(np.int64), rows["caption"].tolist(),
+                     places.astype(np.int64), texts(rows["caption"]),
                      rows[LANGUAGE].to_numpy(str) if LANGUAGE in rows.columns else None,
-                     rows[ROLE_GRAPH].tolist() if ROLE_GRAPH in rows.columns else None)
+                     texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
 
     def save(self, path: Path) -> Manifest:
         """Write the manifest as one Parquet file; a broken write leaves no partial file.
@@ -370,6 +371,16 @@ def arranged(table: pd.DataFrame) -> pd.DataFrame:
     """Bring a table's columns into a manifest's order and types, without others."""
     columns = _columns(table.columns)
     return table[list(columns)].astype(columns)
+
+
+def texts(column: pd.Series) -> np.ndarray:
+    """A column of texts as an array of StringDType; few at a time become Python objects."""
+    import numpy as np
+
+    found = np.empty(len(column), np.dtypes.StringDType())
+    for first in range(0, len(column), AT_ONCE):
+        found[first:first + AT_ONCE] = column.iloc[first:first + AT_ONCE].to_numpy(object)
+    return found
 
 
 def _seconds(value: float) -> float | None:

@@ -81,7 +81,7 @@ def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], st
         return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
 
     def embed(part: Split, scores: System) -> Embeddings:
-        piece = embedding.embed_part(encoder, photographs(part), part.captions, batch_size)
+        piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), batch_size)
         return Embeddings(piece.images, piece.captions)
 
     if drawn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ class Text(Protocol):
     longest: int  # the most numbers of a caption
 
     @classmethod
-    def learn(cls, captions: Sequence[str], training: Training) -> Text:
+    def learn(cls, captions: Iterable[str], training: Training) -> Text:
         """Learn words from the training captions, or load those that the settings name.
 
         Args:
@@ -115,9 +115,9 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
     return encoder
 
 
-def encode(text: Text, captions: Sequence[str]) -> list[list[int]]:
+def encode(text: Text, captions: Iterable[str]) -> list[list[int]]:
     """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut."""
-    return [assemble(text, words) for words in text.split(captions)]
+    return [assemble(text, words) for words in text.split(list(captions))]
 
 
 def assemble(text: Text, words: Words) -> list[int]:

@@ -7,7 +7,7 @@ VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class BertText:
                              f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
 
     @classmethod
-    def learn(cls, captions: Sequence[str], training: Training) -> BertText:
+    def learn(cls, captions: Iterable[str], training: Training) -> BertText:
         """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub."""
         folder = weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
         network = _without_pooler(_pretrained(folder))

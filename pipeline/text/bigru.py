@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class BiGRUText:
         self.longest = LONGEST
 
     @classmethod
-    def learn(cls, captions: Sequence[str], training: Training) -> BiGRUText:
+    def learn(cls, captions: Iterable[str], training: Training) -> BiGRUText:
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
         Their first vectors are those of `training.word_vectors`; of words that it lacks, and without it, drawn ones.

@@ -4,7 +4,7 @@ HGR (Chen et al., CVPR 2020) reads the first four verbs and the first six other 
 its annotation file. `pipeline/manifest/role_graphs.py` checks that file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -49,15 +49,15 @@ class GraphBatch(NamedTuple):
     edges: Tensor
 
 
-def place(text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> list[Graph]:
+def place(text: Text, captions: Collection[str], graphs: Collection[str] | None) -> list[Graph]:
     """Find the words of phrases among the numbers of captions."""
     require(captions, graphs)
     assert graphs is not None
     return [_placed(text, caption, words, graph)
-            for caption, words, graph in zip(captions, text.split(captions), graphs, strict=True)]
+            for caption, words, graph in zip(captions, text.split(list(captions)), graphs, strict=True)]
 
 
-def require(captions: Sequence[str], graphs: Sequence[str] | None) -> None:
+def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
     """Check that captions have role graphs."""
     missing = list(captions) if graphs is None else [caption for caption, graph in zip(captions, graphs, strict=True)
                                                      if not graph]

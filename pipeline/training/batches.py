@@ -155,7 +155,7 @@ class TrainingBatches:
 
     def _numbers(self, captions: Ids, rng: np.random.Generator) -> list[list[int]]:
         """The numbers of captions, some of their words changed."""
-        words = self.text.split([self.split.captions[caption] for caption in captions])
+        words = self.text.split(self.split.captions[captions].tolist())
         return [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
 
 

@@ -170,7 +170,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
         # The first images with their first caption each (Geigle et al.'s released code).
         _, first = np.unique(val.caption_image, return_index=True)
         part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
-                     [val.captions[caption] for caption in first])
+                     val.captions[first])
         part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
         scores = score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
                                     precision.autocast)

@@ -70,8 +70,8 @@ def with_captions(split: Split) -> list[Piece]:
 def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     """Divide a split into pieces of images and pieces of captions, with the batches that the whole has."""
     size = _whole_batches(AT_ONCE, batch_size)
-    numbers = encode(opened.head.text, split.captions)
-    order = np.array(sorted(range(len(numbers)), key=lambda caption: len(numbers[caption])), np.int64)
+    lengths = [len(numbers) for some in _cut(split.captions, size) for numbers in encode(opened.head.text, some)]
+    order = np.argsort(lengths, kind="stable")
     none = np.zeros(0, np.int64)
     return [*(Piece(split.name, images, none) for images in _cut(np.arange(len(split.image_ids)), size)),
             *(Piece(split.name, none, captions) for captions in _cut(order, size))]
@@ -89,7 +89,7 @@ def _whole_batches(about: int, batch_size: int) -> int:
     return max(1, about // batch_size) * batch_size
 
 
-def _cut(values: Ids, size: int) -> list[Ids]:
+def _cut(values: np.ndarray, size: int) -> list[np.ndarray]:
     return [values[start:start + size] for start in range(0, len(values), size)]
 
 
@@ -131,8 +131,7 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        captions = [split.captions[place] for place in piece.captions]
-        arrays["captions"] = embed_captions(head.model, captions, head.text, batch_size)
+        arrays["captions"] = embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
     return arrays
 
 

@@ -1,6 +1,6 @@
 """Embed images and captions with a head, or score pairs by one without embeddings: late interaction, cross-encoder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ def _items(model: HeadNetwork, source: ItemReader, rows: Ids) -> tuple[Tensor, T
 
 
 @torch.inference_mode()
-def embed_captions(model: HeadNetwork, captions: Sequence[str], text: Text, batch_size: int) -> np.ndarray:
+def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, batch_size: int) -> np.ndarray:
     """Embed captions.
 
     Args:
@@ -110,7 +110,7 @@ class Captions:
         return tokens.to(device), lengths.to(device), graphs
 
 
-def read(model: HeadNetwork, text: Text, captions: Sequence[str], graphs: Sequence[str] | None) -> Captions:
+def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Collection[str] | None) -> Captions:
     """Read captions for a head."""
     reads_graphs = isinstance(model, Interaction) and model.reads_graphs
     return Captions(encode(text, captions), role_graphs.place(text, captions, graphs) if reads_graphs else None)

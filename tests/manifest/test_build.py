@@ -53,7 +53,7 @@ def test_karpathy_keeps_order_ids_and_any_number_of_captions(folder: Path) -> No
     assert table.images["split"].tolist() == ["test", "train", "test", "val"]
     assert table.images["bytes"].tolist() == [(folder / f"{n}.png").stat().st_size for n in (2, 0, 1, 3)]
     test = table.split("test")
-    assert test.captions == ["picture 2, caption 0", "picture 2, caption 1", "one"]
+    assert test.captions.tolist() == ["picture 2, caption 0", "picture 2, caption 1", "one"]
     assert test.caption_image.tolist() == [0, 0, 1]
     assert test.store_rows.tolist() == [0, 2]
     assert test.caption_ids.tolist() == [20, 21, 5]
@@ -122,15 +122,15 @@ def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
         owner = np.random.default_rng(0).integers(0, images, 5 * images)
         ids = np.arange(images)
         split = Split("test", ids + 7, ids, np.arange(5 * images).view(Counted), owner.view(Counted),
-                      [str(each) for each in range(5 * images)], np.array(["de", "fr"] * (5 * images // 2)))
+                      np.arange(5 * images).astype("T"), np.array(["de", "fr"] * (5 * images // 2)))
         Counted.numbers = 0
         pieces = list(split.pieces(7))
         numbers.append(Counted.numbers)
         for first, piece in zip(range(0, images, 7), pieces, strict=True):
             expected = split.only((ids >= first) & (ids < first + 7))
-            for name in ("store_rows", "image_ids", "caption_ids", "caption_image", "languages"):
+            for name in ("store_rows", "image_ids", "caption_ids", "caption_image", "captions", "languages"):
                 assert np.array_equal(getattr(piece, name), getattr(expected, name)), name
-            assert (piece.captions, piece.role_graphs) == (expected.captions, None)
+            assert piece.role_graphs is None
     assert 0 < numbers[1] < 12 * numbers[0]
 
 

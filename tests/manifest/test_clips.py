@@ -35,7 +35,7 @@ def test_clips_are_parts_of_files(folder: Path) -> None:
     assert table.images["file"].tolist() == ["a.mp4", "a.mp4", "b.mp4"]
     first, second = GalleryFile(folder / "a.mp4", "video", 0, 2.5), GalleryFile(folder / "a.mp4", "video", 2.5, None)
     assert table.gallery() == [first, second, GalleryFile(folder / "b.mp4", "video")]
-    assert table.split("train").captions == ["A dog runs.", "A dog runs fast.", "It sits."]
+    assert table.split("train").captions.tolist() == ["A dog runs.", "A dog runs fast.", "It sits."]
 
 
 def test_saved_and_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(scenes: Manifest, 
         np.save(path, index)
         found = sampling.mismatch(split, Noise(share=0.99, index=str(path)))
         assert np.array_equal(found.caption_image, exchanged[split.caption_image])
-        assert found.captions == split.captions
+        assert found.captions.tolist() == split.captions.tolist()
     for wrong, said in ((exchanged[:-1], rf"\[{captions}\].*\[{images}\].*got int64 \[{images - 1}\]"),
                         (exchanged + 1, f"from 0 to {images - 1}, got 1 to {images}"),
                         (np.arange(images), "gives 0.0% of the captions another image"),
@@ -61,7 +61,7 @@ def test_noise_is_among_the_images_that_are_trained_on(job: training.TrainingJob
     training.train(replace(job, training=some, recipe=job.recipe.model_copy(update={"noise": Noise(share=0.5)})))
     own = subset(job.manifest.split("train"), 8, some.subset_seed)
     assert trained[0].image_ids.tolist() == own.image_ids.tolist()
-    assert trained[0].captions == own.captions
+    assert trained[0].captions.tolist() == own.captions.tolist()
     assert np.array_equal(trained[0].caption_image, sampling.drawn(own.caption_image, 0.5, 0))
 
 

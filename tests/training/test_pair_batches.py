@@ -18,7 +18,7 @@ from pipeline.training.tasks import draw, nearest
 @pytest.fixture
 def split() -> Split:
     image = np.repeat(np.arange(40), 5)
-    return Split("train", np.arange(40), np.arange(40) * 7 + 3, np.arange(200), image, ["a"] * 200)
+    return Split("train", np.arange(40), np.arange(40) * 7 + 3, np.arange(200), image, np.full(200, "a", "T"))
 
 
 @pytest.mark.parametrize("hard", [0.0, 0.25, 1.0])

@@ -16,7 +16,7 @@ from pipeline.training import OpenHead, pieces
 def split_of(images: int) -> Split:
     owner = np.random.default_rng(0).integers(0, images, 5 * images)
     return Split("test", np.arange(images), np.arange(images), np.arange(5 * images), owner.view(Counted),
-                 ["a"] * (5 * images))
+                 np.full(5 * images, "a", "T"))
 
 
 def test_a_split_is_cut_into_images_with_their_captions(monkeypatch: pytest.MonkeyPatch) -> None:
