@@ -17,7 +17,6 @@ from click.exceptions import NoArgsIsHelpError
 
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress
-from stages.options import renamed
 
 # Section -> command -> its purpose. A command is imported when it is used.
 SECTIONS = {
@@ -98,6 +97,8 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown("command", args[0], COMMANDS)
+        from stages.options import renamed
+
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, renamed(args[0], rest, progress.say)
 

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from pipeline import settings
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing, unknown
-from pipeline.settings import section
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
@@ -189,6 +188,8 @@ def _existing_folder(context: click.Context, option: click.Parameter, folder: Pa
 
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Check the kind of device at once, also where nothing is to do."""
+    from pipeline.settings import section
+
     with refusing(ValueError, lambda error: f"{option.opts[-1]}: {error}"):
         return name and section.device(name)
 

@@ -1,10 +1,13 @@
 """The visual features, and what ensembles of them are called. A new feature is one entry in `FEATURES`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline.files.gallery_file import Kind
+if TYPE_CHECKING:
+    from pipeline.files.gallery_file import Kind
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,15 @@ HEAVY = {"torch", "torchvision", "timm", "transformers", "safetensors", "zarr", 
          "pyarrow", "scipy", "matplotlib", "faiss", "PIL"}
 RUN = """
 import json, sys
-from stages import cli
-codes = []
-for arguments in json.loads(sys.argv[1]):
-    sys.argv, before = ["pipeline", *arguments], set(sys.modules)
+codes, given, before = [], json.loads(sys.argv[1]), set(sys.modules)
+for arguments in given:
+    sys.argv = ["pipeline", *arguments]
     try:
+        from stages import cli
         cli.main()
     except SystemExit as ended:
         codes.append([ended.code, sorted({name.partition(".")[0] for name in sys.modules if name not in before})])
+        before = set(sys.modules)
 print(f"\\n{json.dumps(codes)}", file=sys.stderr)
 """
 
@@ -38,7 +39,8 @@ def imported(*commands: tuple[str | Path, ...]) -> list[set[str]]:
 
 
 def test_help_imports_no_library() -> None:
-    for command, libraries in zip(COMMANDS, imported(*((command, "--help") for command in COMMANDS)), strict=True):
+    commands = [("--help",), *((command, "--help") for command in COMMANDS)]
+    for command, libraries in zip(commands, imported(*commands), strict=True):
         assert not libraries & (HEAVY | {"pydantic"}), command
 
 
