@@ -4,6 +4,8 @@ Threads that take whole blocks do not wait for each other, as the threads within
 counting then takes no extra time.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -12,13 +14,15 @@ from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from copy import copy
 from threading import Event, Lock
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from pipeline.compute import by_path
-from pipeline.compute.tasks import Executor, Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
+
+if TYPE_CHECKING:
+    from pipeline.compute.tasks import Executor, Wanted
 
 Block: TypeAlias = tuple[slice, slice]
 Progress: TypeAlias = Callable[[int], object]
