@@ -23,7 +23,8 @@ from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import judged, layout, measured
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.made import CONTENTS, RESCORED
-from pipeline.systems.scores.system import Fused, Matrix, System
+from pipeline.systems.scores.sources import Fused, Matrix
+from pipeline.systems.scores.system import System
 
 ROUNDING = 1e-5
 """Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""

@@ -15,7 +15,8 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.provenance.step import Step, of_record
 from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.system import System, Vectors
+from pipeline.systems.scores.sources import Vectors
+from pipeline.systems.scores.system import System
 
 APART = 1e-3
 """How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""

@@ -15,7 +15,8 @@ from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import CONTENTS, RERANKED, RESCORED, Made
-from pipeline.systems.scores.system import System, Vectors
+from pipeline.systems.scores.sources import Vectors
+from pipeline.systems.scores.system import System
 
 
 def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:

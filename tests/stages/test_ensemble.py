@@ -17,7 +17,8 @@ from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.system import Fused, System
+from pipeline.systems.scores.sources import Fused
+from pipeline.systems.scores.system import System
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 

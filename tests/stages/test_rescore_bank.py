@@ -16,7 +16,8 @@ from tiny_project import ROOT
 
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.system import Fused, System
+from pipeline.systems.scores.sources import Fused
+from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]",

@@ -14,7 +14,8 @@ from pipeline.systems import rescoring
 from pipeline.systems.rescoring import bank as banks
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.made import BANK, RESCORED, Made
-from pipeline.systems.scores.system import Given, System
+from pipeline.systems.scores.sources import Given
+from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
     from pipeline.settings.paths import Paths

@@ -15,7 +15,8 @@ from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Folded, Reranked
-from pipeline.systems.scores.system import Given, Scores, System
+from pipeline.systems.scores.sources import Given, Scores
+from pipeline.systems.scores.system import System
 
 STEPS = {2: 20, 3: 10, 4: 6}
 """Members -> into how many parts the sum of their weights is cut; more members: 4."""

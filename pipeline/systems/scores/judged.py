@@ -24,7 +24,8 @@ from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import is_store
 from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System, Vectors
+from pipeline.systems.scores.sources import Vectors
+from pipeline.systems.scores.system import System
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""Where a system's scores come from: scores at hand, stored matrices, fused ones, or stored vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Ids
+from pipeline.evaluation.retrieval.collection import Side
+from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity
+from pipeline.files.digest import of_files
+from pipeline.parts.errors import InputError
+from pipeline.systems.fusion.methods import FUSIONS
+from pipeline.systems.scores import layout, reranked
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.reranked import Folded
+
+if TYPE_CHECKING:
+    import zarr
+
+    from pipeline.evaluation.retrieval import Embeddings
+    from pipeline.files.remembered import Remembered
+
+Scores: TypeAlias = Similarity | PerDirection
+
+
+@dataclass(frozen=True)
+class Given:
+    """Scores that are at hand, or computed from others."""
+
+    scores: Callable[[], Scores]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A stored matrix [I, C]."""
+
+    values: zarr.Array
+    method, weights, each = None, (), ()
+
+    @property
+    def matrices(self) -> tuple[zarr.Array, ...]:
+        """The matrix alone."""
+        return (self.values,)
+
+    def scores(self) -> Scores:
+        """Open the matrix."""
+        return as_similarity(self.values)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Stored unit vectors, whose inner products are computed block by block."""
+
+    path: Path  # the store
+    made_from: Made  # its record, with the digests of the arrays
+    shape: tuple[int, int]  # how many images and captions it has
+    remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
+
+    def of(self, side: Side) -> np.ndarray:
+        """Map the vectors of one side, float32 [I or C, d]."""
+        digests = self.remembered.of_files if self.remembered else of_files
+        return layout.vectors(self.path, side, self.shape[side == "caption"], self.made_from, digests)
+
+    def scores(self) -> Embeddings:
+        """Map the vectors."""
+        from pipeline.evaluation.retrieval.embeddings import Embeddings
+
+        return Embeddings(self.of("image"), self.of("caption"), double=True)
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Stored matrices of several systems, fused query by query; or two of one system, one a direction."""
+
+    matrices: tuple[zarr.Array, ...]  # [I, C], those of a member after each other
+    method: str  # the fusion, or `layout.DIRECTIONS`
+    weights: tuple[float, ...]  # one for each member
+    each: tuple[int, ...]  # how many of the matrices each member has: 1, or 2 for one for each direction
+    folds: tuple[str, tuple[Ids, Ids]] | None = None  # of reranked members the protocol's name, and each item's fold
+
+    def scores(self) -> Scores:
+        """Fuse the matrices."""
+        stored = [as_similarity(matrix) for matrix in self.matrices]
+        if self.method == layout.DIRECTIONS:
+            return Directions(*stored)  # type: ignore[arg-type]
+        members = iter(stored)
+        sources = [next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
+                   for count in self.each]
+        fused = FUSIONS[self.method](sources, list(self.weights))
+        return Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
+
+
+def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Matrix | Fused:
+    """Read the stored matrices, checked to fit the ids and what is said of their fusion."""
+    held = layout.matrices(group)
+    fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
+    method, weights = fusion["method"], tuple(fusion["weights"])
+    each = tuple(fusion.get("matrices") or (1,) * len(weights))
+    wrong = [each.shape for each in held if each.shape != (len(ids[0]), len(ids[1]))]
+    if wrong or len(ids[2]) != len(ids[1]):
+        raise InputError(f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
+                         f"{len(ids[1])} caption ids; score again")
+    if len(ids[2]) and not 0 <= ids[2].min() <= ids[2].max() < len(ids[0]):
+        raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
+                         f"{len(ids[0]) - 1}; score again")
+    if (method is None) != (len(held) == 1) or (
+            method and (method not in {*FUSIONS, layout.DIRECTIONS} or len(weights) != len(each)
+                        or not set(each) <= {1, 2} or sum(each) != len(held))):
+        raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {method!r} with {len(weights)} "
+                         "weights; make the ensemble again")
+    if method is None:
+        return Matrix(held[0])
+    rules = reranked.protocol_of(made_from) if "protocol" in made_from else None
+    folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
+    return Fused(held, method, weights, each, folds)
