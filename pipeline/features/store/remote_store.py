@@ -2,25 +2,29 @@
 
 The working copy holds what describes the store and a few numbers an image. Features go up, data first and then the
 ledger's entry, and are deleted here. A run that was killed is resumed from what is up. A store that is replaced or
-grown is made as STORE.successor there, of new shards alone, and then takes the store's place.
+grown is made as STORE.successor there, of new shards alone, and then takes the store's place. Where other images are
+wanted before that, the successor's new description takes the place of its former one in the same way.
 """
 
 import json
 import re
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import PLAIN, StoreError, StoreLayout, read_header
-from pipeline.files import atomic, remote
+from pipeline.files import atomic, parsing, remote
 from pipeline.files.digest import digest
 from pipeline.parts.errors import counted, refusing
 
 FIRST = "zarr.json"  # goes up last: without it there is no store
-KEPT = "kept.json"  # in a successor: which shards of its store stay
+KEPT = "kept.json"  # in a successor: the shards whose data lie in its store
+NEXT = "next"  # in a successor: the description that replaces its own
 DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|\w+/zarr\.json")
 """What goes up before zarr.json."""
 BATCH = 64  # files at once
@@ -39,8 +43,11 @@ def own_folder(store: Path, folder: Path) -> Path:
 
 
 def successor(store: Path) -> Path:
-    """Name the place where a store is made that replaces another, or grows it; beside both, here and up there."""
-    return store.with_name(store.name + ".successor")
+    """Name the place where a store is made that replaces another, or grows it; beside both, here and up there.
+
+    Of a successor, the place of the description that replaces its own.
+    """
+    return store / NEXT if store.suffix == ".successor" else store.with_name(store.name + ".successor")
 
 
 def take_up(store: Path, local: Path) -> None:
@@ -48,7 +55,7 @@ def take_up(store: Path, local: Path) -> None:
 
     The same of a successor that was begun. What `take_place` was doing when it was cut off is done first.
     """
-    there, begun = remote.found(store), remote.found(successor(store))
+    there, begun = remote.found(store), _begun(successor(store))
     if FIRST not in there and FIRST not in begun:
         _refuse_others(store, [name for name in there if not DESCRIPTION.fullmatch(name)])
     if FIRST in begun and FIRST not in there:
@@ -60,8 +67,19 @@ def take_up(store: Path, local: Path) -> None:
         begun = {}
     _bring(store, local, there)
     _bring(successor(store), successor(local), begun)
-    if (successor(local) / KEPT).exists():
-        _share(local, successor(local))
+    _share(local, successor(local))
+
+
+def _begun(new: Path) -> dict[str, remote.Listed]:
+    """List a successor, after a change of its description that was cut off is ended, or taken back."""
+    listed = remote.found(new)
+    begun = {name: each for name, each in listed.items() if not name.startswith(f"{NEXT}/")}
+    described = [name.removeprefix(f"{NEXT}/") for name in listed.keys() - begun]
+    if FIRST in begun or FIRST not in described:
+        _clear(successor(new), described)
+        return begun
+    _describe_anew(new, begun)
+    return remote.found(new)
 
 
 def _refuse_others(store: Path, others: Collection[str]) -> None:
@@ -73,14 +91,19 @@ def _refuse_others(store: Path, others: Collection[str]) -> None:
 
 def _share(local: Path, new: Path) -> None:
     """Give the working copy of a successor what its store's has of the shards that it keeps."""
-    layout, _ = read_header(new)
-    with refusing(ValueError, f"{new / KEPT}: is no list of shards; delete {new.name} in the object store", StoreError):
-        kept = TypeAdapter(list[int]).validate_json((new / KEPT).read_bytes(), strict=True)
-    for shard in kept:
-        for file in _files(Path(), layout, shard):
+    for shard in _kept(new):
+        for file in _files(Path(), read_header(new)[0], shard):
             if (local / file).exists() and not (new / file).exists():
                 (new / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(local / file, new / file)
+
+
+def _kept(new: Path) -> list[int]:
+    """The shards of a store that its successor keeps, by the successor's working copy."""
+    if not (new / KEPT).exists():
+        return []
+    with refusing(ValueError, f"{new / KEPT}: is no list of shards; delete {new.name} in the object store", StoreError):
+        return TypeAdapter(list[int]).validate_json((new / KEPT).read_bytes(), strict=True)
 
 
 def describe(store: Path, local: Path) -> dict[str, int]:
@@ -114,18 +137,28 @@ def take_place(store: Path, local: Path) -> None:
     Raises:
         StoreError: If a file of a shard is in neither; the store is left as it is.
     """
-    new, there, (layout, _) = successor(store), remote.listed(store), read_header(local)
-    begun = remote.found(new).keys() - {KEPT}
+    new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
+    begun, kept = remote.found(new).keys() - {KEPT}, {*_kept(local)}
     files = {file.as_posix(): shard for shard in range(layout.shards) if layout.rows(shard)
              for file in _files(Path(), layout, shard)}
-    if lost := sorted(files.keys() - begun - there.keys()):
+    if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):
         raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} "
                          f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
+    _replace(store, there, begun, files)
+
+
+def _replace(store: Path, there: Collection[str], begun: Collection[str], stay: Collection[str]) -> None:
+    """Put files of a successor in the place of all others there, and delete it; zarr.json goes first and comes last."""
     remote.delete(store, [FIRST] if FIRST in there else [])
-    remote.copy_on_server(new, store, [name for name in begun if name != FIRST])
-    remote.delete(store, [name for name in there if name not in {*begun, *files, FIRST}])
-    remote.copy_on_server(new, store, [FIRST])
-    _clear(new, remote.found(new))
+    remote.delete(store, [name for name in there if name not in {*begun, *stay, FIRST}])
+    remote.copy_on_server(successor(store), store, [name for name in begun if name != FIRST])
+    remote.copy_on_server(successor(store), store, [FIRST])
+    _clear(successor(store), remote.found(successor(store)))
+
+
+def _describe_anew(new: Path, there: Collection[str]) -> None:
+    """Replace a successor's description by the one beside it; its shards stay."""
+    _replace(new, there, remote.found(successor(new)), [name for name in there if not _describes(name)])
 
 
 def _clear(store: Path, there: Collection[str]) -> None:
@@ -140,6 +173,11 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> boo
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
         raise StoreError(f"{name!a}: lies below the store's address and leads out of a folder; delete it there")
     return len(parts) < 3 or parts[1] != "c" or parts[0] in arrays
+
+
+def _describes(name: str) -> bool:
+    """Whether a file is of no shard."""
+    return _is_small(name, {"image_ids"}) and not name.startswith("ledger/")
 
 
 def _files(store: Path, layout: StoreLayout, shard: int) -> list[Path]:
@@ -167,18 +205,40 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
     Of a successor also which shards it keeps, with those entries of theirs that were written again, not linked. What
     lies there of another successor, which was given up, is deleted, but for the shards that this one keeps of it.
     """
-    if kept:
-        atomic.write_text(local / KEPT, json.dumps(kept))
     there = remote.found(store)
-    if store.suffix == ".successor" and not remote.is_same(store / FIRST, there.get(FIRST), local / FIRST):
-        layout, _ = read_header(local)
-        of_both = [shard for shard in kept for name in [ledger.file(Path(), shard)]
-                   if remote.is_same(store / name, there.get(name.as_posix()), local / name)]
-        stay = {file.as_posix() for shard in of_both for file in _files(Path(), layout, shard)}
-        _clear(store, there.keys() - stay)
-        there = {name: each for name, each in there.items() if name in stay}
+    if store.suffix != ".successor" or FIRST not in there or remote.is_same(store / FIRST, there[FIRST], local / FIRST):
+        _push_description(store, local, kept, kept, there)
+        return
+    layout, _ = read_header(local)
+    of_both = [shard for shard in kept if _is_up(store, local, there, _files(Path(), layout, shard))]
+    _push_description(successor(store), local, kept, [shard for shard in kept if shard not in of_both], {})
+    stay = {file.as_posix() for shard in of_both for file in _files(Path(), layout, shard)}
+    gone = [name for name in there if not _describes(name) and name not in stay]
+    for of_ledger in (True, False):  # until its description is another one, the former successor lacks these shards
+        remote.delete(store, [name for name in gone if name.startswith("ledger/") == of_ledger])
+    _describe_anew(store, there.keys() - gone)
+
+
+def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], files: list[Path]) -> bool:
+    """Whether a shard lies there with the checksums that it has here. The entry may name another maker here."""
+    if not {file.as_posix() for file in files} <= there.keys():
+        return False
+    entry = files[-1]
+    return remote.is_same(store / entry, there[entry.as_posix()], local / entry) or _checksums(
+        remote.read_bytes(store / entry)) == _checksums((local / entry).read_bytes())
+
+
+def _checksums(entry: bytes) -> Any:
+    with suppress(ValueError, KeyError, TypeError):
+        return parsing.from_json(entry)["checksums"]
+
+
+def _push_description(store: Path, local: Path, kept: Sequence[int], of_store: Sequence[int],
+                      there: Mapping[str, remote.Listed]) -> None:
+    if kept:
+        atomic.write_text(local / KEPT, json.dumps(of_store))
     names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
-    names = [name for name in names if _is_small(name, {"image_ids"}) and not name.startswith("ledger/")]
+    names = [name for name in names if _describes(name)]
     names += [name.as_posix() for shard in kept for name in [ledger.file(Path(), shard)]
               if (local / name).stat().st_nlink == 1]
     for name in sorted(names, key=lambda name: (name == FIRST, name)):
@@ -195,6 +255,9 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
         raise StoreError(f"{remote.address(store)}: another store is there; choose another place, or delete it")
     if FIRST not in uploaded:
+        if FIRST in _begun(successor(store)):
+            raise StoreError(f"{remote.address(store)}: another store is being made there; run again the command that "
+                             f"began it, or delete {successor(store).name}, too")
         _refuse_others(store, uploaded.keys() - {file.relative_to(local).as_posix() for file in local.rglob("*")})
     entries = {shard: ledger.file(Path(), shard) for shard in range(layout.shards) if layout.rows(shard)}
     todo = [shard for shard, name in entries.items()

@@ -231,6 +231,75 @@ def test_growing_goes_on_with_the_shards_that_are_up(growing: extraction.Extract
     assert len(downloaded(store, tmp_path / "after.zarr", growing.manifest).rows) == 24
 
 
+@pytest.mark.parametrize("redo", [False, True], ids=["grown", "replaced"])
+def test_another_data_set_takes_the_shards_of_a_successor_that_was_cut_off(
+        growing: extraction.ExtractionJob, redo: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entries name another maker; the store has other shards of the same numbers."""
+    store = growing.uploaded_to
+    assert store is not None
+    wanted = replace(growing, dtype="float32", if_changed="redo") if redo else growing
+    cut_off(wanted, 3, monkeypatch)
+    other = replace(wanted, manifest=first(with_checksums(growing.manifest, tmp_path / "known"), 24, "other"))
+    assert extraction.extract(other).extracted == (18 if redo else 6)
+    assert remote.listed(remote_store.successor(store)) == {}
+    found = downloaded(store, tmp_path / "copy.zarr", other.manifest)
+    extraction.extract(replace(other, store=tmp_path / "at-once.zarr", uploaded_to=None))
+    rows = np.arange(24)
+    assert np.array_equal(found.read(rows)[0], FeatureStore(tmp_path / "at-once.zarr").require(other.manifest)
+                          .read(rows)[0])
+
+
+@pytest.mark.parametrize("step", [7, 17, 20, 22, 23, 24, 25])
+def test_no_shard_is_made_again_where_the_change_of_a_description_is_cut_off(
+        growing: extraction.ExtractionJob, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest has grown since the successor was begun; another machine goes on."""
+    store, steps = growing.uploaded_to, []
+    assert store is not None
+    cut_off(replace(growing, manifest=first(growing.manifest, 18)), 2, monkeypatch)
+
+    def failing(do: Any, *arguments: Any) -> None:
+        steps.append(arguments)
+        if len(steps) == step + 1:
+            raise OSError("the connection is lost")
+        do(*arguments)
+
+    with monkeypatch.context() as broken:
+        for name in ("write", "delete", "copy_on_server"):
+            broken.setattr(remote, name, partial(failing, getattr(remote, name)))
+        with pytest.raises(OSError, match="the connection is lost"):
+            extraction.extract(growing)
+    assert not any("/features/c/" in str(argument) for argument in steps[-1]), "only the description is sent by then"
+    shutil.rmtree(growing.store)
+    shutil.rmtree(growing.store.with_name("working.zarr.successor"))
+    assert extraction.extract(growing).extracted == 9
+    assert remote.listed(remote_store.successor(store)) == {}
+    assert remote.listed(remote_store.successor(remote_store.successor(store))) == {}
+    downloaded(store, tmp_path / "after.zarr", growing.manifest)
+
+
+def test_a_copy_is_refused_where_a_store_is_being_replaced(growing: extraction.ExtractionJob, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """The successor would take shards of the copy for its store's."""
+    store, delete = growing.uploaded_to, remote.delete
+    assert store is not None
+
+    def losing(place: Path, names: list[str]) -> None:
+        delete(place, names)
+        if place == store and names == ["zarr.json"]:
+            raise OSError("the connection is lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(remote, "delete", losing)
+        with pytest.raises(OSError, match="the connection is lost"):
+            extraction.extract(growing)
+    local = replace(growing, store=tmp_path / "other.zarr", uploaded_to=None, dtype="float32")
+    extraction.extract(local)
+    with pytest.raises(StoreError, match=r"grid\.zarr: another store is being made there; run again the command"):
+        remote_store.upload(local.store, store, print, print)
+    assert extraction.extract(growing).extracted == 0
+    assert len(downloaded(store, tmp_path / "copy.zarr", growing.manifest).rows) == 24
+
+
 def test_a_store_of_another_data_set_that_has_all_images_becomes_this_ones(growing: extraction.ExtractionJob,
                                                                            tmp_path: Path) -> None:
     assert growing.uploaded_to is not None
