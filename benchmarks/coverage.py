@@ -10,6 +10,7 @@ import argparse
 import numpy as np
 from scipy import stats
 
+from benchmarks import numbers
 from pipeline.evaluation.statistics.intervals import wilson
 
 RECALLS = (0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -54,13 +55,17 @@ def held(ends: tuple[np.ndarray, np.ndarray], recall: float) -> float:
 def main(images: int = 1000, sets: int = 20_000) -> None:
     """Print a row for each kind of captions: ours, and the bootstrap on a tenth of the test sets."""
     print(f"{images} images; captions, correlation" + " " * 13 + "".join(f"{100 * recall:8g}" for recall in RECALLS))
+    rows = []
     for captions, together in KINDS:
         drawn = {recall: test_sets(recall, captions, together, images, sets) for recall in RECALLS}
-        for name, rates in (("ours", [held(ours(each), recall) for recall, each in drawn.items()]),
-                            ("bootstrap", [held(bootstrap(each[:sets // 10]), recall)
-                                           for recall, each in drawn.items()])):
+        found = {"ours": [held(ours(each), recall) for recall, each in drawn.items()],
+                 "bootstrap": [held(bootstrap(each[:sets // 10]), recall) for recall, each in drawn.items()]}
+        for name, rates in found.items():
             row = "".join(f"{rate:8.1f}" for rate in rates)
             print(f"{captions} caption(s), {together:4g}  {name:25}{row}", flush=True)
+        rows.append([f"{captions}, {together:g}" if captions > 1 else "1", *zip(*found.values(), strict=True)])
+    numbers.keep("coverage", [("captions, correlation", ""), *((f"{100 * recall:g} %", ".1f") for recall in RECALLS)],
+                 rows)
 
 
 if __name__ == "__main__":

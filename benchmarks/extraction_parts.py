@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from benchmarks import numbers
 from pipeline import sample
 from pipeline.features import extractors
 from pipeline.features.extractors import Runtime
@@ -98,6 +99,7 @@ def main(folder: Path | None = None, count: int = 32, repeats: int = 3) -> None:
     size = sum(map(len, files)) / len(files) / 1000
     print(f"{len(files)} JPEGs of {SIZE[0]} x {SIZE[1]}, {size:.0f} kB each; CPU ms an image on one thread")
     print(f"{'':30} {'decode':>8} {'resize':>8} {'forward':>8} {'write':>8} {'forward is':>11}")
+    rows = []
     for title, (name, options) in FEATURES.items():
         for backend in ("openvino", "torch"):
             engine = extractors.build(name, options, Runtime(backend=backend))
@@ -105,6 +107,9 @@ def main(folder: Path | None = None, count: int = 32, repeats: int = 3) -> None:
                 took = parts(engine, files, Path(temporary), repeats)
             print(f"{title:30} " + " ".join(f"{taken:8.2f}" for taken in took.values())
                   + f" {took['forward'] / sum(took.values()):11.2f} of it, {backend}", flush=True)
+            rows.append([title, backend, *took.values(), took["forward"] / sum(took.values())])
+    columns = [(step, ".2f") for step in ("decode", "resize", "forward", "write", "forward of all")]
+    numbers.keep("extraction_parts", [("CPU ms an image", ""), ("backend", ""), *columns], rows)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ CODE = ("benchmarks", "manifests", "pipeline", "stages")
 Columns = Sequence[tuple[str, str]]
 """Of each column its heading, and how Python formats its values: "" for text."""
 Rows = Sequence[Sequence[Any]]
-"""A value for each column, None where there is none."""
+"""A value for each column: None where there is none, two where the second stands in brackets."""
 
 
 def keep(name: str, columns: Columns, rows: Rows) -> None:
@@ -77,11 +77,16 @@ def read(path: Path) -> dict[str, Any]:
 def rendered(found: Mapping[str, Any]) -> str:
     """The table as a page shows it, and what made it."""
     columns, made = found["columns"], found["made_by"]
-    rows = [["" if value is None else format(value, form).replace("-", "−" if form else "-")
-             for value, (_, form) in zip(row, columns, strict=True)] for row in found["rows"]]
+    rows = [[_cell(value, form) for value, (_, form) in zip(row, columns, strict=True)] for row in found["rows"]]
     text = sum(not form for _, form in columns)
     return (f"{table([heading for heading, _ in columns], rows, text)}\n\n"
             f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*")
+
+
+def _cell(value: Any, form: str) -> str:
+    if isinstance(value, list):
+        return f"{_cell(value[0], form)} ({_cell(value[1], form)})"
+    return "" if value is None else format(value, form).replace("-", "−" if form else "-")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1) -> str:

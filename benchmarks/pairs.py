@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from transformers import AutoModel, BertConfig
 
+from benchmarks import numbers
 from benchmarks.measure import Step, least_times, precisions
 from pipeline import heads, settings
 from pipeline.compute import products
@@ -93,10 +94,13 @@ def main() -> None:
     """Print pairs a second of both, and their ratio."""
     torch.set_num_threads(2)
     products.apply("auto")
+    rows = []
     for precision in precisions("cpu"):
         mine, bare = least_times(*steps(precision), repeats=3)
         print(f"pairs, {precision}: {PAIRS / mine:.0f}/s, bare forward loop {PAIRS / bare:.0f}/s, ratio "
               f"{bare / mine:.2f}", flush=True)
+        rows.append([precision, PAIRS / mine, PAIRS / bare, bare / mine])
+    numbers.keep("pairs", [("", ""), ("pairs /s", ",.0f"), ("bare forward loop", ",.0f"), ("ratio", ".2f")], rows)
 
 
 if __name__ == "__main__":

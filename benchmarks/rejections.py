@@ -9,6 +9,7 @@ import argparse
 
 import numpy as np
 
+from benchmarks import numbers
 from pipeline.evaluation.statistics.significance import Runs, difference_over_seeds
 
 SPREADS = (0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5)
@@ -41,11 +42,14 @@ def rejections(seeds: tuple[int, int], spreads: tuple[float, float], own: float,
 def main(sets: int = 20_000) -> None:
     """Print a row for each number of seeds; the last rows have one recipe whose seeds do not spread."""
     print(f"{'seeds, own share of an image':34}" + "".join(f"{spread:14g}" for spread in SPREADS))
-    rows = [((n, n), own, True) for n in (2, 3, 5) for own in (0.0, 0.5, 1.0)] + [((2, 5), 0.5, True)]
-    for seeds, own, alike in rows + [((n, n), 0.5, False) for n in (2, 3, 5)]:
+    kinds = [((n, n), own, True) for n in (2, 3, 5) for own in (0.0, 0.5, 1.0)] + [((2, 5), 0.5, True)]
+    rows = []
+    for seeds, own, alike in kinds + [((n, n), 0.5, False) for n in (2, 3, 5)]:
         rates = [rejections(seeds, (spread, spread if alike else 0.0), own, sets) for spread in SPREADS]
         name = f"{seeds[0]} and {seeds[1]}, {own:g}" + ("" if alike else ", one spreads alone")
         print(f"{name:34}" + "".join(f"{new:6.1f} ({old:4.1f})" + " " for new, old in rates), flush=True)
+        rows.append([name, *rates])
+    numbers.keep("rejections", [("seeds, own share", ""), *((f"{spread:g}", ".1f") for spread in SPREADS)], rows)
 
 
 if __name__ == "__main__":

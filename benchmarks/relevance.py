@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import report_ratios
+from benchmarks import numbers
+from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.metrics.base import of_pool
@@ -64,9 +65,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     print(f"right images a caption, {given.images} images x {5 * given.images} captions")
+    rows: list[list[str | float]] = []
     for what, times in compare(given.images, given.repeats).items():
         print(what)
-        report_ratios(times, "one")
+        rows += [[f"{what}: {name}", *values] for name, *values in report_ratios(times, "one")]
+    numbers.keep("relevance", RATIOS, rows)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import zarr
 from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
-from benchmarks import training_step
+from benchmarks import numbers, training_step
 from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
 from pipeline.features.store.layout import create
 from pipeline.files.digest import digest
@@ -139,6 +139,7 @@ def main(images: int = 7500) -> None:
     print(f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap")
     print(f"{'':46} {'GB':>5} {'random /s':>10} {'ratio':>6} {'blocks /s':>10} {'ratio':>6}", flush=True)
     base: list[float] = []
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, path, read in tqdm(readers(Path(folder), images), total=8, leave=False):
             rates = [batches_a_second(read, order(images, np.random.default_rng(0)), images // BATCH)
@@ -147,7 +148,11 @@ def main(images: int = 7500) -> None:
             occupied = f"{size(path) / 1e9:5.2f}" if path else "     "
             columns = " ".join(f"{rate:10.1f} {rate / first:6.2f}" for rate, first in zip(rates, base, strict=True))
             tqdm.write(f"{name:46} {occupied} {columns}")
+            rows.append([name, size(path) / 1e9 if path else None, *(
+                value for rate, first in zip(rates, base, strict=True) for value in (rate, rate / first))])
         waiting(Path(folder, "none.zarr"), steps=20)
+    numbers.keep("stores", [("", ""), ("GB", ".2f"), ("random /s", ",.1f"), ("ratio", ".2f"), ("blocks /s", ",.1f"),
+                            ("ratio", ".2f")], rows)
 
 
 if __name__ == "__main__":

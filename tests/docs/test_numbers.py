@@ -72,9 +72,9 @@ def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: py
 
 def test_an_edited_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R", 230.3], ["G", None], ["G less R", -4.9]])
+    numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R", 230.3], ["G", None], ["G less R", (-4.9, 2)]])
     assert [line.split("|")[2].strip() for line in numbers.rendered(numbers.read(path)).splitlines()[2:5]] == [
-        "230.3", "", "−4.9"]
+        "230.3", "", "−4.9 (2.0)"]
     path.write_text(path.read_text().replace("230.3", "240.3"))
     with pytest.raises(InputError, match="was edited; write it again by true"):
         numbers.read(path)
