@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.compute import made_with
 from pipeline.files import atomic, parsing
@@ -193,7 +194,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
             by_item = name not in PLAIN
             group.create_array(
                 name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
-                shards=whole if by_item else None, filters=None, fill_value=_unused_value(dtype),
+                shards=whole if by_item else None, filters=None, fill_value=unused_value(dtype),
                 compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
                 config={"write_empty_chunks": True})
         ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
@@ -224,7 +225,7 @@ def arrays_digest(path: Path, layout: StoreLayout) -> str:
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
 
-def _unused_value(dtype: str) -> float | int:
+def unused_value(dtype: npt.DTypeLike) -> float | int:
     """Choose a fill value that no data has.
 
     zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and reads a missing chunk

@@ -6,7 +6,7 @@ And what else a store holds of its rows in a few numbers.
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ def file(store: Path, shard: int) -> Path:
 
 def write(store: Path, entry: LedgerEntry) -> None:
     """Write an entry completely or not at all. Call it when the data are on disk."""
-    atomic.write_text(file(store, entry.shard), json.dumps(asdict(entry), ensure_ascii=False, sort_keys=True))
+    atomic.write_text(file(store, entry.shard), json.dumps(vars(entry), ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:

@@ -52,22 +52,21 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
-    sizes, file_bytes = store.columns("sizes"), store.columns("bytes")
+    few = {name: store.columns(name) for name in ("sizes", "bytes")}
     compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
         shard = Shard.empty(layout, number)
         for start in range(0, len(shard.rows), AT_ONCE):
-            rows = dict(zip(shard.rows[start:start + AT_ONCE], store.rows[shard.rows[start:start + AT_ONCE]].tolist(),
-                            strict=True))
-            for image in [image for image, row in rows.items() if row in reasons]:
-                shard.fail(image, reasons[rows.pop(image)])
-            images = np.array([*rows], np.int64)
+            images = np.array(shard.rows[start:start + AT_ONCE], np.int64)
+            done = store.done[images]
+            for image in images[~done].tolist():
+                shard.fail(image, reasons[int(store.rows[image])])
+            images = images[done]
+            features, counts = store.read(images)
             extras = {name: store.extra(name, images) for name in layout.extras}
-            for place, (features, count) in enumerate(zip(*store.read(images), strict=True)):
-                image = int(images[place])
-                shard.fill(image, features[:count], tuple(sizes[image]),
-                           {name: values[place, :count] for name, values in extras.items()}, int(file_bytes[image]),
-                           checksums.get(rows[image], ""))
+            shard.fill_several(images, features, {
+                "counts": counts, **{name: values[images] for name, values in few.items()}, **extras},
+                [checksums.get(row, "") for row in store.rows[images].tolist()])
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))

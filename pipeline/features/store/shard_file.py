@@ -17,13 +17,20 @@ import numpy as np
 from numcodecs.zstd import Zstd
 
 from pipeline.features.store import ledger
-from pipeline.features.store.layout import DONE, PLAIN, StoreLayout
+from pipeline.features.store.layout import DONE, PLAIN, StoreLayout, unused_value
 from pipeline.files import atomic, blake
 from pipeline.parts.errors import short_of_memory
 
 MISSING = np.uint64(2**64 - 1)
 CRC = 4  # bytes
 ZSTD = Zstd(level=1)
+
+
+def write_plain(path: Path, values: np.ndarray, images: int) -> None:
+    """Write a shard of an array of a few numbers an image as zarr does, which takes 5 ms for each."""
+    whole = np.full((images, *values.shape[1:]), unused_value(values.dtype), values.dtype.newbyteorder("<"))
+    whole[:len(values)] = values
+    atomic.write_bytes(path, whole.tobytes())
 
 
 def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
@@ -140,15 +147,17 @@ def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
 
     It gives row -> BLAKE2b-128 in hexadecimal digits, of the images that did not fail.
     """
-    by_item = sorted(arrays.keys() - PLAIN.keys())
+    parts = {name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+             for name in [*sorted(arrays.keys() - PLAIN.keys()), "sizes"]}
+    kinds = {name: part.dtype.name for name, part in parts.items()}  # numpy takes 3 µs to say it
     found = {}
     for place in np.flatnonzero(arrays["status"] == DONE).tolist():
         count = int(arrays["counts"][place])
         digest = hashlib.blake2b(digest_size=16)
-        for name in [*by_item, "sizes"]:
-            part = arrays[name][place] if name == "sizes" else arrays[name][place, :count]
-            digest.update(f"{name} {part.dtype.name} {part.shape}".encode())
-            digest.update(np.ascontiguousarray(part, part.dtype.newbyteorder("<")).data)
+        for name, values in parts.items():
+            part = values[place] if name == "sizes" else values[place, :count]
+            digest.update(f"{name} {kinds[name]} {part.shape}".encode())
+            digest.update(part.data)
         found[rows.start + place] = digest.hexdigest()
     return found
 

@@ -7,7 +7,7 @@ another compressor or shard size. Stores from before images had one are digested
 import os
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,7 +121,7 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray, entries: list[
     In a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
     """
     # As they were recorded before images had digests and entries said what made them.
-    files = [{name: value for name, value in asdict(entry).items() if name not in ("values", "maker")}
+    files = [{name: value for name, value in vars(entry).items() if name not in ("values", "maker")}
              for entry in entries]
     if layout.sizes:  # what grows further is no part of these rows
         kept = replace(layout, images=0, sizes=()).recorded()

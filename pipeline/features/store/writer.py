@@ -2,19 +2,18 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
-import zarr
 
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
 from pipeline.files import blake
-from pipeline.files.atomic import sync, write_text
+from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import cell
 
@@ -47,7 +46,7 @@ class Shard:
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
              file_bytes: int = 0, photograph: str = "") -> None:
-        """Store one image. Values beyond the range of the store's dtype make it a failed image.
+        """Store one image, as `fill_several`.
 
         Args:
             row: Its row in the store.
@@ -60,26 +59,36 @@ class Shard:
         Raises:
             ValueError: For a wrong number of items.
         """
-        place, count, kind = row - self.rows.start, len(features), self.arrays["features"].dtype
-        if not 1 <= count <= self.arrays["features"].shape[1]:
-            raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {count}")
+        if not 1 <= len(features) <= self.arrays["features"].shape[1]:
+            raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}")
+        self.fill_several(np.array([row]), features[None], {
+            "counts": np.array([len(features)]), "sizes": np.array([size]), "bytes": np.array([file_bytes]),
+            **{name: values[None] for name, values in extras.items()}}, [photograph])
+
+    def fill_several(self, rows: np.ndarray, features: np.ndarray, others: Mapping[str, np.ndarray],
+                     photographs: Sequence[str]) -> None:
+        """Store B images. Values beyond the range of the store's dtype make an image a failed one.
+
+        Args:
+            rows: Int64 [B], their rows in the store.
+            features: [B, n, D], float32 or of the store's dtype, n from 1 to N; padding zero.
+            others: Array -> [B, ...], of all but features and status; of items [B, n, ...].
+            photographs: Their files' checksums, "" where no file was read.
+        """
+        kind, places = self.arrays["features"].dtype, rows - self.rows.start
         # Of float16 the exponent's bits say it, which numpy would compute one after another.
-        fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all() if features.dtype == np.float16 \
-            else np.abs(features).max() <= np.finfo(kind).max  # not a number compares as False
-        if not fit:
+        fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
+            else np.abs(features).max(axis=(1, 2)) <= np.finfo(kind).max  # not a number compares as False
+        if features.dtype != kind:  # torch rounds to float16 as numpy does, nine times as fast
+            tensor = torch.from_numpy(np.require(features, requirements=("C", "W")))
+            features = tensor.to(getattr(torch, kind.name)).numpy()
+        for name, values in {"features": features, **others}.items():
+            by_item = name not in PLAIN
+            self.arrays[name][(places, slice(values.shape[1])) if by_item else places] = values
+        self.arrays["status"][places] = DONE
+        self.photographs.update((row, known) for row, known in zip(rows.tolist(), photographs, strict=True) if known)
+        for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")
-            return
-        # torch rounds to float16 as numpy does, nine times as fast.
-        torch.from_numpy(self.arrays["features"])[place, :count] = torch.from_numpy(
-            np.require(features, requirements=("C", "W")))
-        self.arrays["counts"][place] = count
-        self.arrays["sizes"][place] = size
-        self.arrays["bytes"][place] = file_bytes
-        self.arrays["status"][place] = DONE
-        if photograph:
-            self.photographs[row] = photograph
-        for name, values in extras.items():
-            self.arrays[name][place, :count] = values
 
     def fail(self, row: int, reason: str) -> None:
         """Record an image as failed.
@@ -89,7 +98,9 @@ class Shard:
             reason: Why.
         """
         self.failed[row] = reason
-        self.arrays["status"][row - self.rows.start] = FAILED
+        self.photographs.pop(row, None)
+        for name, values in self.arrays.items():
+            values[row - self.rows.start] = FAILED if name == "status" else 0
 
 
 def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> ledger.LedgerEntry:
@@ -113,16 +124,11 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
         raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
     fingerprint = _check_own(store, layout, shard, made_from)
     ledger.erase(store, shard.number)
-    group = zarr.open_group(store, mode="r+", zarr_format=3)
     checksums = {}
     for name, values in shard.arrays.items():
         file = ledger.shard_file(store, name, shard.number, values.ndim)
         if name in PLAIN:
-            array = group[name]
-            assert isinstance(array, zarr.Array)
-            array[shard.rows.start:shard.rows.stop] = values
-            sync(file)
-            sync(file.parent)
+            shard_file.write_plain(file, values, layout.shard_images)
         else:
             shard_file.write(file, values, layout.shard_images, layout.compressor)
         checksums[name] = blake.of_file(file)
