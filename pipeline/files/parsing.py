@@ -1,6 +1,6 @@
 """YAML and JSON that anyone may have written: plain values alone, within limits, and one error for all that is wrong.
 
-No other module parses either, so that no file can hang a command or end it with a traceback.
+No other module parses either, but for `long_json.py`, so that no file can hang a command or end it with a traceback.
 """
 
 import json
@@ -60,11 +60,8 @@ def from_yaml(text: str) -> Any:
         if node is None:
             return None
         _check(node)
-        tree = loader.construct_document(node)
-        if HALF_A_PAIR.search(text):
-            json.dumps(tree, ensure_ascii=False).encode()
-        return tree
-    except (UnicodeEncodeError, OverflowError):  # half of a surrogate pair; "\\UFFFFFFFF"
+        return require_whole(loader.construct_document(node), text)
+    except (UnicodeEncodeError, OverflowError):  # a surrogate in the text itself; "\\UFFFFFFFF"
         raise ValueError("text that is not UTF-8") from None
     except RecursionError:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
@@ -142,12 +139,20 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     try:
         tree = json.loads(text, object_pairs_hook=of_pairs)
-        if HALF_A_PAIR.search(text):
-            json.dumps(tree, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return require_whole(tree, text)
+
+
+def require_whole(tree: Any, text: str) -> Any:
+    """Refuse a value whose text spells half of a surrogate pair: the value, or ValueError."""
+    try:
+        if HALF_A_PAIR.search(text):
+            json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("text that is not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     return tree
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import warnings
 from collections import Counter
@@ -37,6 +38,10 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "webdataset": "pipeline.manifest.webdataset:READER",
 }, "readers")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
+
+
+ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
+"""Paths below a folder, but for those with a name that begins with a dot: they need no slower look."""
 
 
 def all_test(files: list[str]) -> dict[str, str]:
@@ -184,6 +189,8 @@ def _languages(table: pd.DataFrame, source: Path) -> list[str]:
 
 
 def _check_path(file: str, source: Path) -> None:
+    if ORDINARY.fullmatch(file):
+        return
     path = PurePosixPath(file)
     if path.as_posix() != file:
         raise InputError(f"{source}: write the path {file!r} as {path.as_posix()!r}, so that no file has two names")

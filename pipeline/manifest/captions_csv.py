@@ -7,15 +7,16 @@ are parts of a file start and end, in seconds.
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from pipeline.manifest.reader import Reader, text_of
-from pipeline.manifest.table import AT_ONCE, LANGUAGE
+from pipeline.manifest.reader import Reader, lines_of, table_of_rows
+from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 
 EXPECTED = "image,caption[,split][,language]"
@@ -24,10 +25,9 @@ EXPECTED_OF_CLIPS = "video,caption[,split][,language][,start,end]"
 
 def read(path: Path) -> pd.DataFrame:
     """Read a CSV of captions."""
-    content = io.BytesIO(text_of(path).encode())  # text as an open file takes four bytes a letter
-    lines = csv.DictReader(io.TextIOWrapper(content, "utf-8", newline=None), strict=True)  # None: any line ends
+    lines = csv.reader(lines_of(path), strict=True)
     with refusing(csv.Error, lambda error: f"CSV line 1: {error}"):
-        there = list(lines.fieldnames or [])
+        there = next(lines, [])
     if {"image", "video"} <= set(there):
         raise InputError(f"{path}: has both columns image and video; a data set holds one or the other")
     kind = "video" if "video" in there else "image"
@@ -35,40 +35,35 @@ def read(path: Path) -> pd.DataFrame:
     missing = {kind, "caption"} - set(there)
     if missing:
         raise InputError(f"{path}: the first line has no column {' nor '.join(sorted(missing))}; expected {expected}, "
-                         f"separated by commas, got {_shortened(lines.fieldnames)}")
+                         f"separated by commas, got {_shortened(there)}")
     span = [column for column in ("start", "end") if column in there and kind == "video"]
     if len(span) == 1:
         raise InputError(f"{path}: has a column {span[0]} alone; expected {expected}")
     more = [column for column in ("split", LANGUAGE, *span) if column in there]
-    named = [kind, "caption", *more]
-    table = pd.concat(_parts(lines, named, span, expected), ignore_index=True).assign(kind=kind)
+    rows = _rows(lines, there, [kind, "caption", *more], len(span), expected)
+    table = table_of_rows(rows, ["image_id", "file", "caption_id", "caption", *more]).assign(kind=kind)
     for column in span:
         table[column] = [_seconds(text, path) for text in table[column]]
     return table.sort_values("image_id", kind="stable")  # an image's captions may stand apart in the file
 
 
-def _parts(lines: csv.DictReader[str], named: Sequence[str], span: Sequence[str], expected: str
-           ) -> Iterator[pd.DataFrame]:
-    """Read some lines at a time, so that few are Python objects; of a file without lines one table without rows."""
-    columns = ["image_id", "file", "caption_id", "caption", *named[2:]]
-    rows: list[tuple[object, ...]] = []
+def _rows(lines: Any, there: Sequence[str], named: Sequence[str], span: int, expected: str
+          ) -> Iterator[tuple[object, ...]]:
+    """Read a row a line; lines without a field are none. The last SPAN of the columns tell clips of a file apart."""
+    place = {column: number for number, column in enumerate(there)}
+    places = [place[column] for column in named]
+    taken, last = itemgetter(*places), max(places)
     numbers: dict[tuple[str, ...], int] = {}
-    number = -1
     with refusing(csv.Error, lambda error: f"CSV line {lines.line_num}: {error}"):
-        for number, line in enumerate(lines):
-            if None in line:
+        for number, line in enumerate(filter(None, lines)):
+            if len(line) > len(there):
                 raise InputError(f"CSV line {lines.line_num}: more fields than columns; put quotes round a "
                                  "caption that holds a comma")
-            file, caption, *rest = (line[column] for column in named)
-            if not file or None in (caption, *rest):
+            if len(line) <= last or not line[places[0]]:
                 raise InputError(f"CSV line {lines.line_num}: expected {expected}, a field is missing")
-            clip = (file, *(line[column].strip() for column in span))
-            rows.append((numbers.setdefault(clip, len(numbers)), file, number, caption, *rest))
-            if len(rows) == AT_ONCE:
-                yield pd.DataFrame(rows, columns=columns)
-                rows.clear()
-    if rows or number < 0:  # columns without rows are of other types
-        yield pd.DataFrame(rows, columns=columns)
+            file, caption, *rest = taken(line)
+            clip = (file, *(text.strip() for text in rest[len(rest) - span:]))
+            yield numbers.setdefault(clip, len(numbers)), file, number, caption, *rest
 
 
 def _seconds(text: str, path: Path) -> float:

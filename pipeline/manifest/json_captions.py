@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.reader import Reader, expecting, json_of
+from pipeline.manifest.reader import Reader, elements_of, expecting, json_of, table_of_rows
 from pipeline.manifest.table import SPLITS
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 
 NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
 BEGINNING = 1 << 16  # bytes that are looked at to recognise a file
@@ -79,12 +79,9 @@ def _of_objects(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[t
 
 def karpathy(path: Path) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    tree = json_of(path)
-    images = tree.get("images") if isinstance(tree, dict) else None
-    if not isinstance(images, list):
-        raise InputError("the annotation file is not in Karpathy's layout: expected a list 'images'")
-    rows = [row for number, image in enumerate(images) for row in _sentences(image, number)]
-    return pd.DataFrame(rows, columns=["image_id", "file", "split", "caption_id", "caption"])
+    rows = (row for number, image in enumerate(elements_of(path, "images")) for row in _sentences(image, number))
+    with refusing(LookupError, "the annotation file is not in Karpathy's layout: expected a list 'images'"):
+        return table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
 
 
 def _sentences(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:

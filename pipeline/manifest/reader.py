@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import codecs
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files import parsing, remote
+from pipeline.files import long_json, parsing, remote
+from pipeline.manifest.table import AT_ONCE
 from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PART = 1 << 20  # bytes of a file that are read at once
 
 
 @dataclass(frozen=True)
@@ -41,19 +48,50 @@ def not_utf8(path: Path) -> AbstractContextManager[None]:
                     lambda error: f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8")
 
 
+def parts_of(path: Path) -> Iterator[str]:
+    """The contents of a text file, some at a time."""
+    decode, before = codecs.getincrementaldecoder("utf-8-sig")().decode, 0
+    with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
+          refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"), not_utf8(path),
+          io.BytesIO(remote.read_bytes(path)) if remote.address(path) else path.open("rb") as file):
+        for content in chain(iter(partial(file.read, PART), b""), [b""]):
+            try:
+                yield decode(content, final=not content)
+            except UnicodeDecodeError as error:
+                error.start += before + len(content) - len(error.object)  # which may begin in the part before
+                raise
+            before += len(content)
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a text file with their ends, which may be any."""
+    ends, rest = io.IncrementalNewlineDecoder(None, translate=True), ""
+    for part in chain(parts_of(path), [None]):
+        *lines, rest = (rest + ends.decode(part or "", final=part is None)).split("\n")
+        yield from (f"{line}\n" for line in lines)
+    yield rest
+
+
 def text_of(path: Path) -> str:
     """The contents of a text file."""
-    with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
-          refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
-          not_utf8(path)):
-        return (remote.read_bytes(path) if remote.address(path) else path.read_bytes()).decode("utf-8-sig")
+    return "".join(parts_of(path))
 
 
 def json_of(path: Path) -> Any:
     """Read a JSON file of annotations."""
     text = text_of(path)
-    with refusing(ValueError, lambda error: f"{path}: is not JSON: {error}"):
+    with _json(path):
         return parsing.from_json(text)
+
+
+def elements_of(path: Path, name: str) -> Iterator[Any]:
+    """Read a list in a JSON file of annotations, one element at a time; LookupError where the file has no such list."""
+    with _json(path):
+        yield from long_json.elements(parts_of(path), name)
+
+
+def _json(path: Path) -> AbstractContextManager[None]:
+    return refusing(ValueError, lambda error: f"{path}: is not JSON: {error}")
 
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:
@@ -64,8 +102,17 @@ def expecting(place: object, layout: str) -> AbstractContextManager[None]:
 
 def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:
     """Make a row for each caption of images, given by their id, file, split and captions; captions are numbered."""
+    rows = ((number, file, split, caption) for number, file, split, captions in images for caption in captions)
+    table = table_of_rows(rows, ["image_id", "file", "split", "caption"])
+    return table.assign(caption_id=range(len(table)))
+
+
+def table_of_rows(rows: Iterable[tuple[object, ...]], columns: Sequence[str]) -> pd.DataFrame:
+    """Make a table of rows, of which few at a time are Python objects."""
     import pandas as pd
 
-    rows = [(number, file, split, caption) for number, file, split, captions in images for caption in captions]
-    table = pd.DataFrame(rows, columns=["image_id", "file", "split", "caption"])
-    return table.assign(caption_id=range(len(table)))
+    left = iter(rows)
+    parts = [pd.DataFrame(list(islice(left, AT_ONCE)), columns=list(columns))]
+    while part := list(islice(left, AT_ONCE)):  # a part without rows would have columns of other types
+        parts.append(pd.DataFrame(part, columns=list(columns)))
+    return pd.concat(parts, ignore_index=True)

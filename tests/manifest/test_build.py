@@ -16,7 +16,7 @@ from PIL import Image
 
 from pipeline import manifest
 from pipeline.files import remembered
-from pipeline.manifest import Manifest, captions_csv, table
+from pipeline.manifest import Manifest, captions_csv, reader, table
 from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError
 
@@ -187,7 +187,7 @@ def test_a_long_csv_is_never_held_as_python_objects(folder: Path, monkeypatch: p
     file.write_text("image,caption,split\n" + "".join(
         f"{row % 4}.png,caption {row} of a photograph,test\n" for row in range(40_000)), encoding="utf-8")
     whole = manifest.build("mine", folder, file).table
-    monkeypatch.setattr(captions_csv, "AT_ONCE", 1000)
+    monkeypatch.setattr(reader, "AT_ONCE", 1000)
     tracemalloc.start()
     try:
         read = captions_csv.read(file)
@@ -226,6 +226,21 @@ def test_csv_refuses(folder: Path, text: str, said: str) -> None:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         manifest.build("mine", folder, file)
+
+
+@pytest.mark.parametrize("part", [1, 2, 5, 1 << 20])
+def test_a_file_is_read_in_parts_as_it_is_at_once(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "PART", part)
+    file = tmp_path / "a.txt"
+    for text in ("", "é\r\n€\r\r\n𝄞\n\u2028x\x0b", "a\r", "\ufeffb\n\n"):
+        file.write_bytes(text.encode())
+        assert reader.text_of(file) == text.removeprefix("\ufeff")
+        with file.open(encoding="utf-8-sig") as opened:
+            assert [line for line in reader.lines_of(file) if line] == list(opened)
+    for content, place in ((b"ab\xe2\x82", 2), (b"\xef\xbb\xbfab\xff", 5), (b"abcdef\xe2\x82x", 6)):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=f"byte {place} is not UTF-8"):
+            reader.text_of(file)
 
 
 def test_files_that_are_not_there_or_not_text(folder: Path) -> None:

@@ -1,0 +1,115 @@
+"""JSON that is too long to be in memory at once: a list in it, one element at a time.
+
+The limits are those of `parsing.from_json`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pipeline.files.parsing import require_whole
+
+BLANKS = re.compile(r"[ \t\n\r]*")
+DECODER = json.JSONDecoder()
+
+
+def elements(parts: Iterable[str], name: str) -> Iterator[Any]:
+    """Read the elements of a list that is a member of the outermost object.
+
+    Args:
+        parts: The text of the object, cut anywhere.
+        name: The member.
+
+    Yields:
+        The elements in order.
+
+    Raises:
+        LookupError: If the outermost value is no object, or has no such list.
+        ValueError: If the text is not JSON or names the list twice, or an element is beyond the limits.
+    """
+    text, found = _Text(parts), False
+    if text.next() != "{":
+        text.value()
+        raise LookupError(name)
+    for _ in text.members("{}"):
+        if text.next() != '"':
+            raise text.error("expected a name in double quotes")
+        key = text.value()
+        text.take(":")
+        if key != name or text.next() != "[":
+            text.value()
+            continue
+        if found:
+            raise ValueError(f"has {name!r} twice")
+        found = True
+        for _ in text.members("[]"):
+            yield text.value()
+    if text.next():
+        raise text.error("expected nothing behind the last bracket")
+    if not found:
+        raise LookupError(name)
+
+
+class _Text:
+    """Text that is taken from its beginning, and read as far as that needs."""
+
+    def __init__(self, parts: Iterable[str]) -> None:
+        self.parts = iter(parts)
+        self.text, self.at, self.before = "", 0, 0  # what is read and not yet given up; a place in it; what is given up
+
+    def next(self) -> str:
+        """The next character that is no blank; "" at the end."""
+        while True:
+            self.at = BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches anything
+            if self.at < len(self.text) or not self._more():
+                return self.text[self.at:self.at + 1]
+
+    def take(self, one_of: str) -> str:
+        """Take one of some characters."""
+        found = self.next()
+        if not found or found not in one_of:
+            raise self.error(f"expected {' or '.join(one_of)}")
+        self.at += 1
+        return found
+
+    def members(self, brackets: str) -> Iterator[None]:
+        """Take the brackets and commas round the members of an object or list, each of which the caller takes."""
+        self.take(brackets[0])
+        if self.next() == brackets[1]:
+            self.take(brackets[1])
+            return
+        yield
+        while self.take("," + brackets[1]) == ",":
+            yield
+
+    def value(self) -> Any:
+        """Take a value."""
+        self.next()
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.text, self.at)
+            except json.JSONDecodeError as error:
+                wrong = ValueError(f"{error.msg.removesuffix(' at')} at character {self.before + error.pos}")
+                if not self._more():
+                    raise wrong from None
+            except RecursionError:
+                raise ValueError("nested too deeply") from None
+            else:
+                own = self.text[self.at:end]
+                if end < len(self.text) or not self._more():  # a number may go on
+                    self.at += len(own)
+                    return require_whole(value, own)
+
+    def error(self, what: str) -> ValueError:
+        """What is wrong at the place."""
+        return ValueError(f"{what} at character {self.before + self.at}")
+
+    def _more(self) -> bool:
+        """Read on, as much again as is there: then a long value is not tried more often than its length doubles."""
+        read, wanted = [self.text[self.at:]], 2 * (len(self.text) - self.at) + 1
+        while sum(map(len, read)) < wanted and (part := next(self.parts, None)) is not None:
+            read.append(part)
+        self.before += self.at
+        self.text, self.at = "".join(read), 0
+        return len(read) > 1
