@@ -23,7 +23,7 @@ def packed(value: object) -> bytes | None:
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, LocalStore):
-                return _store, (obj.root.absolute(), _written(obj.root))
+                return _store, (obj.root.absolute(), written_at(obj.root))
             if isinstance(obj, np.ndarray) and (mapped := _mapped(obj)) is not None:
                 return _map, mapped
             if isinstance(obj, Store) or (isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"):
@@ -61,12 +61,12 @@ def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, 
     with suppress(OSError):
         if getattr(whole, "inode", None) not in (None, os.stat(whole.filename).st_ino):  # see `open_npy`
             raise _unseen(whole.filename)
-    return (str(whole.filename), _written(whole.filename), values.dtype.str, values.shape,
+    return (str(whole.filename), written_at(whole.filename), values.dtype.str, values.shape,
             whole.offset + first - of_whole, values.strides)
 
 
-def _written(path: str | Path) -> int | None:
-    """When a file or folder was last written, in nanoseconds; None if it is not there."""
+def written_at(path: str | Path) -> int | None:
+    """Tell when a file or folder was last written, in nanoseconds; None if it is not there."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
@@ -79,17 +79,21 @@ def _map(path: str, written: int | None, dtype: str, shape: tuple[int, ...], off
         mapped = np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
     except (OSError, ValueError, TypeError):
         raise _unseen(path) from None
-    if _written(path) != written:
-        raise _unseen(path)
+    refuse_replaced(Path(path), written)
     return mapped
 
 
 def _store(root: Path, written: int | None) -> Any:
     from zarr.storage import LocalStore
 
-    if not root.exists() or _written(root) != written:
-        raise _unseen(root)
+    refuse_replaced(root, written)
     return LocalStore(root, read_only=True)
+
+
+def refuse_replaced(path: Path, written: int | None) -> None:
+    """Refuse a file or folder that is not there, or that was not written when `written_at` said."""
+    if written is None or written_at(path) != written:
+        raise _unseen(path)
 
 
 def _unseen(path: object) -> InputError:

@@ -17,9 +17,10 @@ from zarr.codecs import BytesCodec, ShardingCodec
 from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import LocalStore
 
+from pipeline.compute import by_path
 from pipeline.evaluation.retrieval import blocks
 from pipeline.evaluation.retrieval.blocks import Ids, Index, Matrix, crossed
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, short_of_memory
 
 Read = TypeVar("Read")
 Piece = tuple[int, ...]
@@ -37,6 +38,7 @@ class ZarrMatrix(Matrix):
         zarr reads a missing piece as the fill value. Ranks would then be wrong without an error, so it is refused.
         """
         super().__init__(values)
+        self.written = by_path.written_at(place_of(values))
         refuse_missing(values)
         self.mapped = _Mapped(values) if is_plain(values) else None
 
@@ -49,19 +51,29 @@ class ZarrMatrix(Matrix):
 
     def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
         if self.mapped:
-            return self.mapped.block(images, captions)
-        return self._decoded(lambda: np.asarray(self.values.oindex[images, captions]))
+            return self._as_opened(partial(self.mapped.block, images, captions))
+        return self._as_opened(partial(self._decoded, lambda: np.asarray(self.values.oindex[images, captions])))
 
     def _read_pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
         if self.mapped:
-            return self.mapped.pairs(images, captions)
-        return self._decoded(lambda: np.asarray(self.values.vindex[images, captions]))
+            return self._as_opened(partial(self.mapped.pairs, images, captions))
+        return self._as_opened(partial(self._decoded, lambda: np.asarray(self.values.vindex[images, captions])))
+
+    def _as_opened(self, read: Callable[[], Read]) -> Read:
+        """Read from the array that was opened, and from none that has taken its place since."""
+        try:
+            return read()
+        finally:  # an array that was replaced is not said to be damaged
+            if isinstance(self.values.store, LocalStore):
+                by_path.refuse_replaced(Path(place_of(self.values)), self.written)
 
     def _decoded(self, read: Callable[[], Read]) -> Read:
         """Call a reader of zarr."""
         try:
             return read()
         except Exception as error:  # codecs raise many kinds on bytes that they did not write
+            if short_of_memory(error):
+                raise
             for piece in pieces(self.values):
                 area = tuple(slice(at * size, (at + 1) * size)
                              for at, size in zip(piece, stored_shape(self.values), strict=True))

@@ -47,14 +47,18 @@ class FeatureStore:
     """
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
-        self.path = path
+        self.path, self._reading = path, threading.RLock()
+        with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no feature store there; make it with "
+                      "`pipeline extract`", StoreError):
+            self._folder = _Folder(path)
         self.layout, self.fingerprint = read_header(path)
-        self._folder, self._reading = _Folder(path), threading.RLock()
         self._manifest: Manifest | None = None  # after `require`
         pending = ledger.pending(path, self.layout)
         if pending:
             raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
                              f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
+        if self._folder.left():  # else the sizes of one store would be read with the features of another
+            raise StoreError(f"{path}: was replaced while it was opened; run the same command again")
         if rows is None:
             rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes else np.arange(self.layout.images)
         self.rows = rows
@@ -339,8 +343,11 @@ class _Folder:
         return descriptor
 
     def left(self) -> bool:
-        """Whether another folder is at its path."""
-        return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        """Whether another folder is at its path, or for a moment none."""
+        try:
+            return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return True
 
 
 def _close(folder: int, files: dict[tuple[str, int], int]) -> None:

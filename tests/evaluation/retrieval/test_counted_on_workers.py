@@ -21,6 +21,7 @@ from pipeline.evaluation.metrics.base import of_pool
 from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, evaluate, workers
 from pipeline.evaluation.retrieval.blocks import open_npy
 from pipeline.evaluation.retrieval.embeddings import Enlarged
+from pipeline.files import atomic
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.fusion.methods import FUSIONS
@@ -177,6 +178,20 @@ def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: 
         with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
               pytest.raises(InputError, match=rf"{path}: is not there, or is another file")):
             evaluate(source, OWNER)
+
+
+@pytest.mark.parametrize("how", [{"compressors": None}, {}], ids=["mapped", "compressed"])
+def test_a_store_that_is_replaced_after_it_was_opened_is_refused(how: dict[str, Any], tmp_path: Path) -> None:
+    """A worker opens it once: its blocks would be of both."""
+    source = stored(tmp_path, **how)
+    source.block(slice(0, 8), slice(0, 8))
+    (tmp_path / "later").mkdir()
+    stored(tmp_path / "later", **how)
+    atomic.take_place(tmp_path / "later" / "m.zarr", tmp_path / "m.zarr")
+    cells = np.array([40])
+    for read in (lambda: source.block(slice(32, 64), slice(0, 8)), lambda: source.pairs(cells, cells)):
+        with pytest.raises(InputError, match=r"m\.zarr: is not there, or is another file"):
+            read()
 
 
 def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(tmp_path: Path) -> None:

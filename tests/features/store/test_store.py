@@ -26,13 +26,14 @@ from pipeline.features.store import (
     StoreLayout,
     exclusive,
     ledger,
+    reader,
     shard_file,
     verify,
     write_shard,
 )
 from pipeline.features.store import layout as layouts
 from pipeline.features.store.shard_file import all_finite
-from pipeline.files import blake
+from pipeline.files import atomic, blake
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 
@@ -97,6 +98,26 @@ def test_few_files_stay_open_and_none_after_the_store(made: Path, monkeypatch: p
     assert (store.read(np.array([10]))[0][0, 0] == 10).all()
     del store
     assert not opened()
+
+
+def test_a_store_that_is_replaced_while_it_is_opened_is_no_mixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                   ) -> None:
+    """The description of one with the features of another."""
+    path, other = tmp_path / "s.zarr", replace(layout(), dtype="float32")
+    fill(path, layout())
+    fill(tmp_path / "other.zarr", other)
+    header = reader.read_header
+
+    def replaced_then(store: Path) -> Any:
+        found = header(store)
+        if (tmp_path / "other.zarr").exists():
+            atomic.take_place(tmp_path / "other.zarr", path)
+        return found
+
+    monkeypatch.setattr(reader, "read_header", replaced_then)
+    with pytest.raises(StoreError, match="was replaced while it was opened; run the same command again"):
+        FeatureStore(path)
+    assert FeatureStore(path).layout == other
 
 
 def test_reads_into_a_dirty_buffer(made: Path) -> None:
