@@ -40,9 +40,10 @@ def rendered(page: str) -> str:
     return MARKED.sub(lambda found: f"{found[1]}\n{shown(found[2])}\n\n{found[3]}", page)
 
 
-def of_results(path: Path, name: str) -> None:
-    """Recalls and RSUM of a run's systems, those of equal scores in one row."""
-    entries = from_json(path.read_text(encoding="utf-8"))
+def of_results(path: Path, name: str, recipe: str | None = None) -> None:
+    """Recalls and RSUM of a run's systems, or of one recipe's, those of equal scores in one row."""
+    every = from_json(path.read_text(encoding="utf-8"))
+    entries = {system: entry for system, entry in every.items() if recipe in (None, entry["made_from"]["recipe"])}
     if edited := [system for system, entry in entries.items() if entry["digest"] != digest_of(entry)]:
         raise InputError(f"{path}: the entry of {edited[0]} was edited; run `pipeline evaluate` again")
     labels = {system: _label(entry["made_from"]) for system, entry in entries.items()}
@@ -83,13 +84,14 @@ def _difference(row: Mapping[str, Any]) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--recipe", help="Of the results, those of this recipe alone")
     parser.add_argument("--compared", type=Path)
     parser.add_argument("--name")
     given = parser.parse_args()
     if (given.results or given.compared) and not given.name:
         parser.error("name the file with --name")
     if given.results:
-        of_results(given.results, given.name)
+        of_results(given.results, given.name, given.recipe)
     if given.compared:
         of_comparison(given.compared, given.name)
     for page in PAGES:

@@ -80,9 +80,9 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
         numbers.read(path)
 
 
-def entry(features: list[str], ensemble: str | None, scores: str, rsum: float) -> dict[str, Any]:
+def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
     recalls = {f"r{k}": float(k) for k in (1, 5, 10)}
-    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "contents": {
+    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "recipe": recipe, "contents": {
         "similarity": scores}, "untrained": [name for name in features if name == "patch"]},
         "all": {"i2t": recalls, "t2i": recalls, "rsum": rsum}}
     return said | {"digest": digest(said)}
@@ -104,6 +104,10 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
     assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["a = c", "b", "d", "e"]
+    results["f"] = entry(["grid"], None, "of another recipe", 250, "b")
+    (tmp_path / "metrics").write_text(json.dumps(results))
+    docs.of_results(tmp_path / "metrics", "run", "b")
+    assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["grid alone"]
     results["b"]["all"]["rsum"] = 50
     (tmp_path / "metrics").write_text(json.dumps(results))
     with pytest.raises(InputError, match="the entry of b was edited"):
