@@ -6,7 +6,7 @@ python -m benchmarks.docs                                                      #
 python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's results into a file first
 python -m benchmarks.docs --compared FILE --name differences                   # or what `pipeline compare --json` says
 
-Results are copied in the clone whose code made them: the file names its commit.
+Results are copied on the machine that made them, which the file names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rendered(page: str) -> str:
     return MARKED.sub(lambda found: f"{found[1]}\n{shown(found[2])}\n\n{found[3]}", page)
 
 
-def of_results(path: Path, name: str, recipe: str | None = None) -> None:
+def of_results(path: Path, name: str, recipe: str | None = None, commit: str | None = None) -> None:
     """Recalls and RSUM of a run's systems, or of one recipe's, those of equal scores in one row."""
     every = from_json(path.read_text(encoding="utf-8"))
     entries = {system: entry for system, entry in every.items() if recipe in (None, entry["made_from"]["recipe"])}
@@ -56,7 +56,7 @@ def of_results(path: Path, name: str, recipe: str | None = None) -> None:
         row = rows.setdefault(entry["made_from"]["contents"]["similarity"], ["", *values])
         row[0] = " = ".join(filter(None, (row[0], labels[system])))
     columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
-    numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()])
+    numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit)
 
 
 def _label(made_from: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ def _label(made_from: Mapping[str, Any]) -> str:
     return made_from["ensemble"] or alone
 
 
-def of_comparison(path: Path, name: str) -> None:
+def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
     """Differences of RSUM between systems, as `pipeline compare --json` writes them."""
     found = from_json(path.read_text(encoding="utf-8"))
     pairs = found.get("pairs", [found])
@@ -74,7 +74,7 @@ def of_comparison(path: Path, name: str) -> None:
     systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
     columns = [("", ""), ("less", ""), *((name, "+.1f") for name in ("RSUM", "from", "to")),
                *((name, ".2g") for name in ("p", "Holm"))]
-    numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows)
+    numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows, commit)
 
 
 def _difference(row: Mapping[str, Any]) -> list[float]:
@@ -86,14 +86,15 @@ def main() -> None:
     parser.add_argument("--results", type=Path)
     parser.add_argument("--recipe", help="Of the results, those of this recipe alone")
     parser.add_argument("--compared", type=Path)
+    parser.add_argument("--commit", help="Of the code that made them, where it is not this clone's")
     parser.add_argument("--name")
     given = parser.parse_args()
     if (given.results or given.compared) and not given.name:
         parser.error("name the file with --name")
     if given.results:
-        of_results(given.results, given.name, given.recipe)
+        of_results(given.results, given.name, given.recipe, given.commit)
     if given.compared:
-        of_comparison(given.compared, given.name)
+        of_comparison(given.compared, given.name, given.commit)
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         if (now := rendered(text)) != text:

@@ -41,9 +41,9 @@ def keep(name: str, columns: Columns, rows: Rows) -> None:
         write(Path(folder) / f"{name}.json", _command(), columns, rows)
 
 
-def write(path: Path, command: str, columns: Columns, rows: Rows) -> None:
-    """Write the numbers of a table, and what made them: a command of this clone's code on this machine."""
-    said = {"made_by": {"command": command, "commit": _commit(), "day": datetime.now(UTC).date().isoformat(),
+def write(path: Path, command: str, columns: Columns, rows: Rows, commit: str | None = None) -> None:
+    """Write the numbers of a table, and what made them: a command of this commit or this clone, on this machine."""
+    said = {"made_by": {"command": command, "commit": commit or _commit(), "day": datetime.now(UTC).date().isoformat(),
                         "machine": f"{machine.processor()}, {os.cpu_count()} cores"},
             "columns": [list(column) for column in columns], "rows": [list(row) for row in rows]}
     path.parent.mkdir(parents=True, exist_ok=True)
