@@ -233,17 +233,24 @@ def hold(begun: Path, over: Path) -> None:
                 time.sleep(0.01)
         return share(*arguments)
 
+    held.before = share  # type: ignore[attr-defined]
     workers.share = held
 
 
+def let_go() -> None:
+    """Make this process count as before `hold`."""
+    workers.share = getattr(workers.share, "before", workers.share)
+
+
 @pytest.mark.parametrize("count", [2, 1])
-def test_a_worker_is_killed_midway(count: int, small: None, tmp_path: Path) -> None:
-    """Of one alone, what all tasks share is sent again."""
+def test_a_worker_is_killed_midway(count: int, there: Any, small: None, tmp_path: Path) -> None:
+    """Of one alone, what all tasks share is sent again. Starting workers takes longest: two are there already."""
     source = vectors(tmp_path)
     here = measured(source, OWNER)
     begun, over, done = tmp_path / "begun", tmp_path / "over", []
     begun.mkdir()
-    with cluster.local(count) as place, workers.counted_on(place):
+    with (cluster.running(there.scheduler_address) if count == 2 else cluster.local(1)) as place, \
+            workers.counted_on(place):
         place.client.run(hold, begun, over)
 
         def progress(rows: int) -> None:
@@ -258,4 +265,5 @@ def test_a_worker_is_killed_midway(count: int, small: None, tmp_path: Path) -> N
         found = evaluate(source, OWNER, block_megabytes=SETTINGS.block_megabytes, progress=progress)
         assert measured(source, OWNER) == here
         assert done[0] not in place.client.run(os.getpid).values()
+        place.client.run(let_go)
     assert repr(found.as_dict()) in here
