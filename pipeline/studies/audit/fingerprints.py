@@ -189,14 +189,15 @@ def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.
     """The rows and columns of all pairs with equal keys, some at a time; without OTHER the smaller first, each once."""
     ordered, rows = _in_order(one)
     if other is None:
-        columns, begin = rows, np.arange(1, len(rows) + 1)
-        ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(rows))
-        end = np.repeat(ends, np.diff(ends, prepend=0))
+        columns, some = rows, np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys are of one image
+        last = np.flatnonzero(np.diff(some, append=-1) != 1)
+        begin, end = some + 1, np.repeat(some[last] + 2, np.diff(last, prepend=-1))
     else:
         keys, columns = _in_order(other)
         begin, end = (np.searchsorted(keys, ordered, side) for side in ("left", "right"))
-    some = np.flatnonzero(end > begin)
-    rows, begin, count = rows[some], begin[some], (end - begin)[some]
+        some = np.flatnonzero(end > begin)
+        begin, end = begin[some], end[some]
+    rows, count = rows[some], end - begin
     before = np.concatenate([[0], np.cumsum(count)])
     start = 0
     while start < len(rows):
