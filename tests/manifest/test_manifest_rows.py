@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,23 @@ def test_the_digest_is_that_of_a_json_list_a_row(known: Manifest) -> None:
     rows = known.table.itertuples(index=False, name=None)
     assert known.digest == hashlib.sha256("".join(
         json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()).hexdigest()
+
+
+def test_the_captions_of_a_split_are_not_held_as_python_objects(tmp_path: Path) -> None:
+    ids = np.repeat(np.arange(4000), 5)
+    rows = pd.DataFrame({"image_id": ids, "file": [f"{each}.jpg" for each in ids], "bytes": 9, "split": "train",
+                         "caption_id": np.arange(len(ids)), "caption": [f"photograph {each:05d}, new" for each in ids]})
+    Manifest(rows, "mine", Path("photographs")).save(tmp_path / "m.parquet")
+    known = Manifest.load(tmp_path / "m.parquet")
+    assert len(known.images) == 4000
+    tracemalloc.start()
+    try:
+        found = known.split("train")
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert found.captions.tolist() == rows["caption"].tolist()
+    assert held < 75 * len(ids)  # 21 bytes of text; a Python string has 49 more, and its place in a list
 
 
 def test_a_split_is_its_rows(known: Manifest) -> None:
