@@ -5,13 +5,26 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+AT_ONCE = 1 << 14  # rows
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value with sorted keys, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
+    """The digest of [FIRST, [ROW, ...]], of which some rows at a time are in memory."""
+    left, between = iter(rows), ""
+    hashed = hashlib.sha256(f"[{json.dumps(first, ensure_ascii=False)}, [".encode())
+    while some := list(islice(left, AT_ONCE)):
+        hashed.update((between + json.dumps(some, sort_keys=True, ensure_ascii=False)[1:-1]).encode())
+        between = ", "
+    hashed.update(b"]]")
+    return hashed.hexdigest()
 
 
 def sha256(path: Path) -> str:
