@@ -48,11 +48,11 @@ STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "
                   "(family 26), AVX-512 | 419 |")
 STEP_GPU = Rate("a training step of 128 regions, a GPU", 0.014, "s", "assumed: its 125 GFLOP at a quarter of the 35.6 "
                 "TFLOP/s in float32 that NVIDIA states for an RTX 3090")
-# 11.66 to write a manifest, 14.67 to read it, 9.12 to plan, 6.42 to open the store.
-BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", 41.9, "s a million images", "speed.md",
-             "| manifest: read, digests | 0.16 | 1.66 | 14.67 |")
-MEMORY = Rate("the most that one of these steps holds beside 600 MB of imported libraries", 0.805, "kB an image",
-              "speed.md", "1,950, now 1,405")
+# 5.15 to write a manifest, 13.21 to read it, 8.13 to plan, 5.73 to open the store.
+BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", 32.2, "s a million images", "speed.md",
+             "| manifest: read, digests | 0.15 | 1.67 | 13.21 |")
+MEMORY = Rate("the most that one of these steps holds beside 450 MB of imported libraries", 0.896, "kB an image",
+              "speed.md", "| 5.73 | 0.87 | 1,346 |")
 RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, STEP_CORES, STEP_GPU, BOOKS, MEMORY)
 
 
