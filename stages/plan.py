@@ -105,7 +105,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         | _by("tables", *((TABLES, name) for name in settings.tables)),
         "figures": {"figures": settings.figures, "figure_font": settings.typesetting.figure_font, **shown}
         | _by("figures", *((FIGURES, name) for name in settings.figures)),
-        "report": {"report": settings.report.recorded(), **shown} | _by("report"),
+        "report": {"report": settings.report.recorded(), **shown} | _by("report")
+        | settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED),  # table_bold
     }
 
 

@@ -100,7 +100,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)
     return page.Contents(
         title=card.title, about=card.description, licence=card.licence,
-        headlines=headline.headlines(metrics),
+        headlines=headline.headlines(metrics, settings.typesetting.table_bold),
         curves=charts.curves(sorted((head for head in trained if head.name in ours),
                                     key=lambda head: head.recipe not in run.recipes)),
         further_curves=charts.curves([head for head in trained if head.name not in ours]),

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pipeline.evaluation import statistics
 from pipeline.evaluation.retrieval.ranks import Floats
 from pipeline.evaluation.statistics import ImageHits
+from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
 
@@ -55,7 +56,7 @@ class Rule:
                 values = {index: cell.value for index, cell in cells.items() if cell and cell.value is not None}
                 first = best(values, column.less_is_better)
                 if tests:
-                    first |= tests.tied({index: rows[index] for index in values}, column.key, first)
+                    first |= tests.tied({index: rows[index].tested.get(column.key) for index in values}, first)
                 colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(scope[1], "black")
                 marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
                 if self.two_sums:
@@ -98,12 +99,15 @@ class PairedTests:
         self._chances: dict[tuple[int, ...], Floats] = {}
         self._tested: set[bool] = set()
 
-    def tied(self, rows: Mapping[int, ResultRow], key: MetricKey, first: Set[int]) -> set[int]:
-        """The rows of a column that tie with the best, by index. first: those of the best number as printed."""
-        if len(rows) < 2:
+    def tied(self, tested: Mapping[int, TestedColumn | None], first: Set[int]) -> set[int]:
+        """The rows of a column that tie with the best, by index.
+
+        tested: each row's hits, None where it cannot be tested. first: the rows of the best number as printed.
+        """
+        if len(tested) < 2:
             return set()
-        known = {index: row.tested[key] for index, row in rows.items() if key in row.tested}
-        are_alike = len(known) == len(rows) and len({each.hits.queries for each in known.values()}) == 1
+        known = {index: each for index, each in tested.items() if each}
+        are_alike = len(known) == len(tested) and len({each.hits.queries for each in known.values()}) == 1
         self._tested.add(are_alike)
         if not are_alike:
             return set()

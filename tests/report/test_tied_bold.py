@@ -12,6 +12,7 @@ from pipeline.evaluation.retrieval import evaluate
 from pipeline.evaluation.statistics import pack
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
+from pipeline.report.page.headline import headlines
 from pipeline.report.table import Panel, TableRequest
 
 SMALL = {"region": "pyramid36-small"}
@@ -117,3 +118,20 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
     panel = shown(found)
     assert len(bold_sums(panel)) == 1
     assert note(panel)
+
+
+def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
+    (tied,), (alone,) = headlines(three()), headlines(three(), "best")
+    assert [[row.numbers["rsum"].text for row in each.rows if "rsum" in row.best] for each in (tied, alone)] == [
+        bold_sums(shown(three())), bold_sums(shown(three(), "best"))]
+    assert tied.notes[0].text == note(shown(three()))
+    assert [each.text for each in alone.notes] == ["Bold is the best of a column."]
+    assert tied.first.numbers["rsum"].text == max((row.numbers["rsum"].text for row in tied.rows), key=float)
+
+
+def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
+    found = row(NAMES[0], THREE[0]) | row(NAMES[1], THREE[2])
+    next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    (headline,) = headlines(found)
+    assert [bool(each.best) for each in headline.rows] == [False, True]
+    assert "never bold" in headline.notes[-1].text

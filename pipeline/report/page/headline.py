@@ -1,20 +1,24 @@
 """The table of results: each system's recalls and RSUM, with intervals or the deviation over seeds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report import emphasis, names
+from pipeline.report.emphasis import PairedTests
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.names import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import rounded
+from pipeline.report.table import Bold, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 """Tables of whole systems. The first that prints a system on a test set counts."""
+BEST = Note("Bold is the best of a column.")
+NEVER_BOLD = Note("Zero-shot systems, and those rescored by the test queries together, are never bold.")
+"""As in the other tables."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class HeadlineRow:
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[str, HeadlineNumber]  # column, i2t_r1 … rsum -> number
     stand_ins: Sequence[str]  # networks that are not the papers'
-    best: frozenset[str]  # the columns in which it is the best of the table
+    best: frozenset[str]  # the columns in which it is the best of the table, or ties with it
     span: Span  # RSUM as it is drawn
     languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # what the papers print of the same system, by test set
@@ -81,11 +85,6 @@ class HeadlineRow:
         """What the papers print of it on this very test set, {} for nothing."""
         return next((each.numbers for each in self.published if each.same), {})
 
-    @property
-    def first(self) -> bool:
-        """Whether its RSUM is the best of the table."""
-        return "rsum" in self.best
-
 
 @dataclass(frozen=True)
 class Headline:
@@ -93,11 +92,17 @@ class Headline:
 
     origin: Origin  # of one of the systems: the data set, split and protocol, with numbers of images and captions
     rows: Sequence[HeadlineRow]  # the systems
+    notes: Sequence[Note]  # what is bold
 
     @property
     def data(self) -> str:
         """The data set's name for readers."""
         return names.dataset(self.origin.dataset)
+
+    @property
+    def first(self) -> HeadlineRow:
+        """The row of the largest RSUM."""
+        return max(self.rows, key=lambda row: row.span.value)
 
     @property
     def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
@@ -111,21 +116,36 @@ class Headline:
         return sorted({stand_in for row in self.rows for stand_in in row.stand_ins})
 
 
-def headlines(metrics: Mapping[str, Any]) -> list[Headline]:
-    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone."""
+def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]:
+    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone.
+
+    bold: which numbers are bold, by the rule of the other tables.
+    """
     tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = {}
     for system in read_metrics(metrics):
         o = system.origin
         if o.protocol == "cxc":
             continue
         tables.setdefault((o.dataset, o.split, o.protocol, o.images, o.captions), []).append(system)
-    return [Headline(systems[0].origin, _rows(systems, metrics)) for systems in tables.values()]
+    return [_headline(systems, metrics, bold) for systems in tables.values()]
 
 
-def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any]) -> list[HeadlineRow]:
-    numbers = [{column: _number(system, column, metrics) for column in COLUMNS} for system in systems]
-    best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in enumerate(systems)})
+def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bold: Bold) -> Headline:
+    competing = {index: system for index, system in enumerate(systems)
+                 if not (system.origin.zero_shot or system.origin.transductive)}
+    best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in competing.items()})
             for column in COLUMNS}
+    tests = PairedTests()
+    if bold == "tied":
+        best = {column: first | tests.tied({index: system.tested.get(column) for index, system in competing.items()},
+                                           first) for column, first in best.items()}
+    notes = [*(tests.notes() or [BEST]), *[NEVER_BOLD] * (len(competing) < len(systems))]
+    return Headline(systems[0].origin, _rows(systems, metrics, best), notes)
+
+
+def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[str, Set[int]]
+          ) -> list[HeadlineRow]:
+    numbers = [{column: _number(system, column, metrics) for column in COLUMNS} for system in systems]
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = (most - least) or 1.0
