@@ -9,14 +9,14 @@ one. Each part is a float of its own. Nothing is scaled, but in a document whose
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.files.parsing import from_yaml
-from pipeline.report.table import MISSING, Cell, Note, Panel, RowGroup, TableRow
+from pipeline.report.table import MISSING, Cell, Panel, RowGroup, TableRow
 
 SETTING: dict[str, dict[str, Any]] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
 """How rules and characters are set, and how wide letters are."""
@@ -219,15 +219,9 @@ def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel
     groups = tuple(RowGroup(rows, group.title) for group in panel.groups if (rows := tuple(
         TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
         if any(row.cells[index].text not in ("", MISSING) for index in numbers))))
+    key = "-".join(filter(None, (panel.key, str(number))))
     return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
-                   caption=f"{panel.caption} {caption}", key="-".join(filter(None, (panel.key, str(number)))),
-                   notes=_notes(panel.notes, groups))
-
-
-def _notes(notes: Iterable[Note], groups: Iterable[RowGroup]) -> tuple[Note, ...]:
-    """Those that explain a mark of these rows or have none."""
-    marks = {mark for group in groups for row in group.rows for cell in row.cells for mark in cell.marks}
-    return tuple(note for note in notes if not note.mark or note.mark in marks)
+                   caption=f"{panel.caption} {caption}", key=key).lettered()
 
 
 def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:
@@ -247,5 +241,4 @@ def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterato
     for number, groups in enumerate(pages, start=1):
         more = f" Page {number} of {len(pages)}." if len(pages) > 1 else ""
         key = "-".join(filter(None, (panel.key, f"page{number}" if number > 1 else "")))
-        yield replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key,
-                      notes=_notes(panel.notes, groups))
+        yield replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key).lettered()

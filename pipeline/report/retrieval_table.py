@@ -4,7 +4,6 @@ The first panel has the paper's columns: its own rows, and below them, apart, wh
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
 """
 
-import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -194,7 +193,7 @@ class PaperTable(ABC):
             marks: dict[str, tuple[str, ...]] = {}
             for doubt in line.doubts:
                 if set(doubt.columns) & {column for column, _ in cells.values()}:
-                    note = notes.setdefault(doubt.note, Note(doubt.note, mark=string.ascii_lowercase[len(notes)]))
+                    note = notes.setdefault(doubt.note, Note(doubt.note, mark=table.LETTERS[len(notes)]))
                     marks |= dict.fromkeys(doubt.columns, (note.mark,))
             numbers |= {key: replace(cell, marks=cell.marks + marks.get(column, ()))
                         for key, (column, cell) in cells.items()}
@@ -221,7 +220,7 @@ class PaperTable(ABC):
             caption += " " + self.emphasis.said(marked, numbers, apart=bool(printed) and bool(measured.rows))
         return Panel(columns, (*above, *below), caption,
                      (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
-                     made_from=measured.made_from)
+                     made_from=measured.made_from).lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on those rows alone that are shown."""

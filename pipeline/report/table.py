@@ -1,8 +1,9 @@
 """A table before it becomes LaTeX or Markdown: what is asked of it, cells, bold, footnotes, and numbers as printed."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import groupby
 from typing import Literal
@@ -10,6 +11,8 @@ from typing import Literal
 Colour = Literal["black", "blue", "red"]
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
 """A raised part in the text of a cell or caption: T^ANCE."""
+LETTERS = tuple(string.ascii_lowercase)
+"""Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning."""
 MISSING = "–"
 """The text of a cell without a number."""
 
@@ -68,6 +71,12 @@ class RowGroup:
     rows: tuple[TableRow, ...]
     title: str = ""
 
+    def marked(self, other: Mapping[str, str]) -> "RowGroup":
+        """The same rows with other marks in the place of some."""
+        return replace(self, rows=tuple(replace(row, cells=tuple(
+            replace(cell, marks=tuple(other.get(mark, mark) for mark in cell.marks)) for cell in row.cells))
+            for row in self.rows))
+
 
 @dataclass(frozen=True)
 class Note:
@@ -75,6 +84,7 @@ class Note:
 
     text: str  # what it says
     mark: str = ""  # the mark of the cells that it explains, "" for a remark on the whole panel
+    test_set: str = ""  # of a remark: it stands where this test set has a column; "" for everywhere
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,21 @@ class Panel:
                 raise ValueError(f"expected {len(self.columns)} cells, received {len(row.cells)}: {row}")
             if missing := {mark for cell in row.cells for mark in cell.marks} - set(marks):
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
+
+    def lettered(self) -> "Panel":
+        """Keep the notes on something shown, and letter them in the order in which the cells refer to them.
+
+        Marks that are no letters stay. Lettered notes come first.
+        """
+        shown = dict.fromkeys(mark for group in self.groups for row in group.rows for cell in row.cells
+                              for mark in cell.marks)
+        test_sets = {"", *(column.key[0] for column in self.columns)}
+        kept = [note for note in self.notes if (note.mark in shown if note.mark else note.test_set in test_sets)]
+        letters = dict(zip((mark for mark in shown if mark in LETTERS), LETTERS, strict=False))
+        lettered = {letters[note.mark]: note for note in kept if note.mark in letters}
+        notes = [replace(lettered[mark], mark=mark) for mark in LETTERS if mark in lettered]
+        return replace(self, groups=tuple(group.marked(letters) for group in self.groups),
+                       notes=(*notes, *(note for note in kept if note.mark not in letters)))
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
         """The rows of spanning headings, outermost first."""

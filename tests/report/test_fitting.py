@@ -62,7 +62,28 @@ def test_a_table_with_deviations_is_split_by_test_set() -> None:
         assert [column.heading for column in part.panel.columns[:2]] == ["VF", "Method"]
         assert part.panel.columns[-1].heading == "Δ"
     assert {note.mark for note in first.panel.notes} == {"a", ""}
-    assert {note.mark for note in second.panel.notes} == {"b", "c", ""}
+    assert {note.mark for note in second.panel.notes} == {"a", "b", ""}
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("measured", [False, True])
+def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(name: str, measured: bool) -> None:
+    table = tables.build(name, everything() if measured else {})
+    for panel in (*table.panels, *(part.panel for part in parts(table))):
+        cells = [cell for group in panel.groups for row in group.rows for cell in row.cells]
+        letters = list(dict.fromkeys(mark for cell in cells for mark in cell.marks if mark.isalpha()))
+        assert letters == list("abcdefghijklm"[:len(letters)])
+        assert [note.mark for note in panel.notes if note.mark.isalpha()] == letters
+        assert all(note.mark.isalpha() for note in panel.notes[:len(letters)])
+
+
+@pytest.mark.parametrize("name", ["rerank_table8", "rerank_table9", "rerank_table10"])
+def test_a_remark_on_a_test_set_stands_below_its_float_alone(name: str) -> None:
+    floats = [part.panel for part in parts(tables.build(name, {}))]
+    assert len(floats) == 3
+    for panel in floats:
+        of_coco_1k = any(column.key[0] == "coco_1k" for column in panel.columns)
+        assert of_coco_1k == any("not five folds" in note.text for note in panel.notes)
 
 
 def test_a_test_set_that_is_too_wide_is_split_by_direction() -> None:
