@@ -174,6 +174,16 @@ def test_judged_queries_show_every_right_image_and_are_listed_by_language(open_p
     assert "right:" in page.locator("#answer .mark.right").first.inner_text()
 
 
+def test_queries_with_several_right_answers_are_listed_where_captions_have_them(open_page: Callable[..., Any],
+                                                                                judged_report: Path) -> None:
+    page = open_page(file=judged_report)
+    page.select_option("#filter", "several")
+    for way, count in (("t2i", 12), ("i2t", 6)):  # each caption has two right images, each image four captions
+        page.check(f"input[value={way}]")
+        assert page.inner_text("#count") == f"{count} queries fit."
+    assert open_page().locator("#filter option[value=several]").count() == 0
+
+
 def test_images_find_captions(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.check("input[value=i2t]")

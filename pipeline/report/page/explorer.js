@@ -36,6 +36,8 @@
     gained: ["better under B than under A", (query) => gain(query) > 0],
     lost: ["worse under B than under A", (query) => gain(query) < 0],
     kept: ["candidates are kept", (query) => query.answers !== null],
+    ...(data.queries.t2i.right.some((files) => files.length > 1)
+      ? { several: ["several answers are right", (query) => query.right.length > 1] } : {}),
   };
   const SORTS = {
     kept: ["the data set, kept candidates first", (one, other) => (one.answers === null) - (other.answers === null)],
@@ -49,7 +51,7 @@
   const answers = { t2i: answersOf("t2i"), i2t: answersOf("i2t") };
 
   // Each query once: its number, what it is called in the list and above its answers, the words that find it, the
-  // languages of its captions, and the files that are right or that it is.
+  // languages of its captions, what is right (numbers of files or captions), and the files that are right or that it is.
   const shownText = (text) => (text.trim() ? text : "(empty caption)");
   const captionsOf = data.files.map(() => []);
   data.queries.t2i.right.forEach((files, caption) => files.forEach((file) => captionsOf[file].push(caption)));
@@ -62,6 +64,7 @@
       label: shownText(text),
       words: text.toLowerCase(),
       languages: [languageOf(number)],
+      right: data.queries.t2i.right[number],
       files: data.queries.t2i.right[number].map((file) => data.files[file]),
     })),
     i2t: data.queries.i2t.files.map((place, number) => {
@@ -73,6 +76,7 @@
         label: texts[0]?.trim() ? texts[0] : data.files[place],
         words: texts.join(" ").toLowerCase(),
         languages: captionsOf[place].map(languageOf),
+        right: captionsOf[place],
         files: [data.files[place]],
       };
     }),
