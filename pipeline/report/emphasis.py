@@ -34,7 +34,8 @@ class Rule:
     Attributes:
         sentence: What a caption says of it; `{best}` stands for best or least, `{colours}` for the groups' colours.
         in_groups: Whether rows compete within their section and group alone, and have the group's colour.
-        two_sums: Whether RSUM alone is marked, the best in red and the second best in black.
+        two_sums: Whether RSUM alone is marked, the best in red and the second best in black; where several are best,
+            the next is no second.
     """
 
     sentence: str
@@ -59,7 +60,7 @@ class Rule:
                     first |= tests.tied({index: rows[index].tested.get(column.key) for index in values}, first)
                 colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(scope[1], "black")
                 marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
-                if self.two_sums:
+                if self.two_sums and len(first) == 1:
                     others = {index: value for index, value in values.items() if index not in first}
                     marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
@@ -78,7 +79,8 @@ best_of_groups = Rule("Bold: the best for the same features and text encoder{col
 best_of_sections = Rule("Bold: the best of a group of rows.", in_groups=True)
 """As Geigle et al.'s Tables 1 and 8."""
 best_of_columns = Rule("Bold: the {best} of a column.")
-two_best_sums = Rule("Bold: the best RSUM of a test set (red) and the second best (black).", two_sums=True)
+two_best_sums = Rule("Bold: the best RSUM of a test set (red); the second best (black) where one alone is best.",
+                     two_sums=True)
 """As VSE∞ Table 2."""
 
 

@@ -49,7 +49,7 @@ def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
 
 @pytest.mark.parametrize(("values", "colours"), [
     (("500.0", "501.0", "499.0"), {0: "black", 1: "red"}),
-    (("501.0", "501.0", "500.0", "499.0"), {0: "red", 1: "red", 2: "black"}),  # a tie for the best leaves the second
+    (("501.0", "501.0", "500.0", "499.0"), {0: "red", 1: "red"}),  # the next is the third
     (("501.0", "500.0", "500.0", "-"), {0: "red", 1: "black", 2: "black"}),
     (("501.0",), {0: "red"}),
 ])

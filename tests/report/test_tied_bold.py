@@ -102,13 +102,14 @@ def test_columns_without_a_test_are_named_in_the_note() -> None:
     assert [sum(column) for column in ranks] == [1, 1]
 
 
-def test_the_sums_that_tie_are_red_and_the_best_of_the_others_is_black() -> None:
+def test_the_sums_that_tie_are_red_and_there_is_no_second_best() -> None:
     recipes = ("vse_infty", "vse2ad", "vse_pp")
     found = {name: entry for recipe, wrong in zip(recipes, THREE, strict=True)
              for name, entry in row(recipe, wrong).items()}
     panel = shown(found, table="vse_infty_table2")
     colours = sorted(str(each.cells[-1].bold) for group in panel.groups for each in group.rows)
-    assert colours == ["black", "red", "red"]
+    assert colours == ["None", "red", "red"]
+    assert "(red); the second best (black) where one alone is best." in panel.caption
 
 
 def test_rows_that_do_not_compete_are_not_tested() -> None:
