@@ -4,6 +4,7 @@ import atexit
 import errno
 import inspect
 import os
+import re
 import signal
 import sys
 import warnings
@@ -71,6 +72,10 @@ FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifes
          "studies": ("study", "synthetic", "throughput")}
 """File of `stages` -> its commands, where it has several; each other command has a file of its own name."""
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
+EXAMPLE = 76
+"""Columns of a line of an example, which stands two columns to the right on a page of 80."""
+CHOICES = 56
+"""Columns of the help for the choices of an option."""
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -88,9 +93,10 @@ class Commands(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command" if file in FILES else "command")
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
-            # Each example in one line, which a terminal wraps without breaking names at their hyphens.
+            for parameter in command.params:
+                _name_long_choices(parameter)
             command.help = "\n\n".join(
-                "\b\n" + " ".join(paragraph.split()) if paragraph.startswith("Example:") else paragraph
+                _example(paragraph) if paragraph.startswith("Example:") else paragraph
                 for paragraph in inspect.cleandoc(command.help or "").split("\n\n"))
         return command
 
@@ -116,6 +122,27 @@ def cli() -> None:
 
     Settings live in params.yaml; `dvc repro` runs the commands in order. Each has --help with an example.
     """
+
+
+def _name_long_choices(option: click.Parameter) -> None:
+    """Move choices that are too long for a line of the help from an option's name into its text."""
+    if isinstance(option, click.Option) and isinstance(option.type, click.Choice) and option.metavar is None:
+        choices = list(map(str, option.type.choices))
+        if len("|".join(choices)) > CHOICES:
+            option.metavar, option.help = "NAME", f"{option.help} Of: {', '.join(choices)}."
+
+
+def _example(paragraph: str) -> str:
+    """An example as it is typed: what is too long for a line goes on, after a backslash, with an option."""
+    first, *words = re.split(r" (?=-)", " ".join(paragraph.split()))
+    lines = [f"\b\n{first}"]
+    for word in words:
+        if len(lines[-1]) + len(word) < EXAMPLE:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -192,7 +219,7 @@ def _say_known(error: RuntimeError | MemoryError) -> int:
 
 
 def _say(line: str, code: int) -> int:
-    progress.say(line)
+    progress.say(line, whole=True)
     return code
 
 

@@ -15,7 +15,7 @@ import click
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -69,7 +69,7 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
     asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch])
     if asked_for is not None and record.is_done(remembered, asked_for):
-        click.echo(f"{path}: nothing to do")
+        say(f"{path}: nothing to do", err=False)
         return
     build = partial(manifest.build, card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
                     fetch_addresses=fetch)
@@ -87,8 +87,8 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     _say(table, card.title, path)
     if card.statistics:
         differing = [f"note: not as the card says: {each}" for each in manifest.differences(card.statistics, table)]
-        click.echo("\n".join(differing) or f"counts and lengths are those of the card, {', '.join(card.statistics)}",
-                   err=bool(differing))
+        alike = f"counts and lengths are those of the card, {', '.join(card.statistics)}"
+        say(*differing or [alike], err=bool(differing))
 
 
 def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]
@@ -107,12 +107,12 @@ def _say(table: Manifest, title: str, path: Path) -> None:
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
     noun = f"{table.noun}s"
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
-        click.echo(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
-                   "val, and its scores measured on test", err=True)
+        say(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
+            "val, and its scores measured on test")
     spoken = ", ".join(f"{name} {(table.table['language'] == name).sum()}" for name in table.languages)
     captions = f"{len(table.table)} captions" + (f" ({spoken})" if spoken else "")
-    click.echo(f"{title}: {len(table.images)} {noun} ({counts}), {captions}, "
-               f"digest {table.digest[:12]} in {path}")
+    say(f"{title}: {len(table.images)} {noun} ({counts}), {captions}, "
+        f"digest {table.digest[:12]} in {path}", err=False)
 
 
 @click.command
@@ -160,8 +160,6 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_text(path, found.page())
         atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
-    for line in found.lines():
-        click.echo(line)
-    click.echo(f"{path}: pairs side by side")
+    say(*found.lines(), f"{path}: pairs side by side", err=False)
     sys.exit(1 if found.leaks else 0)
 

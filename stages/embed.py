@@ -13,7 +13,7 @@ from pipeline import manifest as manifests
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import Progress, unless_done
+from stages.progress import Progress, say, unless_done
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
         encoders, heads = run.encoders, [(head, run.dataset, None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
-            click.echo("no encoder and no bank of train in the run: nothing to do")
+            say("no encoder and no bank of train in the run: nothing to do", err=False)
             return
     elif source is None:
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")

@@ -16,7 +16,7 @@ from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system
 from pipeline.systems.fusion.methods import FUSIONS
 from stages import measuring, options
-from stages.progress import Progress, unless_done
+from stages.progress import Progress, say, unless_done
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,8 +108,8 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
         found, said = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
-    click.echo(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
-               f"{said['tried']}")
+    say(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
+        f"{said['tried']}", err=False)
     return found, {"tuned": said}
 
 

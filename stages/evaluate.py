@@ -14,7 +14,7 @@ import click
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths, systems
 from stages import measuring, options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -134,8 +134,7 @@ def _write_files(pool: System, files: measuring.Files, tables: list[Any], settin
             runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes, bar.reach)
     if files.save_qrels and qrels.write(files.save_qrels, relevance.as_relevance(pool.truth, pool.shape),
                                         pool.image_ids, pool.caption_ids):
-        click.echo(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs",
-                   err=True)
+        say(f"{files.save_qrels}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs")
     if files.per_query:
         measured.write_query_tables(files.per_query, tables)
 
@@ -156,7 +155,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
     missing = [name for name, (recipe, *_) in systems(run).items() if recipe not in run.recipes
                and not paths.similarity(run.dataset, name, settings.score.split).exists()]
     if missing:
-        click.echo(f"ablations that are not scored are left out: {', '.join(missing)}", err=True)
+        say(f"ablations that are not scored are left out: {', '.join(missing)}")
     wanted = [name for name in systems(run) if name not in missing]
     for name, store in scored_systems.stores(paths, settings, wanted).items():
         store.check()
@@ -221,6 +220,6 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
     if all(path.is_file() for path in both):
         train, test = map(manifest.Manifest.load, both)
         if seen := audit.trained_on(train, test, pool.image_ids):
-            click.echo(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
-                       f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
-                       f"{names[1]}:{made['split']} {names[0]}:train`", err=True)
+            say(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
+                f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
+                f"{names[1]}:{made['split']} {names[0]}:train`")

@@ -13,7 +13,7 @@ from pipeline.parts.errors import InputError, counted
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.features.importers.export import FORMATS, export
@@ -65,11 +65,10 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
                               extract.dtype, extract.on_error, changes["if_changed"], changes["frames"])
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
-    told = [f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
-            + f", reported as {done.reported_as}"]
-    if done.failed:
-        told.append(f"{len(done.failed):,} failed, see {store}/failures.csv")
-    click.echo("\n  ".join([*told, *done.notes]))
+    told = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
+            + f", reported as {done.reported_as}")
+    failed = [f"{len(done.failed):,} failed, see {store}/failures.csv"] if done.failed else []
+    say(told, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 
 @click.command
@@ -97,4 +96,4 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
         done = export(form, features, manifest, split, out, bar.reset, bar.update)
-    click.echo("\n  ".join([f"{done.place}: {done.told}", *done.notes]))
+    say(f"{done.place}: {done.told}", *(f"  {note}" for note in done.notes), err=False)

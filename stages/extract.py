@@ -76,11 +76,11 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
     if split is not None or only is not None:
         request = replace(request, only=extraction.chosen_images(Manifest.load(request.manifest), split, only))
     if uploaded_to is None and request.is_done():
-        click.echo(f"{store}: nothing to do")
+        say(f"{store}: nothing to do", err=False)
         return
     if not (changes["engine"] or uploaded_to) and (name := request.imported()):
-        click.echo(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
-                   "place, remove it or name an --engine")
+        say(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
+            "place, remove it or name an --engine", err=False)
         return
     donor = None if out or store.exists() else request.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
@@ -97,14 +97,14 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
     job = replace(_job(manifest, images or manifest.images_folder, request, extract, changes),
                   uploaded_to=uploaded_to, donor=donor)
     if job.engine.runtime.precision == "bf16":
-        click.echo("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
-                   "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md", err=True)
+        say("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
+            "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md")
     workers = extract.workers if len(several) == 1 else len(several)
     where = options.executor(workers, scheduler) if len(several) == 1 else partial(
         cluster.local, workers, on_start=partial(extraction.worker.take_device_of, several))
     with where() as place:
         if dry_run:
-            click.echo(_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers))
+            say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers), err=False)
             return
         with Progress(f"extract {feature}", manifest.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
@@ -112,8 +112,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
         request.finished(asked_for, job.images_folder)
     did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
     did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
-    click.echo(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
-               + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""))
+    say(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
+        + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""), err=False)
 
 
 def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest, extract: Extract,
@@ -152,11 +152,11 @@ def _say_needs(settings: Settings, dataset: str, feature: str, request: extracti
         others = [other for other in settings.run.features if other != feature]
         needs.refuse(lacking + needs.missing(settings, dataset, others), dataset, notes)
     for note in notes:
-        click.echo(f"note: {feature} of {dataset} takes {note}", err=True)
+        say(f"note: {feature} of {dataset} takes {note}")
 
 
-def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> str:
-    """An estimate as text."""
+def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> list[str]:
+    """An estimate as lines of text."""
     engine = estimate.engine
     lines = [f"{store}: {engine.reported_as}, at most {counted(engine.items, 'item')} of {engine.dimension} an image"
              + ("" if engine.trained else ", an untrained network"),
@@ -174,7 +174,7 @@ def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) ->
                      f"{counted(estimate.probed, 'image')} just now")
     elif estimate.images:
         lines.append("  time        unknown: none of the images that were tried could be decoded")
-    return "\n".join(lines)
+    return lines
 
 
 def _bytes(count: int) -> str:

@@ -12,7 +12,7 @@ import click
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import printable
+from stages.progress import printable, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pipeline import dual_encoders, training
     from pipeline.compute import made_with
     from pipeline.dual_encoders.base import Usage
+    from pipeline.evaluation.retrieval.summary import aligned, ranged
     from pipeline.files import atomic, digest
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
     from pipeline.studies import hard_negatives
     from pipeline.studies.hard_negatives import Accuracy, Question
     from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
-    from stages.progress import say
 
 
 @click.command
@@ -81,7 +81,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
                              "be swapped")
     if save:
         hard_negatives.save(save, asked)
-        click.echo(f"{save}: {len(asked)} questions")
+        say(f"{save}: {len(asked)} questions", err=False)
     if source is None:
         return
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"
@@ -104,7 +104,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
-    click.echo(f"{path}: {counted(result['questions']['count'], 'question')}")
+    say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
 
 
 def _measure(system: System, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
@@ -139,20 +139,21 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
 
 def _tell(found: Sequence[Accuracy], result: dict[str, Any]) -> None:
     names = [printable(each.name) for each in found]
-    width = max(map(len, names))
-    click.echo(f"{'':{width}}  questions  images  accuracy [95 %]        other image  chance  ties")
-    for name, each in zip(names, found, strict=True):
-        control = "–" if each.other_image is None else f"{each.other_image:.1f}"
-        click.echo(f"{name:{width}}  {each.questions:9}  {each.images:6}  {each.value:5.1f} [{each.low:5.1f}, "
-                   f"{each.high:5.1f}]  {control:>15}  {each.chance:6.1f}  {each.ties:4}")
-    click.echo("ties count by the mean over all their orders; intervals are over images; other image: the same "
-               "captions with another image, which shows what they give away by themselves")
+    rows = list(zip(names, found, strict=True))
+    accuracies = [[name, ranged(each.value, (each.low, each.high)),
+                   "–" if each.other_image is None else f"{each.other_image:.1f}", f"{each.chance:.1f}"]
+                  for name, each in rows]
+    counts = [[name, str(each.questions), str(each.images), str(each.ties)] for name, each in rows]
+    say(*aligned([["", "accuracy [95 %]", "other image", "chance"], *accuracies]),
+        *aligned([["", "questions", "images", "ties"], *counts]), err=False)
+    say("ties count by the mean over all their orders; intervals are over images; other image: the same "
+        "captions with another image, which shows what they give away by themselves", err=False)
     asked, captions, images = (result[what] for what in ("questions", "captions", "images"))
     if alike := asked["read_alike"]:
-        click.echo(f"{alike} right captions look like a wrong one to it: they differ in what it does not read, such as "
-                   "unknown words, case, or the end of a long caption")
-    click.echo(f"{captions['cut']} of {captions['count']} captions have more than {captions['longest']} words or "
-               "tokens and are cut")
+        say(f"{alike} right captions look like a wrong one to it: they differ in what it does not read, such as "
+            "unknown words, case, or the end of a long caption", err=False)
+    say(f"{captions['cut']} of {captions['count']} captions have more than {captions['longest']} words or "
+        "tokens and are cut", err=False)
     if left_out := asked["without_image"]:
         say(f"warning: {counted(left_out, 'question')} left out: no features of the image")
     if known := images["trained_on"]:

@@ -85,8 +85,8 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
     finetuned = {called: recipe.finetune and FEATURES[feature].trainable for called, recipe in chosen.items()}
     for called, recipe in chosen.items():
         if recipe.finetune and not FEATURES[feature].trainable:
-            click.echo(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
-                       "alone is trained", err=True)
+            say(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
+                "alone is trained")
     if not any(finetuned.values()):
         options.refuse("images", why="goes with --finetune; features are read from their store")
     machine = {"precision": precision, "device": device, "processes": processes}
@@ -100,7 +100,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
             _ask(asked, paths, settings, folder, _request(paths, head, recipe, how), if_changed == "redo")
     done = {folder for folder, request in asked.items() if request.is_done(folder)}
     for folder in done:
-        click.echo(f"{folder}: nothing to do, {training.summary(folder)}")
+        say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
     if len(done) == len(asked):
         return
     options.choose_products(settings)
@@ -190,7 +190,7 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
         training.train(job, on_step, on_epoch, bar.resume)
     if first:
         request.finished(job.folder, asked_for)
-        click.echo(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}")
+        say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)
 
 
 @click.command
@@ -247,8 +247,8 @@ def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset:
                                settings.training_of(manifest.dataset), 0, folder, if_changed)
     training.convert(job, released, vocabulary)
     rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
-    click.echo(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: pipeline score "
-               f"--system {folder}")
+    say(f"{folder}: {released.feature} and {released.text}, {released.epoch} epochs{rsum}; next: `pipeline score "
+        f"--system {folder}`", err=False)
 
 
 def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, feature: str, name: str,
@@ -261,5 +261,5 @@ def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, dataset: 
     training.convert_cross(training.TrainingJob(
         manifest, training.stored(store, manifest, recipe), feature, "bert", name, recipe,
         settings.training_of(dataset), 0, folder, if_changed), released)
-    use = f"pipeline rerank --with {folder.name}" if "ce" in released.tasks else f"a recipe with start: {name}"
-    click.echo(f"{folder}: {feature}, {released.layers} layers; next: {use}")
+    use = f"`pipeline rerank --with {folder.name}`" if "ce" in released.tasks else f"a recipe with start: {name}"
+    say(f"{folder}: {feature}, {released.layers} layers; next: {use}", err=False)

@@ -12,11 +12,10 @@ import click
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
-    from pipeline.evaluation.retrieval.summary import wrapped
     from pipeline.features.store.layout import read_header
     from pipeline.files.results import read_json, texts, updating
     from pipeline.provenance import results
@@ -71,10 +70,10 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
             (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
         (making / "preview.tex").write_text(preview, encoding="utf-8")
-    click.echo(wrapped(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else
-                                              "no table has rows")))
+    say(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
+        err=False)
     if empty := [name for name in built if name not in shown]:
-        click.echo(wrapped(f"left out, without rows: {', '.join(empty)}"))
+        say(f"left out, without rows: {', '.join(empty)}", err=False)
 
 
 @click.command
@@ -108,11 +107,11 @@ def figures_command(paths: Paths, settings: Settings, images: Path | None) -> No
             bar.update()
     if drawn or not paths.figures.exists():
         _write(paths.figures, drawn, lacking, font)
-    click.echo(f"{paths.figures}: {', '.join(drawn) or 'nothing new'}")
+    say(f"{paths.figures}: {', '.join(drawn) or 'nothing new'}", err=False)
     for name, needed in lacking.items():
-        click.echo(f"{name}: left out, it needs {needed}")
+        say(f"{name}: left out, it needs {needed}", err=False)
     for why in unreadable:
-        click.echo(f"left out: {why}")
+        say(f"left out: {why}", err=False)
 
 
 def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:

@@ -10,6 +10,7 @@ import click
 
 from pipeline.settings.paths import Paths, ensembles, heads, reranked, system, systems
 from stages.options import with_settings
+from stages.progress import say
 
 if TYPE_CHECKING:
     from importlib import resources
@@ -45,7 +46,7 @@ def command(paths: Paths, settings: Settings) -> None:
     Example: pipeline plan
     """
     for name, lacking in settings.run.left_out.items():
-        click.echo(f"{name}: left out, run.features has no {' and no '.join(lacking)}", err=True)
+        say(f"{name}: left out, run.features has no {' and no '.join(lacking)}")
     run = settings.run
     _check(paths, settings)
     absent = [feature for feature in run.features if not paths.features(run.dataset, feature).exists()]
@@ -58,8 +59,8 @@ def command(paths: Paths, settings: Settings) -> None:
         atomic.write_text(file, json.dumps(part, indent=1, ensure_ascii=False))
     for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that are no more
         file.unlink()
-    click.echo(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
-               f"{counted(len(ensembles(run)), 'ensemble')}")
+    say(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
+        f"{counted(len(ensembles(run)), 'ensemble')}", err=False)
 
 
 def _check(paths: Paths, settings: Settings) -> None:

@@ -1,6 +1,8 @@
 """Progress of what users wait for, and the two options that say where it goes: --quiet and --log."""
 
 import contextlib
+import os
+import shutil
 import sys
 import time
 import unicodedata
@@ -12,6 +14,7 @@ from typing import Any, ClassVar, Self, TextIO, cast
 import click
 
 from pipeline.parts.errors import refusing
+from pipeline.parts.wrapping import wrapped
 
 SECONDS = 30.0
 """Between two lines of progress where there is no terminal."""
@@ -120,11 +123,23 @@ class Progress:
             _append(Progress.log, line)
 
 
-def say(text: str, err: bool = True) -> None:
-    """Print a line, above the bars where there are some; err: to standard error, not to standard output."""
+def say(*lines: str, err: bool = True, whole: bool = False) -> None:
+    """Print lines, above the bars where there are some, each broken to the width of a terminal or of COLUMNS.
+
+    err: to standard error, not to standard output. whole: for other programs, to which COLUMNS does not matter.
+    """
+    stream = sys.stderr if err else sys.stdout
+    narrow = stream.isatty() or (not whole and bool(os.environ.get("COLUMNS")))
     bars = sys.modules.get("tqdm")
     with bars.tqdm.external_write_mode() if bars else contextlib.nullcontext():
-        click.echo(printable(text), err=err)
+        for line in map(printable, lines):
+            click.echo(_fitted(line) if narrow else line, err=err)
+
+
+def _fitted(line: str) -> str:
+    """A line as it is where there is room; broken, it keeps its indentation."""
+    width, text = shutil.get_terminal_size().columns, line.lstrip()
+    return line if len(line) <= width else wrapped(text, line.removesuffix(text), width)
 
 
 def unless_done(path: Path, request: Mapping[str, Any] | None, make: Callable[[], str]) -> None:
@@ -132,12 +147,12 @@ def unless_done(path: Path, request: Mapping[str, Any] | None, make: Callable[[]
     from pipeline.files import record
 
     if request is not None and record.is_done(path, request):
-        click.echo(f"{path}: nothing to do")
+        say(f"{path}: nothing to do", err=False)
         return
-    made = make()
+    made, *more = make().split("\n")
     if request is not None:
         record.finish(path, request)
-    click.echo(f"{path}: {made}")
+    say(f"{path}: {made}", *more, err=False)
 
 
 def options() -> list[click.Option]:

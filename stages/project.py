@@ -15,7 +15,7 @@ import click
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, unknown
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest, sample
@@ -62,11 +62,11 @@ def init_command(folder: Path, images: Path | None, videos: Path | None, caption
             bare = "".join(each for each in letters if not unicodedata.combining(each))
             name = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
         written = _own(folder, files, captions, form, name, "video" if videos else "image")
-    click.echo(f"{folder}: {', '.join(written)}")
+    say(f"{folder}: {', '.join(written)}", err=False)
     there = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(there)} && '}dvc repro")
     if find_spec("dvc") is None:
-        click.echo("DVC is not installed: pip install 'vse-pipeline[sample]' brings it", err=True)
+        say("DVC is not installed: pip install 'vse-pipeline[sample]' brings it")
 
 
 def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:
@@ -80,14 +80,14 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     data = own_data.choose(name, images, captions, form, kind)
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
-    click.echo(f"{name}: {len(data.table.images)} {noun} ({counts}), {len(data.table.table)} captions"
-               + ("; the captions name no splits, so these were drawn" if data.drawn else ""))
+    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {len(data.table.table)} captions"
+        + ("; the captions name no splits, so these were drawn" if data.drawn else ""), err=False)
     for feature, why in data.left_out.items():
-        click.echo(f"{feature}: left out, {why}")
+        say(f"{feature}: left out, {why}", err=False)
     chosen = data.training
     last = chosen["epochs"] - chosen["decay_epoch"]
-    click.echo(f"{', '.join(data.features)}: d = {chosen['dimension']}, {chosen['epochs']} epochs of batches of "
-               f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate")
+    say(f"{', '.join(data.features)}: d = {chosen['dimension']}, {chosen['epochs']} epochs of batches of "
+        f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate", err=False)
     return written
 
 
@@ -125,7 +125,7 @@ def sample_command(paths: Paths, settings: Settings, video: bool) -> None:
     folder = paths.root / "data" / name
     with Progress(name, unit, count) as bar:
         render(folder, count, size, seed, progress=bar.reach, processes=len(os.sched_getaffinity(0)))
-    click.echo(f"{count} {unit}s and their captions in {folder}")
+    say(f"{count} {unit}s and their captions in {folder}", err=False)
 
 
 @click.command
@@ -144,9 +144,9 @@ def machine_command() -> None:
     chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[found.kind]
     said = (f"; oneDNN is {found.faster:.2f} times as fast with a relative error of {found.error:.1e}, and taken from "
             f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if found.faster else "")
-    click.echo(f"{machine.processor()}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
-               f"torch {torch.__version__}")
-    click.echo(f"  float32 products: {chosen}{said}")
-    click.echo(f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
-               + (", so --precision bf16 is refused" if slower > 1 else ""))
-    click.echo(f"  kept in {measured.kept_in()}; delete it to have all of it measured again")
+    say(f"{machine.processor()}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
+        f"torch {torch.__version__}", err=False)
+    say(f"  float32 products: {chosen}{said}", err=False)
+    say(f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
+        + (", so --precision bf16 is refused" if slower > 1 else ""), err=False)
+    say(f"  kept in {measured.kept_in()}; delete it to have all of it measured again", err=False)

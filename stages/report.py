@@ -13,7 +13,7 @@ import click
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads, system
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,17 +49,17 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
         text = page.render(contents)
     write_text(paths.report, text)
     _keep_curves(paths, settings)
-    click.echo(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB")
+    say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
     if (side := contents.explorer.get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
-        click.echo(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "
-                   "small; fewer report.queries have larger ones")
+        say(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "
+            "small; fewer report.queries have larger ones", err=False)
     thumbs = [image["thumb"] for image in contents.explorer.get("images", ())]
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, images)
         why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
         unreadable.append(f"{thumbs.count(None)} of {len(thumbs)} photographs not readable in {folder}{why}")
     for why in unreadable:
-        click.echo(f"left out: {why}")
+        say(f"left out: {why}", err=False)
 
 
 def _keep_curves(paths: Paths, settings: Settings) -> None:
@@ -130,8 +130,7 @@ def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
     shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
     folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
     if folded:
-        click.echo(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds",
-                   err=True)
+        say(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds")
     return {name: store for name, store in shown.items() if name not in folded}
 
 

@@ -12,7 +12,7 @@ from pipeline.evaluation import retrieval
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths, reranked
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -154,6 +154,6 @@ def _rerank(paths: Paths, settings: Settings, job: rerank.Job, given: dict[str, 
         outcome = rerank.rerank(job, place, rerank.Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from.reranked
     if said := record.get("tuned"):
-        click.echo(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "
-                   f"{said['tried']}")
-    click.echo(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"))
+        say(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "
+            f"{said['tried']}", err=False)
+    say(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"), err=False)

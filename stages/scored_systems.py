@@ -7,8 +7,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from pipeline.files.results import read_json
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError
@@ -17,6 +15,7 @@ from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system, systems
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.system import System
+from stages.progress import say
 
 if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
@@ -26,8 +25,8 @@ def metrics(paths: Paths) -> dict[str, Any]:
     """The content of results/metrics.json, checked against what made it."""
     found: dict[str, Any] = read_json(paths.metrics, "evaluate")
     if unknown := results.refuse_edited(paths.metrics, found, paths.similarity):
-        click.echo(f"{paths.metrics}: not recorded for {', '.join(unknown)}: whether their numbers are as they were "
-                   "measured", err=True)
+        say(f"{paths.metrics}: not recorded for {', '.join(unknown)}: whether their numbers are as they were "
+            "measured")
     return found
 
 
@@ -66,7 +65,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
                 _refuse_unfit(paths, store, run)
                 others[path.stem] = store
         except InputError as error:
-            click.echo(f"warning: left out: {error}", err=True)
+            say(f"warning: left out: {error}")
     return others
 
 

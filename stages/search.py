@@ -12,7 +12,7 @@ import click
 from pipeline.parts.errors import InputError, InputWarning, refusing
 from pipeline.settings.paths import Paths, system
 from stages import options
-from stages.progress import printable
+from stages.progress import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,11 +81,11 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     atomic.write_text(path, search_page.page(title, sections))
     for section in sections:
         if len(sections) > 1:
-            click.echo(printable(section.query))
+            say(section.query, err=False)
         for hit in section.hits:
             told = hit.found if hit.found is not None else next(iter(hit.captions), "")
-            click.echo(printable(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}"))
-    click.echo(f"{path}: thumbnails of these, from {searched}")
+            say(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}", err=False)
+    say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
 def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str,

@@ -48,7 +48,7 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
     if repair and store.is_dir() and os.access(store, os.W_OK):
         with atomic.exclusive(store):  # what describes the store
             for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
-                click.echo(f"{store}: {line}")
+                say(f"{store}: {line}", err=False)
     shards = read_header(store)[0].shards
     damaged = []
     with Progress("verify", "shard", shards) as bar:
@@ -58,13 +58,13 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
                 say(f"shard {shard}: {fault}", err=False)
             damaged += [shard] if found else []
     if not damaged:
-        click.echo(f"{store}: {counted(shards, 'shard')}, all as written")
+        say(f"{store}: {counted(shards, 'shard')}, all as written", err=False)
     elif repair:
         _repair(paths, settings, store, damaged, images)
     elif forget:
         _forget(store, damaged)
-        click.echo(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
-                   "the store again")
+        say(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
+            "the store again", err=False)
     else:
         raise InputError(f"{store}: damaged or not there: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
                          "them again")
@@ -80,7 +80,8 @@ def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], i
     _forget(store, damaged)
     with Progress("repair", "image") as bar:
         outcome = extraction.extract(job, None, bar.reset, bar.update)
-    click.echo(f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}")
+    say(f"{store}: {counted(len(damaged), 'damaged shard')} made again, {counted(outcome.extracted, 'image')}",
+        err=False)
 
 
 def _forget(store: Path, damaged: list[int]) -> None:
@@ -150,7 +151,7 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
     with Progress("rewrite", "image", len(manifest.images)) as bar:
         layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
     if layout == before.layout:
-        click.echo(f"{store}: nothing to do")
+        say(f"{store}: nothing to do", err=False)
         return
     left_out = before.layout.used().size - layout.images
     if layout.dtype != before.layout.dtype:
@@ -160,9 +161,9 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
     else:
         said = ("it was made before images had digests of their own, so `pipeline trace` and `pipeline train` will "
                 "take its features for others: train and score again")
-    click.echo(f"{store}: {counted(layout.images, 'image')} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
-               f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
-               + f"; {said}")
+    say(f"{store}: {counted(layout.images, 'image')} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+        f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
+        + f"; {said}", err=False)
 
 
 @click.command
@@ -181,7 +182,7 @@ def copy_command(source: Path, target: Path) -> None:
     named = remote.address(target) or target
     if source.suffix == ".parquet":
         Manifest.load(source).save(target)
-        click.echo(f"{named}: manifest copied")
+        say(f"{named}: manifest copied", err=False)
         return
     local = source if remote.address(target) else target
     with atomic.exclusive(local), Progress("copy", "shard") as bar:
@@ -189,4 +190,4 @@ def copy_command(source: Path, target: Path) -> None:
             done = remote_store.upload(source, target, bar.reset, bar.update)
         else:
             done = remote_store.download(source, target, bar.reset, bar.update)
-    click.echo(f"{named}: " + (f"{done} shards copied" if done else "nothing to do"))
+    say(f"{named}: " + (f"{done} shards copied" if done else "nothing to do"), err=False)

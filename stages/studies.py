@@ -16,7 +16,7 @@ from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, system
 from pipeline.studies import synthetic
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -60,7 +60,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
             _run("train", *_heads(run, side, [seed]), per_feature=_features(run, side))
         except divergence.Diverged as error:
             failed.append(f"{side.recipe}, seed {seed}: {error}")
-            click.echo(f"warning: {failed[-1]}", err=True)
+            say(f"warning: {failed[-1]}")
     folders = {(side, seed): [paths.head(run.dataset, system(side.recipe, feature, run.texts[0], seed))
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
     finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
@@ -94,7 +94,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
         {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
          "verdict": claims.verdict(each.contrast), "split": split} for each in tested], indent=1))
     click.echo(table)
-    click.echo(f"{paths.claims}")
+    say(f"{paths.claims}", err=False)
 
 
 def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, .
             kept = {"settings": asked.model_dump(), "rows": list(done.values())}
             atomic.write_text(paths.synthetic, json.dumps(kept, indent=1))
     click.echo(_table(list(done.values())))
-    click.echo(str(paths.synthetic))
+    say(str(paths.synthetic), err=False)
 
 
 def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
@@ -213,12 +213,12 @@ def throughput_command(paths: Paths, settings: Settings, retriever: str | None, 
                                 settings.throughput.reranked, settings.compute.products, settings.score.split)
             measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
     atomic.write_text(paths.throughput, json.dumps(measured, indent=1))
-    click.echo(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}")
+    say(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}", err=False)
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))
-    click.echo(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})")
+    say(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})", err=False)
     if said := measured.get("query"):
-        click.echo(f"  one query: {1000 * said['retrieve']:.1f} ms by {retriever}, {1000 * said['both']:.1f} ms with "
-                   f"its best {said['k']} reranked by {scorer}: {said['ratio']:.1f} times")
+        say(f"  one query: {1000 * said['retrieve']:.1f} ms by {retriever}, {1000 * said['both']:.1f} ms with "
+            f"its best {said['k']} reranked by {scorer}: {said['ratio']:.1f} times", err=False)
     if measured["busy"]:
-        click.echo(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
-                   "`pipeline throughput` again on an idle machine", err=True)
+        say(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
+            "`pipeline throughput` again on an idle machine")

@@ -13,7 +13,7 @@ from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.systems.scores.layout import holds_scores, is_store
     from pipeline.systems.scores.system import System
+
+
+DIGEST = 12
+"""So many figures of a digest are shown."""
 
 
 @click.command
@@ -61,9 +65,12 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
             steps.append(step)
             bar.update()
     plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
-    click.echo(json.dumps(plain, indent=1) if as_json else _text(steps))
+    if as_json:
+        click.echo(json.dumps(plain, indent=1))
+    else:
+        say(*_text(steps), err=False)
     if image is not None and not as_json and holds_scores(found.path):
-        click.echo(query(found, image, caption))
+        say(query(found, image, caption), err=False)
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
         raise InputError(f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
@@ -91,20 +98,19 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
         return Result(store, made_from, path, metrics[name])
 
 
-def _text(steps: list[Step]) -> str:
+def _text(steps: list[Step]) -> list[str]:
     lines = []
     width = max(len(step.what) for step in steps)
-    wide = max(len(_short(step.recorded or "")) for step in steps)
     for path, group in groupby(steps, key=lambda step: step.path):
         lines.append(str(path))
         for step in group:
             recorded, found = _short(step.recorded or ""), _short(step.found or "")
-            lines.append(f"    {step.what:<{width}}  {recorded:<{wide}}  {step.verdict}"
+            lines.append(f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
                          + (f": {found}" if step.verdict == "differs" else ""))
-    return "\n".join(lines)
+    return lines
 
 
 def _short(digest: str) -> str:
-    """A digest's first twelve figures; words whole."""
-    return digest if " " in digest else digest[:12]
+    """A digest's first figures; words whole."""
+    return digest if " " in digest else digest[:DIGEST]
 

@@ -85,7 +85,7 @@ def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
     Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")
     code, out, err = pipeline("hard-negatives", "q.csv", "--system", HEAD, "--out", "r.json")
     assert code == 0, err
-    assert out.splitlines()[1].split()[-3] == "–"
+    assert out.splitlines()[1].split()[-2] == "–"
     assert json.loads(Path("r.json").read_text())["accuracies"][0]["other_image"] is None
     assert "is written by `pipeline hard-negatives`" in refused("trace", "r.json")
     Path("r.json").write_text("[]")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 
@@ -164,12 +167,44 @@ def test_where_nothing_is_near_all_are_listed() -> None:
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_examples_are_whole_lines(name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_and_its_examples_can_be_pasted(name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = pipeline(monkeypatch, capfd, name, "--help")
-    examples = [line for line in out.splitlines() if line.strip().startswith("Example: ")]
-    follow = out.splitlines()
-    assert examples
-    assert all(not follow[follow.index(line) + 1].strip() for line in examples)
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+    examples = re.findall(r"^  Example: ((?:.*\\\n)*.*\n)\n", out, re.MULTILINE)
+    assert len(examples) == out.count("Example: ") > 0
+    written = inspect.getdoc(cli.cli.get_command(click.Context(cli.cli), name).callback) or ""
+    expected = [each.removeprefix("Example: ") for each in written.split("\n\n") if each.startswith("Example: ")]
+    assert [shlex.split(each.replace("\\\n", "")) for each in examples] == [shlex.split(each) for each in expected]
+
+
+COMMAND = "`pipeline evaluate --system vse2ad-RGP-bigru-s0`"
+SENTENCE = f"  results/a table.md: {'of words ' * 6}made by {COMMAND} by {COMMAND}"
+LINES = ["  results/a table.md: of words of words of words of words of words of words made", f"    by {COMMAND} by",
+         f"    {COMMAND}"]
+
+
+def test_lines_are_as_wide_as_columns_says_and_paths_and_commands_whole(monkeypatch: pytest.MonkeyPatch, capfd: Any
+                                                                        ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    progress.say(SENTENCE, err=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    progress.say(SENTENCE, "short", err=False)
+    assert capfd.readouterr().out.splitlines() == [SENTENCE, *LINES, "short"]
+    monkeypatch.setenv("COLUMNS", "12")
+    progress.say("results/a table.md: 3 rows")
+    assert capfd.readouterr().err.splitlines() == ["results/a table.md:", "  3 rows"]
+
+
+def test_a_terminal_s_lines_are_broken_and_an_error_that_a_program_reads_is_one(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    code, _, err = pipeline(monkeypatch, capfd, "evaluate", "--system", tmp_path / "none.npy")
+    assert (code, err.count("\n")) == (2, 1)
+    assert len(err) > 40
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    progress.say("error: " + "of words " * 6, whole=True)
+    assert terminal.getvalue().count("\n") == 2
 
 
 def test_a_link_that_leads_in_a_circle_gives_one_line(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path

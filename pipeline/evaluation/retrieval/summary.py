@@ -1,11 +1,12 @@
 """Metrics as text or as a Markdown table, from the plain values of `Metrics.as_dict`."""
 
 import re
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
+
+from pipeline.parts.wrapping import wrapped
 
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 """A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol."""
@@ -14,7 +15,6 @@ DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
 RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("median rank", "mean rank", "tied queries")
 COLUMNS = RECALLS + RANKS
-TERMINAL = 80
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
@@ -39,12 +39,6 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return [f"  {row}".rstrip() for row in rows]
-
-
-def wrapped(text: str, indent: str = "") -> str:
-    """Break a sentence into lines of a terminal's width; those after the first are indented by two more columns."""
-    return textwrap.fill(text, TERMINAL, initial_indent=indent, subsequent_indent=f"{indent}  ",
-                         break_long_words=False, break_on_hyphens=False)
 
 
 def to_markdown(results: Results) -> str:

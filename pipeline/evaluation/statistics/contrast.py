@@ -8,9 +8,10 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
-from pipeline.evaluation.retrieval.summary import aligned, wrapped
+from pipeline.evaluation.retrieval.summary import aligned
 from pipeline.evaluation.statistics.image_hits import STATISTICS
 from pipeline.evaluation.statistics.significance import compare, holm, over_seeds
+from pipeline.parts.wrapping import wrapped
 
 Contrast: TypeAlias = Mapping[str, Any]
 """What `of` gives, with `holm` and what the caller adds: split, language."""

@@ -1,0 +1,18 @@
+"""Sentences broken into lines for a terminal; what may be copied stays whole: paths, and commands in `backticks`."""
+
+import re
+import textwrap
+
+TERMINAL = 80
+"""Columns that every terminal has."""
+
+
+class _Wrapper(textwrap.TextWrapper):
+    # What is not broken: a path with which the text begins, which may have spaces; a command; a word.
+    wordsep_simple_re = re.compile(r"(^[^:`]*/[^:`]*:(?=\s)|\S*`[^`]+`\S*|\s+)")
+
+
+def wrapped(text: str, indent: str = "", width: int = TERMINAL) -> str:
+    """Break a sentence into lines of a terminal's width; those after the first are indented by two more columns."""
+    return _Wrapper(width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+                    break_on_hyphens=False).fill(text)
