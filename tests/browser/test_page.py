@@ -241,6 +241,20 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
     assert first.locator(".under").inner_text() == first.locator("img, .gone").get_attribute("alt").strip()
 
 
+def test_the_names_of_systems_are_not_cut(open_page: Callable[..., Any]) -> None:
+    """Nor what ends them, the seed."""
+    page = open_page()
+    for side in "ab":
+        cut = page.locator(f"#system-{side}").evaluate("""(node) => {
+            const ruler = document.createElement("canvas").getContext("2d");
+            ruler.font = getComputedStyle(node).font;
+            const widths = [...node.options].map((option) => ruler.measureText(option.text).width);
+            return Math.max(...widths) + 40 - node.clientWidth;
+        }""")  # 40: the arrow, and the space at the sides
+        assert cut <= 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_page: Callable[..., Any],
                                                                          small_report: Path) -> None:
     page = open_page(file=small_report)
