@@ -51,6 +51,8 @@ def of_results(path: Path, name: str, recipe: str | None = None, commit: str | N
         labels = {system: system for system in entries}
     rows: dict[str, list[Any]] = {}
     for system, entry in entries.items():
+        if "all" not in entry:
+            raise InputError(f"{path}: {system} was not measured by the protocol `all`, whose table this is")
         found = entry["all"]
         values = [*(found[way][f"r{k}"] for way, k in RECALLS), found["rsum"]]
         row = rows.setdefault(entry["made_from"]["contents"]["similarity"], ["", *values])
@@ -69,11 +71,12 @@ def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
     """Differences of RSUM between systems, as `pipeline compare --json` writes them."""
     found = from_json(path.read_text(encoding="utf-8"))
     pairs = found.get("pairs", [found])
-    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *_difference(each["rsum"])]
-            for pair in pairs for each in pair["contrasts"].values()]
+    several = any(len(pair["contrasts"]) > 1 for pair in pairs)
+    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *([rules] if several else []), *_difference(each["rsum"])]
+            for pair in pairs for rules, each in pair["contrasts"].items()]
     systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
-    columns = [("", ""), ("less", ""), *((name, "+.1f") for name in ("RSUM", "from", "to")),
-               *((name, ".2g") for name in ("p", "Holm"))]
+    columns = [("", ""), ("less", ""), *([("protocol", "")] if several else []),
+               *((name, "+.1f") for name in ("RSUM", "from", "to")), *((name, ".2g") for name in ("p", "Holm"))]
     numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows, commit)
 
 

@@ -43,7 +43,9 @@ def keep(name: str, columns: Columns, rows: Rows) -> None:
 
 def write(path: Path, command: str, columns: Columns, rows: Rows, commit: str | None = None) -> None:
     """Write the numbers of a table, and what made them: a command of this commit or this clone, on this machine."""
-    said = {"made_by": {"command": command, "commit": commit or _commit(), "day": datetime.now(UTC).date().isoformat(),
+    if uneven := [row for row in rows if len(row) != len(columns)]:
+        raise ValueError(f"expected {len(columns)} values in a row, got {uneven[0]}")
+    said = {"made_by": {"command": command, "commit": commit or BEGUN_WITH, "day": datetime.now(UTC).date().isoformat(),
                         "machine": f"{machine.processor()}, {os.cpu_count()} cores"},
             "columns": [list(column) for column in columns], "rows": [list(row) for row in rows]}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +68,16 @@ def _commit() -> str:
     return (git("rev-parse", "--short=8", "HEAD") or "unknown") + changes
 
 
+BEGUN_WITH = _commit()
+"""Read when a benchmark starts: a commit made while it runs is not what it measures."""
+
+
 def read(path: Path) -> dict[str, Any]:
     """Read what `write` wrote. A file that was edited is an InputError."""
     found: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
     if found.get("digest") != digest({key: value for key, value in found.items() if key != "digest"}):
-        raise InputError(f"{path}: was edited; write it again by {found['made_by']['command']}")
+        command = found.get("made_by", {}).get("command", "its command")
+        raise InputError(f"{path}: was edited; write it again by {command}")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks import numbers
 from benchmarks.numbers import table
 
 SIZES = {"Flickr30K": (31_014, 29_000), "COCO": (123_287, 113_287), "1 M": (10**6, 10**6), "10 M": (10**7, 10**7),
@@ -48,11 +49,14 @@ STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "
                   "(family 26), AVX-512 | 419 |")
 STEP_GPU = Rate("a training step of 128 regions, a GPU", 0.014, "s", "assumed: its 125 GFLOP at a quarter of the 35.6 "
                 "TFLOP/s in float32 that NVIDIA states for an RTX 3090")
-# 5.15 to write a manifest, 13.21 to read it, 8.13 to plan, 5.73 to open the store.
-BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", 32.2, "s a million images", "speed.md",
-             "| manifest: read, digests | 0.15 | 1.67 | 13.21 |")
-MEMORY = Rate("the most that one of these steps holds beside 450 MB of imported libraries", 0.896, "kB an image",
-              "speed.md", "| 5.73 | 0.87 | 1,346 |")
+_STEPS = [row for row in numbers.read(numbers.FILES / "slopes.json")["rows"] if row[0] in (
+    "manifest: write", "manifest: read, digests", "plan of an extraction, and its tasks",
+    "store: open, content of all images")]
+*_, _SECONDS, _SLOPE, _MEGABYTES = zip(*_STEPS, strict=True)  # of a million images
+BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", round(sum(_SECONDS), 1),
+             "s a million images", "speed.md", "| store: open, content of all images |")
+MEMORY = Rate("the most that one of these steps holds beside 450 MB of imported libraries",
+              round(max(_MEGABYTES) / 1000 - 0.45, 2), "kB an image", "speed.md", "some 450 of them")
 RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, STEP_CORES, STEP_GPU, BOOKS, MEMORY)
 
 

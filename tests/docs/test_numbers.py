@@ -78,6 +78,11 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("230.3", "240.3"))
     with pytest.raises(InputError, match="was edited; write it again by true"):
         numbers.read(path)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="was edited"):
+        numbers.read(path)
+    with pytest.raises(ValueError, match="expected 2 values in a row"):
+        numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R"]])
 
 
 def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
@@ -112,6 +117,10 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "metrics").write_text(json.dumps(results))
     with pytest.raises(InputError, match="the entry of b was edited"):
         docs.of_results(tmp_path / "metrics", "run")
+    of_coco = {key: value for key, value in entry(["region"], None, "x", 230).items() if key not in ("all", "digest")}
+    (tmp_path / "metrics").write_text(json.dumps({"a": of_coco | {"digest": digest(of_coco)}}))
+    with pytest.raises(InputError, match="a was not measured by the protocol `all`"):
+        docs.of_results(tmp_path / "metrics", "run")
 
 
 def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +131,8 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = numbers.read(tmp_path / "both.json")
     assert found["made_by"]["command"] == "pipeline compare R RG"
     assert numbers.rendered(found).splitlines()[2] == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.002 |"
+    both = {"coco_1k_5fold": {"rsum": rsum}, "coco_5k": {"rsum": rsum | {"difference": 9}}}
+    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": both}))
+    docs.of_comparison(tmp_path / "said", "both")
+    rows = numbers.read(tmp_path / "both.json")["rows"]
+    assert [row[2:4] for row in rows] == [["coco_1k_5fold", 18.14], ["coco_5k", 9]]
