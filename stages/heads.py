@@ -18,6 +18,7 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import training
+    from pipeline.compute import machine
     from pipeline.features.store import FeatureStore
     from pipeline.files import weights
     from pipeline.manifest import Manifest
@@ -89,9 +90,9 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
                 "alone is trained")
     if not any(finetuned.values()):
         options.refuse("images", why="goes with --finetune; features are read from their store")
-    machine = {"precision": precision, "device": device, "processes": processes}
+    where = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
-        update={key: value for key, value in machine.items() if value is not None})
+        update={key: value for key, value in where.items() if value is not None})
     asked: dict[Path, training.TrainingRequest] = {}
     for called, recipe in chosen.items():
         for seed in seeds:
@@ -103,6 +104,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
         say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
     if len(done) == len(asked):
         return
+    machine.keep_freed()  # before the first tensor, which the choice of products draws
     options.choose_products(settings)
     manifest = Manifest.load(paths.manifest(dataset))
     together = training.launch(how.processes, how.device)

@@ -46,8 +46,8 @@ def keep_freed() -> bool:
     """Have the process keep the memory of deleted tensors for the next ones.
 
     Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
-    the system clears each page when it is used again, which takes a tenth of a step. The peak memory does not grow.
-    Threads that start later share one arena. Large pages are asked for too, unless the environment decides.
+    the system clears each page when it is used again, which takes a tenth of a step. Threads that start later share
+    one arena. Large pages are asked for too, unless the environment decides: call this before the first tensor.
 
     Returns:
         Whether it took effect: on Linux with glibc.

@@ -16,7 +16,7 @@ from folders import tree
 from full_disk import no_file_larger_than
 from preloaded import Commands
 
-from pipeline.compute import half, products
+from pipeline.compute import half, machine, products
 from pipeline.features.store import FeatureStore
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
@@ -84,6 +84,16 @@ def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., 
     assert made_with["products"] == "onednn"
     code, _, err = pipeline("train", "--feature", "region", "-S", "compute.products=mkl")
     assert (code, "compute.products" in err) == (2, True)
+
+
+def test_large_pages_are_asked_for_before_the_first_tensor(train: Callable[..., list[str]],
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    keep, apply = machine.keep_freed, products.apply
+    monkeypatch.setattr(machine, "keep_freed", lambda: order.append("pages") or keep())
+    monkeypatch.setattr(products, "apply", lambda setting: order.append("products") or apply(setting))
+    train()
+    assert order[:2] == ["pages", "products"]
 
 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:
