@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
     from pipeline.training import HeadUse, OpenHead, pieces
+    from stages import scored_systems
 
 
 @click.command
 @click.argument("name", required=False, shell_complete=options.names("dataset"))
-@options.system(options.HEAD_OR_ENCODER)
+@options.system(options.HEAD_OR_ENCODER, "head")
 @options.trained_on
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
@@ -129,6 +130,7 @@ class _Asked:
 def _by_head(asked: _Asked, head: str, dataset: str, files: Path | None) -> None:
     """Embed with a head that was trained on a data set."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
+    scored_systems.refuse_without_vectors(paths, settings, dataset, head, "embed")
     folder, path = paths.head(dataset, head), asked.out or paths.embeddings(name, dataset, head)
     store = paths.features(name, training.read_description(folder)["feature"])
     request = training.scores(folder, paths.manifest(name), store, "+".join(asked.splits), batch_size)

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from pipeline.studies import hard_negatives
     from pipeline.studies.hard_negatives import Accuracy, Question
     from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
+    from stages import scored_systems
 
 
 @click.command
 @click.argument("questions", required=False)
-@options.system(options.HEAD_OR_ENCODER)
+@options.system(options.HEAD_OR_ENCODER, "head")
 @options.trained_on
 @click.option("--images-of", metavar="NAME", show_default="as --trained-on",
               help="The data set whose stored features hold the images.")
@@ -96,6 +97,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
                            settings.score.batch_size)
     else:
         called = source.named
+        scored_systems.refuse_without_vectors(paths, settings, own.dataset, called, "ask")
         opened = training.OpenHead.open(training.HeadUse(paths, paths.head(own.dataset, called), own.dataset,
                                                          shown.dataset, None, device, settings.compute.products))
         training.require_embeddings(opened.head, called)

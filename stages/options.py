@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from pipeline import settings
+from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.features import FEATURES
@@ -49,11 +50,12 @@ _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml
 
 
 def names(kind: str) -> Callable[..., list[str]]:
-    """What a shell completes for an option that names a recipe, dataset, head, system or scored system."""
+    """What a shell completes for an option that names a recipe, dataset, head or encoder, system or scored system."""
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         folders = [Path(context.params.get("root") or "."), Path(str(files("manifests") / "weights.yaml")).parents[1]]
         found = {file.name for folder in folders for pattern in _FILES[kind] for file in folder.glob(pattern)}
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
+        known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
 
     return complete
@@ -74,10 +76,10 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
         from pipeline.features.project import new
 
-        if params is None:  # that of the root, or of the current directory, or else the shipped one
-            there = [place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()]
-            click.get_current_context().meta["shipped"] = not there
-            params = there[0] if there else new.path("params.yaml")
+        if params is None:  # without a file of its own, the shipped one
+            own = settings_file(root)
+            click.get_current_context().meta["shipped"] = own is None
+            params = own or new.path("params.yaml")
             if required:
                 refuse_shipped()
         lazy.load(command.__globals__)
@@ -93,6 +95,11 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
 
 with_settings_or_shipped = functools.partial(with_settings, required=False)
 """Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one."""
+
+
+def settings_file(root: Path) -> Path | None:
+    """The settings file of the root, or of the current directory, if there is one."""
+    return next((place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()), None)
 
 
 def refuse_shipped() -> None:
@@ -146,14 +153,14 @@ class Source:
         return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
 
 
-def system(takes: str, **more: Any) -> Callable[[Command], Command]:
-    """The option --system: what scores. takes: what of it the command takes, as its help says."""
+def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
+    """The option --system: what scores. takes: what the command takes, as its help says; completed: as for `names`."""
     def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
         if named == "":  # which an unset shell variable gives
             raise click.BadParameter("the name is empty")
         return named if named is None else Source(named)
 
-    return click.option("--system", "source", metavar="SYSTEM", callback=source, shell_complete=names("system"),
+    return click.option("--system", "source", metavar="SYSTEM", callback=source, shell_complete=names(completed),
                         help=takes, **more)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline import manifest, sample
     from pipeline.features.project import new, own_data
     from pipeline.files import gallery_file, parsing
-    from pipeline.settings import Settings
+    from pipeline.settings import Settings, load
     from pipeline.settings.loading import SHIPPED
     from pipeline.settings.paths import Paths
 
@@ -91,8 +91,23 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     return written
 
 
+def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """What a shell completes for KEY: the keys of the section before the last dot."""
+    lazy.load(globals())
+    given, root = context.params.get("params"), context.params.get("root") or Path()
+    try:
+        part: Any = load(given or options.settings_file(root) or new.path("params.yaml")).model_dump(
+            mode="json", by_alias=True)
+    except InputError:  # which the command says
+        return []
+    *above, begun = typed.split(".")
+    for name in above:
+        part = part.get(name) if isinstance(part, dict) else None
+    return [".".join([*above, key]) for key in part if key.startswith(begun)] if isinstance(part, dict) else []
+
+
 @click.command
-@click.argument("key", required=False)
+@click.argument("key", required=False, shell_complete=_keys)
 @options.with_settings_or_shipped
 def settings_command(paths: Paths, settings: Settings, key: str | None) -> None:
     """Print the settings that hold: params.yaml over those that ship, recipes and schedules with what their bases say.

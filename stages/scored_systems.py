@@ -84,6 +84,16 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
     record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))
 
 
+def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:
+    """Refuse a system that is made of others' scores where a head is asked for. verb: what is done with a head."""
+    store = paths.similarity(dataset, name, settings.score.split)
+    if store.exists() and not paths.head(dataset, name).exists():
+        members = [member["head"] for member in System.open(store).made_from["members"] if "head" in member]
+        if members:
+            raise InputError(f"{name}: is made of the scores of other systems and has no vectors of its own; {verb} "
+                             f"its members: {', '.join(members)}")
+
+
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
     """Choose the run's first recipe, text encoder and seed with scored systems."""
     run = settings.run

@@ -22,13 +22,18 @@ def completed(*words: str) -> list[str]:
     (("compare", "vse2ad-RG-bigru-s0", "vse"), ["vse2ad-RG-bigru-s0"]),
     (("rerank", "--retriever", ""), ["vse2ad-RG-bigru-s0"]),
     (("manifest", "flickr3"), ["flickr30k"]),
+    (("embed", "photos", "--system", ""), ["clip:", "vse2ad-region-bigru-s0"]),
+    (("settings", "training.light.ep"), ["training.light.epochs"]),
+    (("settings", "recipes.mine"), ["recipes.mine-deep"]),
+    (("settings", "ru"), ["run"]),
 ])
 def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: list[str], tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("heads/photos/vse2ad-region-bigru-s0", "similarities/photos/vse2ad-RG-bigru-s0.zarr",
                  "manifests/recipes"):
         (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "manifests/recipes/mine-deep.yaml").touch()
+    (tmp_path / "manifests/recipes/mine-deep.yaml").write_text("base: vse2ad\n")
+    (tmp_path / "params.yaml").write_bytes((Path(__file__).parents[2] / "params.yaml").read_bytes())
     (tmp_path / "data").mkdir()
     (tmp_path / "data/photos.parquet").touch()
     monkeypatch.chdir(tmp_path)
@@ -38,3 +43,17 @@ def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: li
     root = ("--root", str(tmp_path))
     monkeypatch.chdir("/")
     assert set(expected) <= set(completed(words[0], *root, *words[1:]))
+
+
+@pytest.mark.parametrize("command", [("embed", "photos"), ("hard-negatives",)])
+def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ...], tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("heads/photos/vse2ad-region-bigru-s0", "similarities/photos/vse2ad-RG-bigru-s0.zarr"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert completed(*command, "--system", "vse2ad") == ["vse2ad-region-bigru-s0"]
+
+
+@pytest.mark.parametrize("typed", ["training.none.", "run.dataset.", "none"])
+def test_what_is_no_section_of_the_settings_completes_to_nothing(typed: str) -> None:
+    assert completed("settings", typed) == []

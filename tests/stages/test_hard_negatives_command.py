@@ -80,6 +80,16 @@ def test_captions_that_differ_in_what_an_encoder_does_not_read_tie(pipeline: Any
         50, 2, 2)
 
 
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("command", [("embed", "sample"), ("hard-negatives",)])
+def test_what_is_made_of_scores_is_refused_where_vectors_are_needed(
+        command: tuple[str, ...], pipeline: Any, refused: Callable[..., str]) -> None:
+    assert pipeline("ensemble", "R")[0] == 0
+    said = refused(*command, "--system", "vse2ad-R-bigru-s0")
+    assert said.startswith("error: vse2ad-R-bigru-s0: is made of the scores of other systems")
+    assert said.endswith(f" its members: {HEAD}")
+
+
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
         pipeline: Any, refused: Callable[..., str], project: Path, scenes: Manifest) -> None:
     Path("q.csv").write_text(f"image,positive,negative\n{scenes.images['file'].iloc[0]},a red cube,a blue cube\n")
