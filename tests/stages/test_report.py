@@ -196,8 +196,14 @@ def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeli
     step = ("-S", "run.rerank=[{name: rr, retriever: region, with: RGP, k: 2}]")
     assert pipeline("rerank", *step)[0] == pipeline("evaluate", *step)[0] == 0
     name = "vse2ad-region-bigru-s0+rr"
-    described = next(system for system in run(*step)[2]["systems"] if name in json.dumps(system))
+    _, tree, data = run(*step)
+    place, described = next(each for each in enumerate(data["systems"]) if name in json.dumps(each))
     assert "rerank (with vse2ad-RGP-bigru, k 2)" in json.dumps(described)
+    for query in (*data["t2i"], *data["i2t"]):  # an order is no similarity
+        assert query["own"].pop(place) is None
+        assert {*query["similarity"].pop(place)} == {None}
+        assert None not in (*query["own"], *sum(query["similarity"], []))
+    assert "gives them no similarities" in "".join(tree.find(".//h:section[@id='explorer']", NAMESPACE).itertext())
     assert pipeline("rerank", "--retriever", "vse2ad-region-bigru-s0", "--with", "vse2ad-RGP-bigru-s0", "--k", "2",
                     "--folds", "2", "--name", name, "--if-changed", "redo")[0] == 0
     (tmp_path / "results" / "metrics.json").unlink()

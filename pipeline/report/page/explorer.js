@@ -101,7 +101,7 @@
 
   const ranks = (query) => compared().map((system) => `${letter(system)}: ${shownRank(rank(query, system))}`).join(", ");
 
-  const shownSimilarity = (value) => value.toFixed(3);
+  const shownSimilarity = (value) => (value === null ? "–" : value.toFixed(3)); // a reranked system has an order alone
 
   const tag = (language) => (language === null ? null : data.languages[language]);
 

@@ -12,6 +12,7 @@ from pipeline.report import examples
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.settings import Report
+from pipeline.systems.scores.reranked import Folded
 
 
 def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
@@ -66,8 +67,8 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
     candidates are kept, those of `settings.queries` images and their captions (`kept_images`): number (a position in
     `queries`), query, right candidates (the best, the first `top` and all that were found), and by system the
-    similarity of its best relevant candidate, its first candidates and their similarities. Query and candidates are
-    positions in `images` and `captions`.
+    similarity of its best relevant candidate, its first candidates and their similarities; null for similarities of a
+    reranked system, which has an order alone. Query and candidates are positions in `images` and `captions`.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
@@ -139,6 +140,7 @@ def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray
     """Each kept query, its place among all, what is right, and what each system answers."""
     queries = every[numbers]
     found = [top_candidates(each.pool.scores, way, queries, count, each.right(way)) for each in galleries.values()]
+    reranked = [isinstance(each.pool.scores, Folded) for each in galleries.values()]
     answers = []
     for place, (number, query) in enumerate(zip(numbers.tolist(), queries.tolist(), strict=True)):
         right = next(iter(galleries.values())).relevant(way, query)
@@ -146,9 +148,11 @@ def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray
                                *(np.intersect1d(top.places[place], right) for top in found)])
         shown = list(dict.fromkeys(seen.tolist()))
         answers.append({"number": number, "query": asked(query), "right": list(map(candidates, shown)),
-                        "own": [_short(top.relevant[place]) for top in found],
+                        "own": [None if order else _short(top.relevant[place])
+                                for top, order in zip(found, reranked, strict=True)],
                         "top": [list(map(candidates, top.places[place])) for top in found],
-                        "similarity": [list(map(_short, top.similarity[place])) for top in found]})
+                        "similarity": [[None if order else _short(each) for each in top.similarity[place]]
+                                       for top, order in zip(found, reranked, strict=True)]})
     return answers
 
 
