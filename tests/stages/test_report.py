@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from invented_heads import head
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.top import hubness, occurrences
 from pipeline.evaluation.statistics import holm
+from pipeline.report import page
 from pipeline.report.page import explorer
 from pipeline.systems.scores.system import System
 
@@ -202,7 +203,7 @@ def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(pipeli
     for query in (*data["t2i"], *data["i2t"]):  # an order is no similarity
         assert query["own"].pop(place) is None
         assert {*query["similarity"].pop(place)} == {None}
-        assert None not in (*query["own"], *sum(query["similarity"], []))
+        assert None not in (*query["own"], *chain(*query["similarity"]))
     assert "gives them no similarities" in "".join(tree.find(".//h:section[@id='explorer']", NAMESPACE).itertext())
     assert pipeline("rerank", "--retriever", "vse2ad-region-bigru-s0", "--with", "vse2ad-RGP-bigru-s0", "--k", "2",
                     "--folds", "2", "--name", name, "--if-changed", "redo")[0] == 0
@@ -275,6 +276,14 @@ def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable
     monkeypatch.setattr(explorer, "THUMBNAILS", 0)
     assert "thumbnails have 16 pixels in place of 128" in pipeline("report")[1]
     assert run()[2]["thumbnail"] == 16
+
+
+def test_weights_of_an_ensemble_are_short() -> None:
+    made = {"R": {"weights": [1.0]}, "RG": {"weights": [2 / 3, 1 / 3]}, "RGP": {"weights": [1 / 3] * 3},
+            "head": {"weights": "0123abcd"}}
+    tree = html5lib.HTMLParser(strict=True).parse(page.render(page.Contents("a", "b", "c", provenance=made)))
+    cells = tree.findall(".//h:section[@id='provenance']//h:dd", NAMESPACE)
+    assert ["".join(cell.itertext()).strip() for cell in cells] == ["1.0", "0.667, 0.333", "equal", "0123abcd"]
 
 
 def test_photographs_that_are_gone_are_said_to_be(run: Any, tmp_path: Path) -> None:
