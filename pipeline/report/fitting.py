@@ -21,6 +21,8 @@ from pipeline.report.table import MISSING, Cell, Panel, RowGroup, TableRow
 SETTING: dict[str, dict[str, Any]] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
 """How rules and characters are set, and how wide letters are."""
 TextFont = Literal["times", "computer modern"]
+CENTIMETRE = 72.27 / 2.54
+"""In points."""
 SMALL = {9.0: 1.03, 8.0: 1.06, 7.0: 1.14}
 """Size in points -> how much wider Computer Modern is drawn, for its size, than at 10 points."""
 
@@ -41,8 +43,7 @@ class Paper:
     @classmethod
     def of_centimetres(cls, column: float, text: float, height: float, font: TextFont = "times") -> "Paper":
         """A paper measured in centimetres."""
-        points = 72.27 / 2.54
-        return cls(column * points, text * points, height * points, font)
+        return cls(column * CENTIMETRE, text * CENTIMETRE, height * CENTIMETRE, font)
 
 
 ACL = Paper.of_centimetres(7.7, 16.0, 22.5)

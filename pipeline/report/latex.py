@@ -1,7 +1,7 @@
 """Tables in LaTeX, and the floats of figures.
 
-`to_latex` makes a file for \\input. Its first line names the packages that the document needs. What made the numbers
-stands in comments. Any text is printed, none is executed.
+`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its second how wide the
+text is that it is made for. What made the numbers stands in comments. Any text is printed, none is executed.
 """
 
 import re
@@ -9,7 +9,19 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.fitting import ACL, LEAST, NUMBER, SETTING, FittedColumn, Paper, Part, TextFont, fit, width
+from pipeline.report.fitting import (
+    ACL,
+    CENTIMETRE,
+    LEAST,
+    NUMBER,
+    SETTING,
+    FittedColumn,
+    Paper,
+    Part,
+    TextFont,
+    fit,
+    width,
+)
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
@@ -38,7 +50,11 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
         floats.append(_float(part, unique, style))
     source = "\n".join(floats)
     packages = "amssymb," * (TICK in source) + PACKAGES[style]
-    return f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).\n{source}"
+    return "\n".join([
+        f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
+        f"% Made for text {paper.text / CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
+        "typesetting.text_width to the document's: 12.1 for article in one column.",
+        source])
 
 
 def figure(name: str, caption: str, wide: bool) -> str:

@@ -10,6 +10,8 @@ from pipeline.report.fitting import ACL, FILLED, READABLE, Paper, Part, fit, wid
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)
+ARTICLE = Paper.of_centimetres(12.1, 12.1, 19.3, "computer modern")
+"""The class article as it comes, with one column."""
 
 
 def parts(table: Table, paper: Paper = ACL) -> list[Part]:
@@ -26,7 +28,7 @@ def seeds() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", tables.TABLES)
-@pytest.mark.parametrize("paper", [ACL, CVPR])
+@pytest.mark.parametrize("paper", [ACL, CVPR, ARTICLE])
 def test_every_table_fits_in_type_of_eight_points_or_more(name: str, paper: Paper) -> None:
     for part in parts(tables.build(name, everything(), TableRequest(delta=True)), paper):
         assert part.size in {size for size, _ in READABLE}

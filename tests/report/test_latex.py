@@ -178,6 +178,7 @@ def test_rows_have_the_rules_that_are_asked_for() -> None:
     booktabs, plain = to_latex(table), to_latex(table, style="plain")
     assert booktabs.startswith(r"% Needs \usepackage{booktabs,graphicx,siunitx,xcolor}")
     assert plain.startswith(r"% Needs \usepackage{graphicx,siunitx,xcolor}")
+    assert booktabs.splitlines()[1].startswith("% Made for text 16.0 cm wide")
     assert not re.search(r"toprule|midrule|addlinespace", plain)
     assert plain.count(r"\hline") == booktabs.count(r"\toprule") + booktabs.count(r"\midrule") + booktabs.count(
         r"\bottomrule")
