@@ -138,7 +138,8 @@ def take_place(store: Path, local: Path) -> None:
         StoreError: If a file of a shard is in neither; the store is left as it is.
     """
     new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
-    begun, kept = remote.found(new).keys() - {KEPT}, {*_kept(local)}
+    begun = {name for name in remote.found(new) if name != KEPT and not name.startswith(f"{NEXT}/")}
+    kept = {*_kept(local)}
     files = {file.as_posix(): shard for shard in range(layout.shards) if layout.rows(shard)
              for file in _files(Path(), layout, shard)}
     if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):

@@ -103,7 +103,7 @@ class OfEncoder:
         return embedding.embed_captions(self.encoder, captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Convert captions to the numbers that the encoder reads; equal ones differ in case, or beyond its limit."""
+        """Convert captions to the numbers that the encoder reads: those that differ in case alone are equal, say."""
         return self.encoder.tokens(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:

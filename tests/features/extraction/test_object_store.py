@@ -308,11 +308,14 @@ def test_a_store_of_another_data_set_that_has_all_images_becomes_this_ones(growi
     assert len(downloaded(growing.uploaded_to, tmp_path / "copy.zarr", other).rows) == 12
 
 
-def test_nothing_is_deleted_for_a_successor_that_is_not_whole(growing: extraction.ExtractionJob,
+@pytest.mark.parametrize("redo", [False, True], ids=["grown", "replaced"])
+def test_nothing_is_deleted_for_a_successor_that_is_not_whole(growing: extraction.ExtractionJob, redo: bool,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the store was deleted by hand, or two runs wrote it."""
+    """As where the store was deleted by hand, or two runs wrote it; shards of a store of another dtype are no help."""
     store = growing.uploaded_to
     assert store is not None
+    if redo:  # of the store's own images
+        growing = replace(growing, manifest=first(growing.manifest, 12), dtype="float32", if_changed="redo")
     cut_off(growing, 2, monkeypatch)
     remote.delete(store, ["zarr.json"])
     before = remote.found(store), remote.found(remote_store.successor(store))
