@@ -231,6 +231,9 @@ def _size(folder: Path, file: str, source: Path) -> int:
     return size
 
 
+LENGTHS = {name: f"characters of the {name} caption" for name in ("shortest", "longest")}
+
+
 def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
     """Count a manifest: split -> its statistics, all of them known."""
     def count(rows: pd.DataFrame) -> Statistics:
@@ -256,4 +259,5 @@ def differences(stated: Mapping[str, Statistics], manifest: Manifest) -> Iterato
         here = found.get(split, Statistics(images=0, captions=0)).model_dump()
         for name, value in expected.model_dump(exclude_none=True).items():
             if here[name] != value:
-                yield f"{split}: {name.replace('_', ' ')}: expected {value}, found {here[name]}"
+                what = LENGTHS.get(name, name.replace("_", " "))
+                yield f"{split}: {what}: expected {value}, found {here[name]}"

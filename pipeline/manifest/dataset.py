@@ -29,7 +29,8 @@ class Dataset(BaseModel):
     `images` and `annotations` are paths below the root. `kind` says what the folder `images` holds. `format` is that of
     the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
     the path of HGR's file of role graphs; None where the annotations have them or there are none. `revision` is the
-    version of the source, `statistics` what each split should hold, by which a copy is checked.
+    version of the source, `statistics` what each split should hold, by which a copy is checked: lengths of captions in
+    characters.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

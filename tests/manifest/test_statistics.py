@@ -34,6 +34,7 @@ def test_a_split_is_counted(table: Manifest) -> None:
     ({}, []),
     ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, []),
     ({"train": {"unique_captions": 4, "longest": 12}}, ["train: unique captions: expected 4, found 3"]),
+    ({"train": {"longest": 11}}, ["train: characters of the longest caption: expected 11, found 12"]),
     ({"val": {"images": 1}}, ["val: images: expected 1, found 0"]),
 ])
 def test_what_differs_from_the_card_is_said(table: Manifest, stated: dict[str, Any], said: list[str]) -> None:
@@ -47,5 +48,6 @@ def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: s
     assert card.licence
     assert card.source
     assert card.languages
+    assert card.revision
     assert card.bibtex.count("{") == card.bibtex.count("}") > 0
     assert card.statistics["test"].images

@@ -77,7 +77,7 @@ class Card(BaseModel):
     """One `manifests/hard_negatives/NAME.yaml`.
 
     `questions` is a path below the root, `format` a key of `READERS`, `counts` the number of questions in each
-    category.
+    category, `languages` those of the captions, `bibtex` the paper to cite.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,6 +88,8 @@ class Card(BaseModel):
     images: str
     format: str
     counts: dict[str, int] = {}
+    languages: list[str] = []
+    bibtex: str = ""
 
 
 def read(name: str, form: str | None, root: Path = Path()) -> list[Question]:

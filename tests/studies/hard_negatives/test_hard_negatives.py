@@ -68,7 +68,10 @@ def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
 
 def test_every_card_can_be_read_and_names_a_reader() -> None:
     for name in ("sugarcrepe", "aro", "winoground"):
-        assert published._card(name).format in published.READERS
+        card = published._card(name)
+        assert card.format in published.READERS
+        assert card.languages == ["en"]
+        assert card.bibtex.count("{") == card.bibtex.count("}") > 0
     assert sum(published._card("sugarcrepe").counts.values()) == 7511
 
 
