@@ -1,18 +1,24 @@
 """Makes README's pictures from a finished `make repro`: run it in that folder. CONTRIBUTING says what it needs.
 
-Each picture of a table or figure keeps the numbers that it shows in its text `data`; test_pictures.py reads them.
+Each picture keeps in its text `plan` what the run's numbers follow from, those of a table and a figure in `data` the
+numbers that they show; test_pictures.py reads them.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, ImageChops, PngImagePlugin
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOWS = {"table": Path("results/tables/vse2ad_table1.md"), "figure": Path("results/figures/retrieved_images.csv")}
 """A picture -> the file with the numbers that it shows."""
+PLANNED = ("sample", "manifest", "extract", "train", "score", "evaluate")
+"""The parts of results/plan.json from which measured numbers follow, on one CPU."""
 WIDTHS = {"table": 960, "figure": 1000, "report": 1160}
 """Pixels at most."""
 QUERY = "#queries?way=t2i&a=vse2ad-R-bigru-s0&b=vse2ad-RG-bigru-s0&filter=kept&sort=gain"
@@ -38,7 +44,8 @@ def report() -> Image.Image:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
+                                             args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1160, "height": 1000})
         page.goto(Path("results/report.html").resolve().as_uri() + QUERY)
         page.wait_for_timeout(1000)  # until the page stands where its address says
@@ -48,17 +55,24 @@ def report() -> Image.Image:
     return Image.open("results/explorer.png").convert("RGB")
 
 
+def planned(plan: Path) -> dict[str, Any]:
+    """What the numbers of a run follow from."""
+    found = json.loads(plan.read_text(encoding="utf-8"))
+    return {name: found[name] for name in PLANNED}
+
+
 def save(name: str, picture: Image.Image) -> None:
-    """Without white borders, no wider than README shows it, in 256 colours."""
+    """Without white borders, no wider than README shows it, in all its colours: photographs have more than 256."""
     left, top, right, bottom = ImageChops.difference(picture, Image.new("RGB", picture.size, "white")).getbbox() or (
         0, 0, *picture.size)
     picture = picture.crop((max(0, left - 10), max(0, top - 10), min(picture.width, right + 10),
                             min(picture.height, bottom + 10)))
     picture.thumbnail((WIDTHS[name], 2000))
     texts = PngImagePlugin.PngInfo()
+    texts.add_itxt("plan", json.dumps(planned(Path("results/plan.json"))), zip=True)
     if name in SHOWS:
         texts.add_itxt("data", SHOWS[name].read_text(encoding="utf-8"), zip=True)
-    picture.quantize(256).save(DOCS / f"{name}.png", optimize=True, pnginfo=texts)
+    picture.save(DOCS / f"{name}.png", optimize=True, pnginfo=texts)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -17,15 +19,31 @@ from pipeline.sample import corpus
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def shown(picture: str) -> str:
-    """The numbers that a picture keeps."""
+def shown(picture: str, text: str = "data") -> str:
+    """The numbers that a picture keeps, or another of its texts."""
     with Image.open(DOCS / f"{picture}.png") as image:
-        return str(image.text["data"])
+        return str(image.text[text])
 
 
 def layout(table: str) -> list[str]:
     """The lines of a table without bold and measured numbers."""
     return [re.sub(r"\d[\d.,]*", "#", line.replace("*", "")) for line in table.splitlines() if line[:1] == "|"]
+
+
+@pytest.mark.parametrize("picture", ["table", "figure", "report"])
+def test_a_picture_is_of_todays_settings_recipes_and_code(picture: str, pipeline: Callable[..., Any], tmp_path: Path
+                                                          ) -> None:
+    """What its numbers follow from is compared: these differ from CPU to CPU, and the whole sample takes minutes."""
+    assert pipeline("plan")[0] == 0
+    plan = json.loads((tmp_path / "results/plan.json").read_text(encoding="utf-8"))
+    assert json.loads(shown(picture, "plan")) == {
+        name: plan[name] for name in ("sample", "manifest", "extract", "train", "score", "evaluate")}
+
+
+@pytest.mark.parametrize("picture", ["figure", "report"])
+def test_photographs_have_all_their_colours(picture: str) -> None:
+    with Image.open(DOCS / f"{picture}.png") as image:
+        assert image.mode == "RGB"
 
 
 def test_the_tables_picture_shows_todays_table(finished: Path) -> None:
