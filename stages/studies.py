@@ -173,13 +173,13 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 def _table(rows: list[dict[str, Any]]) -> str:
     """Each found error beside the published one."""
     printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
-    lines = [f"{'RMSE, here (published)':32}" + "".join(f"{shown:>18}" for shown in COLUMNS.values())]
+    lines = [f"{'RMSE, here (published)':32}" + "".join(f"{shown:>15}" for shown in COLUMNS.values())]
     for row in rows:
         paper = printed.get((row["input_repr"], row["decoder"], row["pattern"]))
         cells = [f"{row[column]:.3f} ({float(paper[column]):.3f})" if paper else f"{row[column]:.3f}        "
                  for column in COLUMNS]
         name = f"{row['input_repr']}/{row['decoder']}  {row['pattern']}"
-        lines.append(f"{name:32}" + "".join(f"{cell:>18}" for cell in cells))
+        lines.append(f"{name:32}" + "".join(f"{cell:>15}" for cell in cells))
     return "\n".join(lines)
 
 

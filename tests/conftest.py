@@ -32,6 +32,11 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _lines_are_whole() -> None:
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture(autouse=True)
 def _own_products() -> Iterator[None]:
     """A command that runs in this process leaves its choice of products behind."""

@@ -47,15 +47,16 @@ def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
 
 
 def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> None:
-    runs = [metrics(score("region", noise=2, seed=seed)) for seed in (0, 2, 10)]
+    runs = [metrics(score("region", noise=2, seed=seed)) for seed in (0, 2, 10, 11)]
     score("grid")
     found = compared(pipeline, REGION, f"{GRID}-s0")
     sums = [run.rsum for run in runs]
     rsum = found["contrasts"]["all"]["rsum"]
-    assert found["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10)]
+    assert found["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10, 11)]
     assert rsum["a"] == pytest.approx(np.mean(sums))
     assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
     assert rsum["difference"] == pytest.approx(rsum["b"] - rsum["a"])
+    assert max(map(len, pipeline("compare", REGION, f"{GRID}-s0")[1].splitlines())) <= 80
     assert compared(pipeline, f"{REGION}-s0,{REGION}-s10", GRID)["a"] == [f"{REGION}-s0", f"{REGION}-s10"]
 
 

@@ -26,6 +26,8 @@ def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
     code, out, err = pipeline("hard-negatives", "--system", HEAD, "--save", "swaps.csv")
     assert code == 0, err
     assert "ties count by the mean" in out
+    assert "[ " not in out  # intervals are written as by evaluate
+    assert max(len(line) for line in out.splitlines() if line.startswith("  ")) <= 80  # the tables
     assert "warning" not in err
     code, again, _ = pipeline("hard-negatives", "swaps.csv", "--system", HEAD)
     assert again.splitlines()[:-1] == out.splitlines()[1:-1]

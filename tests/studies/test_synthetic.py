@@ -66,6 +66,7 @@ def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path
         ran = CliRunner().invoke(cli, ["synthetic", "--generator", "Index/Interp.", *arguments, *common])
         assert ran.exit_code == 0, ran.output
         assert "(0.065)" in ran.output  # M-1 on seen sizes, as published
+        assert max(map(len, ran.output.replace(str(tmp_path), "").splitlines())) <= 80
         rows = json.loads((tmp_path / "results" / "synthetic.json").read_text())["rows"]
         return {(row["decoder"], row["pattern"]): row["rmse_seen"] for row in rows}
 

@@ -64,7 +64,7 @@ def _means(runs: Sequence[Metrics]) -> dict[str, float]:
 
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
     """Write a small text table for each protocol, of the contrasts of all pairs."""
-    parts = [*(f"{key}  {name}" for key, name in _keys(names)), ""]
+    parts = [*(wrapped(f"{key}  {name}") for key, name in _keys(names)), ""]
     for each in contrasts:
         parts += [title(each[0]), *aligned([_columns(names), *_rows(len(names), each, SHORT)]), ""]
     return "\n".join([*parts, *map(wrapped, _notes(contrasts))])
