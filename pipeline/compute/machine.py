@@ -38,7 +38,7 @@ LARGEST = 2**31 - 1
 MALLOPT = {"M_MMAP_THRESHOLD": (-3, LARGEST), "M_TRIM_THRESHOLD": (-1, LARGEST), "M_ARENA_MAX": (-8, 1)}
 """Parameters of glibc's mallopt (malloc.h) and their values. A thread's own arena would still return its memory."""
 HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
-"""With it torch asks Linux for pages of 2 MB for large tensors: a step took a seventh less time. It reads it once, for
+"""With it torch asks Linux for pages of 2 MB for large tensors: a step took a tenth less time. It reads it once, for
 its first tensor."""
 
 
