@@ -52,8 +52,9 @@ _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml
 def names(kind: str) -> Callable[..., list[str]]:
     """What a shell completes for an option that names a recipe, dataset, head or encoder, system or scored system."""
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-        folders = [Path(context.params.get("root") or "."), Path(str(files("manifests") / "weights.yaml")).parents[1]]
-        found = {file.name for folder in folders for pattern in _FILES[kind] for file in folder.glob(pattern)}
+        root, shipped = Path(context.params.get("root") or "."), Path(str(files("manifests") / "weights.yaml")).parents[1]
+        found = {file.name for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
+                 if folder is root or pattern.startswith("manifests/")}  # what a clone made is not of this project
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from stages import cli
+from stages import cli, options
 
 
 def completed(*words: str) -> list[str]:
@@ -52,6 +52,19 @@ def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ..
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert completed(*command, "--system", "vse2ad") == ["vse2ad-region-bigru-s0"]
+
+
+def test_systems_of_the_clone_are_not_those_of_another_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("clone/manifests/recipes", "clone/heads/photos/vse2ad-grid-bigru-s0", "clone/data", "project"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "clone/data/photos.parquet").touch()
+    (tmp_path / "clone/manifests/coco.yaml").touch()
+    monkeypatch.setattr(options, "files", lambda package: tmp_path / "clone" / package)
+    monkeypatch.chdir(tmp_path / "project")
+    assert completed("embed", "photos", "--system", "vse2ad") == []
+    assert completed("train", "--dataset", "") == ["coco"]
+    monkeypatch.chdir(tmp_path / "clone")
+    assert completed("embed", "photos", "--system", "vse2ad") == ["vse2ad-grid-bigru-s0"]
 
 
 @pytest.mark.parametrize("typed", ["training.none.", "run.dataset.", "none"])

@@ -22,9 +22,12 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
+from pipeline.training.ance import AnceBatch, AnceStep, near_triplet
+from pipeline.training.mining import nearest
+from pipeline.training.pairs import PairStep
 from pipeline.training.source import stored
 from pipeline.training.step import LateStep, TrainingStep
-from pipeline.training.tasks import AnceBatch, AnceStep, PairStep, Rounds, Tasks, near_triplet, nearest
+from pipeline.training.tasks import Rounds, Tasks
 
 SMALL = ("batch_size=16", "epochs=2", "decay_epoch=1")
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
