@@ -25,7 +25,8 @@ from pipeline.provenance.results import digest_of
 
 PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
          *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
-MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n).*?\n(<!-- end -->\n)", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
+                    re.DOTALL | re.MULTILINE)
 COMPUTED: dict[str, Callable[[], str]] = {
     "sizes.extraction": sizes.extraction, "sizes.training": sizes.training, "sizes.flows": sizes.flows,
     "sizes.rates": sizes.rates}

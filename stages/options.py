@@ -52,7 +52,8 @@ _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml
 def names(kind: str) -> Callable[..., list[str]]:
     """What a shell completes for an option that names a recipe, dataset, head or encoder, system or scored system."""
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-        root, shipped = Path(context.params.get("root") or "."), Path(str(files("manifests") / "weights.yaml")).parents[1]
+        root = Path(context.params.get("root") or ".")
+        shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
         found = {file.name for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
                  if folder is root or pattern.startswith("manifests/")}  # what a clone made is not of this project
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}

@@ -40,15 +40,23 @@ def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
     assert sorted({*found} - {*re.findall(r"(?<![\d,.])\d+\.\d+", measured)}) == []
 
 
-def test_readmes_rates_of_a_training_step_follow_from_its_times() -> None:
+def test_readmes_speeds_follow_from_the_times_that_were_measured() -> None:
+    """With AVX-512 a training step's from the page's table; with AVX2 alone all from the files."""
     page = (numbers.ROOT / "docs" / "measured" / "speed.md").read_text(encoding="utf-8")
     times = {cells[0]: [float(cell.replace(",", "")) if re.fullmatch(r"[\d,.]+", cell) else 0.0 for cell in cells[1:]]
              for cells in ([cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines())}
-    new, old = times["AMD EPYC, AVX-512 and bfloat16"], times["AMD EPYC, AVX2 alone"]
+    new = times["AMD EPYC, AVX-512 and bfloat16"]
+    (_, *old, _), = numbers.read(numbers.FILES / "training_step.json")["rows"]
     said = (ROOT / "README.md").read_text(encoding="utf-8")
-    for ours, theirs in ((0, 4), (0, 5), (3, 4)):  # columns: ours 0, in bfloat16 3; released 4, with oneDNN 5
-        was = f"{old[theirs] / old[ours]:.1f} ×" if old[ours] else "not offered: slower"
+    # columns of the page: ours 0, in bfloat16 3; released 4, with oneDNN 5; of the file: 0, 1; 3, 4
+    for ours, theirs, our_old, their_old in ((0, 4, 0, 3), (0, 5, 0, 4), (3, 4, 1, 3)):
+        was = f"{old[their_old] / old[our_old]:.1f} ×" if old[our_old] else "not offered: slower"
         assert f"| {new[theirs] / new[ours]:.1f} × | {was} |" in said
+    pools = {row[0].split()[0] + row[0].split(",")[1]: row[3] for row in
+             numbers.read(numbers.FILES / "pooling.json")["rows"]}
+    for name in ("AdPool", "GPO"):
+        few, many = (pools[f"{name.lower()} {items}"] for items in (36, 256))
+        assert re.search(rf"\| {name}, forward and backward, .* \| {few:.1f} ×, {many:.1f} × \|\n", said)
 
 
 def test_a_benchmark_writes_its_numbers_with_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +113,9 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
         ("RP", [1, 5, 10], 231)]
     assert docs.rendered("a\n<!-- numbers: run -->\nold\n<!-- end -->\nb\n").startswith(
         "a\n<!-- numbers: run -->\n\n| features | i2t R@1 | R@5 |")
+    empty = "<!-- numbers: run -->\n<!-- end -->"
+    assert docs.rendered(f"{empty}\nkept\n{empty}").count("\nkept\n") == 1
+    assert docs.rendered(f"{empty}\nkept\n{empty}").count("| features |") == 2
     results["e"] = entry(["region"], "R", "rescored", 240)
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
