@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +22,7 @@ def running() -> Iterator[str]:
     Yields:
         The bucket's address.
     """
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request takes longer than some requests
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

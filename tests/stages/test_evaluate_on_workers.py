@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from folders import tree
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.compute import cluster
 from pipeline.evaluation.retrieval import workers
 from pipeline.manifest import Manifest
 
@@ -119,7 +121,8 @@ def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable
                 address, nothing_here)
 
 
-def test_no_address_and_no_cluster_are_one_line(refused: Any) -> None:
+def test_no_address_and_no_cluster_are_one_line(refused: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=1))
     np.save("m.npy", np.zeros((2, 10)))
     assert "expected an address such as" in refused("evaluate", "--system", "m.npy", "--scheduler", "there")
     assert "no dask scheduler answers" in refused("evaluate", "--system", "m.npy", "--scheduler", "tcp://127.0.0.1:1")
