@@ -5,13 +5,13 @@ import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
-from itertools import groupby
+from itertools import groupby, product
 from typing import Literal
 
 Colour = Literal["black", "blue", "red"]
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
 """A raised part in the text of a cell or caption: T^ANCE."""
-LETTERS = tuple(string.ascii_lowercase)
+LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
 """Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning."""
 MISSING = "–"
 """The text of a cell without a number."""

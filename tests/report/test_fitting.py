@@ -7,7 +7,7 @@ from invented import everything, system
 
 from pipeline.report import tables
 from pipeline.report.fitting import ACL, FILLED, READABLE, Paper, Part, fit, width
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
+from pipeline.report.table import LETTERS, Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
 CVPR = Paper(3.25 * 72.27, 6.875 * 72.27, 8.875 * 72.27)
 ARTICLE = Paper.of_centimetres(12.1, 12.1, 19.3, "computer modern")
@@ -77,6 +77,16 @@ def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(name: s
         assert letters == list("abcdefghijklm"[:len(letters)])
         assert [note.mark for note in panel.notes if note.mark.isalpha()] == letters
         assert all(note.mark.isalpha() for note in panel.notes[:len(letters)])
+
+
+def test_more_notes_than_letters_have_two_letters_each() -> None:
+    marks = LETTERS[::-1][:30]
+    row = TableRow(tuple(Cell("1", marks=(mark,)) for mark in marks))
+    panel = Panel(tuple(Column(mark) for mark in marks), (RowGroup((row,)),), "Caption.",
+                  tuple(Note(mark, mark=mark) for mark in marks))
+    notes = panel.lettered().notes
+    assert [note.mark for note in notes[24:29]] == ["y", "z", "aa", "ab", "ac"]
+    assert [note.text for note in notes] == [*marks]
 
 
 @pytest.mark.parametrize("name", ["rerank_table8", "rerank_table9", "rerank_table10"])

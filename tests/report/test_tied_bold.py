@@ -13,7 +13,7 @@ from pipeline.evaluation.statistics import pack
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, tables
 from pipeline.report.page.headline import headlines
-from pipeline.report.table import Panel, TableRequest
+from pipeline.report.table import Bold, Panel, TableRequest
 
 SMALL = {"region": "pyramid36-small"}
 NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb")
@@ -136,3 +136,12 @@ def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     (headline,) = headlines(found)
     assert [bool(each.best) for each in headline.rows] == [False, True]
     assert "never bold" in headline.notes[-1].text
+
+
+@pytest.mark.parametrize("bold", ["tied", "best"])
+def test_a_row_by_itself_is_not_bold(bold: Bold) -> None:
+    found = row(NAMES[0], THREE[0])
+    (headline,) = headlines(found, bold)
+    assert not any(each.best for each in headline.rows)
+    assert not headline.notes
+    assert not bold_sums(shown(found, bold))

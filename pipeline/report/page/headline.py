@@ -133,14 +133,15 @@ def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]
 def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
                  if not (system.origin.zero_shot or system.origin.transductive)}
-    best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in competing.items()})
+    ranked = competing if len(systems) > 1 else {}  # a row by itself is the best of none
+    best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in COLUMNS}
     tests = PairedTests()
     if bold == "tied":
-        best = {column: first | tests.tied({index: system.tested.get(column) for index, system in competing.items()},
+        best = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
                                            first) for column, first in best.items()}
     notes = [*(tests.notes() or [BEST]), *[NEVER_BOLD] * (len(competing) < len(systems))]
-    return Headline(systems[0].origin, _rows(systems, metrics, best), notes)
+    return Headline(systems[0].origin, _rows(systems, metrics, best), notes if ranked else [])
 
 
 def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[str, Set[int]]
