@@ -30,7 +30,7 @@ def side(seeds: int, spread: float, own: float, generator: np.random.Generator) 
 def rejections(seeds: tuple[int, int], spreads: tuple[float, float], own: float, sets: int) -> tuple[float, float]:
     """In how many of a hundred cases p < 0.05: by seeds and images, and by images with the seeds held fixed."""
     generator, found = np.random.default_rng(0), []
-    for _ in range(sets // AT_ONCE):
+    for _ in range(max(1, sets // AT_ONCE)):
         a, b = (side(count, spread, own, generator) for count, spread in zip(seeds, spreads, strict=True))
         p = difference_over_seeds(a, b, np.ones(AT_ONCE), 0.95)[2]
         gap, images = b.values.mean(0) - a.values.mean(0), b.contributions.mean(0) - a.contributions.mean(0)
@@ -54,5 +54,5 @@ def main(sets: int = 20_000) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=20_000)
+    parser.add_argument("--sets", type=int, default=20_000, help=f"test sets of each case, in whole {AT_ONCE:,}s")
     main(parser.parse_args().sets)

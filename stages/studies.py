@@ -205,13 +205,14 @@ def throughput_command(paths: Paths, settings: Settings, retriever: str | None, 
 
     options.choose_products(settings)
     with Progress("throughput", "step") as bar:
-        measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
-                                      settings.throughput, bar.step)
-        if retriever and scorer:
+        query = {}
+        if retriever and scorer:  # first, for systems may be refused
             dataset = settings.run.dataset
             source = base.PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
-                                settings.throughput.reranked, settings.compute.products, settings.score.split)
-            measured["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
+                                     settings.throughput.reranked, settings.compute.products, settings.score.split)
+            query["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
+        measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
+                                      settings.throughput, bar.step) | query
     atomic.write_text(paths.throughput, json.dumps(measured, indent=1))
     say(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}", err=False)
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))

@@ -49,12 +49,22 @@ def test_a_store_that_was_made_otherwise_is_left_alone_or_replaced(place: Path, 
     assert np.array_equal(found.read(images)[0], FeatureStore(job.store).require(job.manifest).read(images)[0])
 
 
+@pytest.fixture(scope="module")
+def half(bucket: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where the store of the first twelve images is kept once it was made: its working copy, and its files in S3."""
+    return tmp_path_factory.mktemp("half") / "working.zarr", bucket / "half"
+
+
 @pytest.fixture
-def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, tmp_path: Path
+def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, half: tuple[Path, Path], tmp_path: Path
             ) -> extraction.ExtractionJob:
     """All images, for a store in S3 that has four shards, of all but the last twelve."""
     begun = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
-    extraction.extract(replace(begun, manifest=first(scenes, 12)))
+    working, there = half
+    if not working.exists():
+        extraction.extract(replace(begun, store=working, uploaded_to=there, manifest=first(scenes, 12)))
+    shutil.copytree(working, begun.store)
+    remote.copy_on_server(there, place / "grid.zarr", [*remote.listed(there)])
     return begun
 
 
