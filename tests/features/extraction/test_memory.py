@@ -15,18 +15,18 @@ torch.set_num_threads(1)
 from pipeline import manifest
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-images = Path(sys.argv[1])
-scenes = manifest.build("many", images, images.with_suffix(".csv"))
 engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 1}, Runtime())
-job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=64)
-assert extraction.extract(job).extracted == int(sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+for images in map(Path, sys.argv[1:]):
+    scenes = manifest.build("many", images, images.with_suffix(".csv"))
+    job = extraction.ExtractionJob(scenes, images, images.with_suffix(".zarr"), engine, batch_size=32, shard_images=64)
+    assert extraction.extract(job).extracted == int(images.name)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def peak(folder: Path, corpus: Path, count: int) -> int:
-    """Peak resident memory in KiB of a process that extracts `count` images (links to a few)."""
+def linked(folder: Path, corpus: Path, count: int) -> Path:
+    """A folder of `count` images, which are links to a few, and their captions beside it."""
     images = folder / str(count)
     images.mkdir()
     files = sorted((corpus / "images").iterdir())
@@ -35,12 +35,14 @@ def peak(folder: Path, corpus: Path, count: int) -> int:
         os.link(files[number % len(files)], images / f"{number}.jpg")
         lines.append(f"{number}.jpg,a scene")
     images.with_suffix(".csv").write_text("\n".join(lines), encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-c", EXTRACT, str(images), str(count)], capture_output=True, text=True,
-                         check=True, timeout=600)
-    return int(ran.stdout)
+    return images
 
 
 def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path) -> None:
-    few, many = peak(tmp_path, corpus, 200), peak(tmp_path, corpus, 2000)
+    """Of one process, the peak in KiB after few images and after many more."""
+    folders = [linked(tmp_path, corpus, count) for count in (200, 2000)]
+    ran = subprocess.run([sys.executable, "-c", EXTRACT, *folders], capture_output=True, text=True, check=True,
+                         timeout=600)
+    few, many = map(int, ran.stdout.split())
     assert many <= 1.15 * few
     assert many - few < 20 * 1024  # in absolute terms too: the libraries' own memory must not hide it
