@@ -18,7 +18,7 @@ from folders import tree
 
 from pipeline import settings
 from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
+from pipeline.features.extractors import Runtime, backend
 from pipeline.features.store import read_header
 from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
@@ -158,8 +158,10 @@ def test_verify_repairs_by_the_backend_that_made_the_store(run: Any, job: extrac
     assert tree(job.store) == whole
 
 
-def test_extract_takes_a_backend_and_warns_of_bf16(run: Any, job: extraction.ExtractionJob, tmp_path: Path,
-                                                   given_cpu: dict[str, float]) -> None:
+def test_extract_takes_a_backend_and_warns_of_bf16(
+        run: Any, job: extraction.ExtractionJob, tmp_path: Path, given_cpu: dict[str, float],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_without_avx2", lambda: False)  # `auto` is OpenVINO
     job.manifest.save(tmp_path / "data" / "sample.parquet")
     engine = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
     arguments = ["extract", "--feature", "grid", "--params", PARAMS, "-S", f"features.light.grid={engine}"]

@@ -62,7 +62,8 @@ def growing(place: Path, scenes: Manifest, job: extraction.ExtractionJob, half: 
     begun = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
     working, there = half
     if not working.exists():
-        extraction.extract(replace(begun, store=working, uploaded_to=there, manifest=first(scenes, 12)))
+        extraction.extract(replace(begun, uploaded_to=there, manifest=first(scenes, 12)))
+        begun.store.rename(working)
     shutil.copytree(working, begun.store)
     remote.copy_on_server(there, place / "grid.zarr", [*remote.listed(there)])
     return begun
@@ -301,6 +302,7 @@ def test_a_replacement_that_is_cut_off_at_any_step_is_ended(
     found = downloaded(store, tmp_path / "after.zarr", growing.manifest)
     at_once = half[0].with_name(f"at-once-{wanted.dtype}.zarr")
     if not at_once.exists():
-        extraction.extract(replace(wanted, store=at_once, uploaded_to=None))
+        extraction.extract(replace(wanted, store=tmp_path / "at-once.zarr", uploaded_to=None))
+        (tmp_path / "at-once.zarr").rename(at_once)
     images = np.arange(24)
     assert np.array_equal(found.read(images)[0], FeatureStore(at_once).read(images)[0])
