@@ -18,11 +18,11 @@ from pipeline.parts.errors import InputError, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+# One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
-"""One prepared image: the network's inputs by name."""
+# What a library raises on files that it did not write.
 READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
            pickle.UnpicklingError)
-"""What a library raises on files that it did not write."""
 
 
 @dataclass(frozen=True)

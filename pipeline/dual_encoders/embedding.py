@@ -24,8 +24,8 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
 
+# Images in a piece: what is lost at most when a run is cut.
 AT_ONCE = 256
-"""Images in a piece: what is lost at most when a run is cut."""
 Record: TypeAlias = Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any]]
 
 

@@ -19,10 +19,10 @@ from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError
 
 TEXT_FILES = ("*.json", "*.txt", "*.model")
+# The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`.
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
-"""The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`."""
+# Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run.
 NETWORK = {**weights.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
-"""Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run."""
 
 
 class TransformersEncoder:

@@ -21,8 +21,8 @@ from pipeline.parts.errors import InputError, refusing
 CONFIG = "open_clip_config.json"
 TEXT_FILES = ("*.json", "*.txt", "*.model")
 WEIGHTS = "open_clip_model.safetensors"
+# What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
-"""What a config may ask of its tokenizer. Others download something, or could run code of the folder."""
 
 
 class OpenClip:

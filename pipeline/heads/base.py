@@ -100,8 +100,8 @@ class HeadNetwork(nn.Module, ABC):
         """
 
 
+# The parts of B images or captions: tensors of which each has B rows.
 Parts = tuple[Tensor, ...]
-"""The parts of B images or captions: tensors of which each has B rows."""
 
 
 class Interaction(HeadNetwork):

@@ -46,12 +46,12 @@ def mask_of(valid: Tensor) -> Tensor | None:
     return None if bool(valid.all()) else valid[:, None, None, :]
 
 
+# Before the classifier.
 DROPOUT = 0.1
-"""Before the classifier."""
+# Of a pair's cosine.
 TEMPERATURE = 0.05
-"""Of a pair's cosine."""
+# Networks with `embeddings`, an `encoder` and a `pooler` of BERT's kind.
 KINDS = ("bert", "xlm-roberta")
-"""Networks with `embeddings`, an `encoder` and a `pooler` of BERT's kind."""
 
 
 class CrossEncoder(HeadNetwork):

@@ -11,8 +11,8 @@ from pipeline.settings import Recipe, Training
 from pipeline.text import Text
 from pipeline.text.base import with_dropout
 
+# Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's.
 LONG = 128
-"""Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's."""
 
 
 class TwoTower(HeadNetwork):

@@ -14,8 +14,8 @@ from torch import nn
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
 
+# A caption's words in order, each as the numbers of its pieces: one, where words are not cut.
 Words = list[list[int]]
-"""A caption's words in order, each as the numbers of its pieces: one, where words are not cut."""
 
 
 class Text(Protocol):

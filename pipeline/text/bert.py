@@ -24,10 +24,10 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
 
+# torch's own. A config.json may name another, which `transformers` would fetch from the hub and run.
 ATTENTION = {"attn_implementation": "sdpa"}
-"""torch's own. A config.json may name another, which `transformers` would fetch from the hub and run."""
+# Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s> and </s>.
 KINDS = ("bert", "distilbert", "xlm-roberta")
-"""Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s> and </s>."""
 
 
 class Bert(nn.Module):

@@ -19,8 +19,8 @@ from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary, WordVectors, read_vectors
 
+# Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow.
 LONGEST = 256
-"""Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow."""
 
 
 class BiGRU(nn.Module):

@@ -18,15 +18,15 @@ from pipeline.parts.errors import InputError
 from pipeline.text.base import Text
 
 VERB, NOUN = "V", "NOUN"
+# Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another counts as that one,
+# any other as NOUN.
 ROLES = (VERB, "ARG1", "ARG0", "ARG2", "ARG3", "ARG4", "ARGM-LOC", "ARGM-MNR", "ARGM-TMP", "ARGM-DIR", "ARGM-ADV",
          "ARGM-PRP", "ARGM-PRD", "ARGM-COM", "ARGM-MOD", NOUN)
-"""Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another counts as that
-one, any other as NOUN."""
+# Phrases of a caption, at most.
 VERBS, NOUNS = 4, 6
-"""Phrases of a caption, at most."""
 PHRASES = VERBS + NOUNS
+# A graph in a manifest: phrases, each a role with the numbers of its words, and edges from verbs to other phrases.
 PARSED = TypeAdapter(tuple[list[tuple[str, list[StrictInt]]], list[tuple[StrictInt, StrictInt]]])
-"""A graph in a manifest: phrases, each a role with the numbers of its words, and edges from verbs to other phrases."""
 
 
 class Graph(NamedTuple):

@@ -42,8 +42,8 @@ def treebank(caption: str) -> list[str]:
             for part in ([chunk] if chunk in ("``", "''") else _TREEBANK.findall(chunk))]
 
 
+# Bytes of a line, at most: more than 10,000 numbers have.
 LONGEST_LINE = 1 << 17
-"""Bytes of a line, at most: more than 10,000 numbers have."""
 SPLITTINGS = {"words": words, "treebank": treebank}
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
 SPECIAL = (PAD, START, END, UNKNOWN, MASK)

@@ -8,21 +8,21 @@ import torch
 from pipeline.heads.objectives import Objective
 from pipeline.parts.errors import InputError
 
+# Steps that are looked at together; an epoch, where that is shorter.
 WINDOW = 200
-"""Steps that are looked at together; an epoch, where that is shorter."""
+# For so many steps at least a loss stands at its collapsed value before that is called stuck.
 LONG = 400
-"""For so many steps at least a loss stands at its collapsed value before that is called stuck."""
+# And for this share of all steps: the hard triplet loss often collapses at first, and finds its way out much later.
 LONG_SHARE = 0.25
-"""And for this share of all steps: the hard triplet loss often collapses at first, and finds its way out much later."""
+# Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one.
 OVERFLOWS = 50
-"""Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one."""
+# Similarities are all equal where the greatest is no more than this above the least.
 LEAST_SPREAD = 1e-4
-"""Similarities are all equal where the greatest is no more than this above the least."""
+# Pairs are not told apart where their mean similarity is no more than this above that of all others. Three times the
+# noise of chance over a window; features of an untrained network give 0.014 over Flickr8k's first epoch.
 LEAST_SEPARATION = 0.002
-"""Pairs are not told apart where their mean similarity is no more than this above that of all others. Three times the
-noise of chance over a window; features of an untrained network give 0.014 over Flickr8k's first epoch."""
+# A loss is at its collapsed value where it differs by no more than this share of it.
 NEAR_COLLAPSE = 0.05
-"""A loss is at its collapsed value where it differs by no more than this share of it."""
 
 
 class Diverged(InputError):

@@ -202,5 +202,5 @@ class OpenHead:
         return self._splits[name]
 
 
+# The head that this process opened last.
 kept_open: list[OpenHead] = []
-"""The head that this process opened last."""

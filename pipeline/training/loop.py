@@ -36,8 +36,8 @@ OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
 Row = dict[str, float]
+# Of a step's log, what mostly tells whether it diverges: in steps.csv alone.
 UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient", "ance_gradient")
-"""Of a step's log, what mostly tells whether it diverges: in steps.csv alone."""
 
 
 def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,

@@ -10,8 +10,8 @@ import torch
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.parts.errors import InputError
 
+# Similarities in memory at once: 128 MB.
 AT_ONCE = 1 << 25
-"""Similarities in memory at once: 128 MB."""
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from pipeline.training.scoring import AT_ONCE as SCORED
 from pipeline.training.scoring import embed_captions, embed_images, embeds, score_all
 from pipeline.training.source import ImageSource, ItemReader
 
+# Images that are embedded together with their captions.
 WITH_CAPTIONS = 2048
-"""Images that are embedded together with their captions."""
+# About how many images, or captions, are embedded in a piece without the others.
 AT_ONCE = 1024
-"""About how many images, or captions, are embedded in a piece without the others."""
+# About how many images late interaction compares with all captions in a piece.
 COMPARED = 2048
-"""About how many images late interaction compares with all captions in a piece."""
 
 Progress = Callable[[int, bool], object]
 Arrays = Mapping[str, np.ndarray]

@@ -26,24 +26,24 @@ from pipeline.text.vocabulary import Vocabulary, scan_words
 from pipeline.training import checkpoint, head
 from pipeline.training.training_job import TrainingJob
 
+# The released code's options -> our settings.
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
-"""The released code's options -> our settings."""
 GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
+# Feature -> places of the image encoder in theirs -> in ours.
 IMAGES = {
     "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
                "mlp.layers.1": "projection.mlp.3", **{old: f"image_pooling.{new}" for old, new in GPO.items()}},
     "grid": {"image_encoder.fc": "projection.linear", "backbone.resnet": "backbone.network",
              **{f"image_encoder.{old}": f"image_pooling.{new}" for old, new in GPO.items()}},
 }
-"""Feature -> places of the image encoder in theirs -> in ours."""
 CAPTIONS = {
     "bigru": {"embed": "text.embedding", **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
     "bert": {"bert": "text.pretrained", "linear": "text.linear.linear",
              **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
 }
+# What their forward pass never reads, or what stands in the file twice.
 UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbone.resnet.fc.", "backbone.base.",
           "backbone.top.")
-"""What their forward pass never reads, or what stands in the file twice."""
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
 NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
+# The heads of pre-training, and numbers that count up.
 UNUSED = ("cls.", "bert.embeddings.position_ids")
-"""The heads of pre-training, and numbers that count up."""
+# What both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`.
 REGIONS, PIECES = 50, 70
-"""What both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`."""
 LAYER = r"encoder\.layer\.\d+\."
 KNOWN = re.compile(
     r"bert\.(?:embeddings\.(?:word_embeddings|position_embeddings|token_type_embeddings)\.weight"

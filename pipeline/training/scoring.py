@@ -20,14 +20,14 @@ from pipeline.training import batches, optimizer
 from pipeline.training.head import Head
 from pipeline.training.source import ImageSource, ItemReader
 
+# Products of parts that late interaction has in memory at once: 64 MB.
 PRODUCTS = 1 << 24
-"""Products of parts that late interaction has in memory at once: 64 MB."""
+# Images that a cross-encoder holds as they enter its first layer, 55 kB each with 36 items of a width of 384.
 BLOCK = 1024
-"""Images that a cross-encoder holds as they enter its first layer, 55 kB each with 36 items of a width of 384."""
+# Pairs in a cross-encoder's batch at least: fewer take longer each.
 LEAST = 256
-"""Pairs in a cross-encoder's batch at least: fewer take longer each."""
+# Images scored with all captions at once by a cross-encoder.
 AT_ONCE = 64
-"""Images scored with all captions at once by a cross-encoder."""
 
 Scores = npt.NDArray[np.float32]
 Progress = Callable[[int], object]

@@ -25,8 +25,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.text import Text
 
+# A crop in training keeps at least this share of either side (VSE∞'s released code).
 LEAST_CROP = 0.6
-"""A crop in training keeps at least this share of either side (VSE∞'s released code)."""
 
 
 class ItemReader(Protocol):
@@ -162,8 +162,8 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
     return cropped.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draws[3] < 0.5 else cropped
 
 
+# Images by their row in the manifest.
 ImageSource: TypeAlias = FeatureStore | Photographs
-"""Images by their row in the manifest."""
 
 
 def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:

@@ -83,8 +83,8 @@ class Tasks:
 class Rounds:
     """Right pairs in random order, and for each task of a round what its step reads with them."""
 
+    # The nearest wrong images and captions, for hard negatives; see `find_nearest`.
     nearest: Nearest | None = None
-    """The nearest wrong images and captions, for hard negatives; see `find_nearest`."""
 
     def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
         training, recipe, processes = job.training, job.recipe, job.processes

@@ -23,12 +23,12 @@ from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
 from pipeline.training.source import ImageSource, Photographs, networks
 
+# Where a head lies that another one is to replace.
 REPLACED = ".replaced"
-"""Where a head lies that another one is to replace."""
 KEPT = (*checkpoint.FILES, *record.FILES, "text")
+# Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
+# vectors came from, which their digest tells.
 NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
-"""Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
-vectors came from, which their digest tells."""
 
 
 @dataclass(frozen=True)

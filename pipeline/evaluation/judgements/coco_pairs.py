@@ -20,10 +20,10 @@ import numpy as np
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
 from pipeline.parts.errors import InputError, refusing
 
+# What is measured by each set of pairs of the package.
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
-"""What is measured by each set of pairs of the package."""
+# The least rating of a right pair.
 RIGHT = 3.0
-"""The least rating of a right pair."""
 
 FILES: dict[str, tuple[Side, Side]] = {"sits_test.csv": ("caption", "image"), "sis_test.csv": ("image", "image"),
                                        "sts_test.csv": ("caption", "caption")}

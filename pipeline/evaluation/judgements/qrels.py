@@ -33,8 +33,8 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# The largest grade: sums of such over a query stay exact.
 LARGEST = 1e9
-"""The largest grade: sums of such over a query stay exact."""
 
 TREC = ("query", "iteration", "document", "grade")
 CSV_NAMES = {"image": "image", "image_id": "image", "caption": "caption", "caption_id": "caption", "grade": "grade",

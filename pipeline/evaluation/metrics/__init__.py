@@ -31,8 +31,8 @@ METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
     "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",
 }, "metrics")
 
+# Other code's name -> ours.
 ALIASES = {"Success": "R", "RR": "MRR", "MAP": "AP", "R-Precision": "Rprec", "PMRP": "Rprec"}
-"""Other code's name -> ours."""
 
 WRITTEN = re.compile(
     r"(?P<name>mAP@R|[A-Za-z0-9_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)

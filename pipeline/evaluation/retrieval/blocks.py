@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import zarr
 
 Ids: TypeAlias = npt.NDArray[np.int64]
+# Similarities, float32 or float64.
 Cells: TypeAlias = npt.NDArray[Any]
-"""Similarities, float32 or float64."""
 Index: TypeAlias = slice | Ids
 
 # A block of this size is still in a processor's cache when it has been made and is then counted.

@@ -17,8 +17,8 @@ from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
+# So many candidates stand above a right one that a run does not list: it is never found.
 NEVER = 1 << 60
-"""So many candidates stand above a right one that a run does not list: it is never found."""
 
 
 class Groups(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from pipeline.parts.wrapping import wrapped
 
+# A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
-"""A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol."""
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
 TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}

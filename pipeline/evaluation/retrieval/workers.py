@@ -41,10 +41,10 @@ class Worker(Protocol):
 
 
 W = TypeVar("W", bound=Worker)
+# What a task did: cells counted, and of each array the place of the first value above 0, and all up to the last.
 Part: TypeAlias = tuple[int, list[tuple[int, Ids]]]
-"""What a task did: cells counted, and of each array the place of the first value above 0, and all up to the last."""
+# Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item.
 CELLS_A_TASK = 500_000_000
-"""Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item."""
 _place: ContextVar[Executor | None] = ContextVar("place", default=None)
 
 

@@ -13,13 +13,13 @@ from pipeline.evaluation.statistics.image_hits import STATISTICS
 from pipeline.evaluation.statistics.significance import compare, holm, over_seeds
 from pipeline.parts.wrapping import wrapped
 
+# What `of` gives, with `holm` and what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
-"""What `of` gives, with `holm` and what the caller adds: split, language."""
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
+# As a terminal's 80 columns have room for.
 SHORT = {f"{way}_r{k}": f"{way} R@{k}" for way in ("i2t", "t2i") for k in RECALLS} | {"rsum": "RSUM"}
-"""As a terminal's 80 columns have room for."""
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")

@@ -23,10 +23,10 @@ from pipeline.parts.errors import refusing
 # The order of the statistics in every array here: six recalls, i2t first, then their sum.
 STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in RECALLS), "rsum")
 
+# The largest value of each statistic.
 MOST = np.array([100.0] * 6 + [600.0])
-"""The largest value of each statistic."""
+# Of each image the hits of six recalls, then its number of queries in both directions.
 COLUMNS = 2 * len(RECALLS) + 2
-"""Of each image the hits of six recalls, then its number of queries in both directions."""
 
 
 @dataclass(frozen=True)

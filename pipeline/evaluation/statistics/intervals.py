@@ -22,9 +22,9 @@ from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
 
+# Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
+# of captions of one image cannot be estimated; this keeps it above 0. Chosen by `python -m benchmarks.coverage`.
 UNSEEN = 0.1
-"""Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
-of captions of one image cannot be estimated; this keeps it above 0. Chosen by `python -m benchmarks.coverage`."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, FoldHits
 from pipeline.evaluation.statistics.intervals import UNSEEN, Interval, check_confidence
 from pipeline.parts.errors import InputError
 
+# Differences that are equal but for this are equal.
 ROUNDING = 1e-9
-"""Differences that are equal but for this are equal."""
 # Images of swapped test sets in memory at once: 8 bytes each for signs, and some tens for results.
 DRAWN_AT_ONCE = 2_000_000
 

@@ -13,10 +13,10 @@ from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirec
 from pipeline.evaluation.retrieval.blocks import cut
 from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries
 
+# Memory for a block of scores, where nobody says how much.
 BLOCK_BYTES = 32_000_000
-"""Memory for a block of scores, where nobody says how much."""
+# What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it.
 BYTES_A_CELL = 24
-"""What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it."""
 
 
 class CellByCell(ABC):
@@ -25,8 +25,8 @@ class CellByCell(ABC):
     A subclass implements `cells`, with operations that give a cell the same bits in every block and as a pair.
     """
 
+    # How many times the memory of a block its computation takes.
     copies = 3
-    """How many times the memory of a block its computation takes."""
 
     def __init__(self, sources: Sequence[Similarity]) -> None:
         self.sources, self.shape = sources, sources[0].shape

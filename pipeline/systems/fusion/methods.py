@@ -18,8 +18,8 @@ OFFSET = 60  # Cormack, Clarke and Büttcher (SIGIR 2009)
 
 # Scores that are sorted at a time: packed, half a megabyte.
 CACHED_CELLS = 1 << 16
+# How many candidates a system lists, for CombMNZ.
 LISTED = 100
-"""How many candidates a system lists, for CombMNZ."""
 
 
 class ReciprocalRanks(QueryByQuery):
@@ -143,8 +143,8 @@ Sources: TypeAlias = Sequence[Similarity | PerDirection]
 
 FUSIONS: dict[str, Callable[[Sources, list[float]], Similarity | PerDirection]] = {
     "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
+# Fusions that depend on nothing but the order of each query's candidates.
 BY_ORDER = ("rank",)
-"""Fusions that depend on nothing but the order of each query's candidates."""
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:

@@ -24,6 +24,7 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
+# Kind of scorer -> what builds one from a name and a `PairSource`.
 SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
     "system": "pipeline.systems.reranking.system:StoredSystem",
     "cross": "pipeline.systems.reranking.trained:CrossScorer",
@@ -34,10 +35,9 @@ SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.Lookup
     "vilt": "pipeline.systems.reranking.pixels:Vilt",
     "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
 }, "scorers")
-"""Kind of scorer -> what builds one from a name and a `PairSource`."""
 
+# The key of head.json by which a head that scores pairs names its kind.
 HEAD_KEY = "scorer"
-"""The key of head.json by which a head that scores pairs names its kind."""
 
 
 def resolve(name: str, source: PairSource) -> tuple[str, str]:

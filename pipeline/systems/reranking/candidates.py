@@ -13,8 +13,8 @@ from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
 
+# Of the order in which equally similar candidates are taken where k ends among them.
 SEED = 0
-"""Of the order in which equally similar candidates are taken where k ends among them."""
 
 
 class Pairs(NamedTuple):

@@ -25,10 +25,10 @@ from pipeline.systems.scores.system import System
 On = Callable[[int], object]
 OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
                "another --name, or discard them with --if-changed redo")
+# Parts of a scorer's record that join those of the retriever.
 ABOVE = ("members", "features", "untrained")
-"""Parts of a scorer's record that join those of the retriever."""
+# Parts of `Made.reranked` on which the scores of a pair do not depend, or that follow from the others.
 FREE = ("combine", "weight", "k", "tuned", "roles")
-"""Parts of `Made.reranked` on which the scores of a pair do not depend, or that follow from the others."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from pipeline.systems.reranking.base import PairScorer, PairSource, Scores
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.system import System
 
+# Pairs of a shard, but for the last ones of an image.
 SHARD = 8192
-"""Pairs of a shard, but for the last ones of an image."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.reranking.base import PairSource, Progress, Scores
 from pipeline.systems.scores.system import System
 
+# Pairs read before progress is told.
 AT_ONCE = 1 << 20
-"""Pairs read before progress is told."""
 
 
 class StoredSystem:

@@ -14,10 +14,10 @@ from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
+# The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for.
 KS = (5, 10, 20, 50, 100)
-"""The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for."""
+# Into how many parts the weight's range from 0 to 1 is cut.
 STEPS = 20
-"""Into how many parts the weight's range from 0 to 1 is cut."""
 
 
 def require_val(retriever: System) -> None:

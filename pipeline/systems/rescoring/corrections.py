@@ -58,9 +58,9 @@ def log_sum_exp(beta: float) -> Callable[[Values], Values]:
     return total
 
 
+# From cells in float64, and of each two numbers int64 in shapes that fit together: new cells. The numbers are its row
+# and its column; or the query and the candidate.
 Correct = Callable[[Values, Ids, Ids], Values]
-"""From cells in float64, and of each two numbers int64 in shapes that fit together: new cells. The numbers are its row
-and its column; or the query and the candidate."""
 
 
 class Corrected(CellByCell):

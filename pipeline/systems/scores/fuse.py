@@ -18,8 +18,8 @@ from pipeline.systems.scores.reranked import Folded, Reranked
 from pipeline.systems.scores.sources import Given, Scores
 from pipeline.systems.scores.system import System
 
+# Members -> into how many parts the sum of their weights is cut; more members: 4.
 STEPS = {2: 20, 3: 10, 4: 6}
-"""Members -> into how many parts the sum of their weights is cut; more members: 4."""
 
 
 def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None) -> System:

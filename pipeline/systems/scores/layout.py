@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
+# In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images.
 DIRECTIONS = "directions"
-"""In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images."""
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
 Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]

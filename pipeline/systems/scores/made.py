@@ -7,14 +7,14 @@ from typing import Any
 from pipeline.files.digest import digest
 from pipeline.systems.scores import ENCODER
 
+# The key of the digests of a store's arrays.
 CONTENTS = "contents"
-"""The key of the digests of a store's arrays."""
+# The key of what a reranked system was made by: the retriever (system, seal), the scorer, `roles` (a digest of what
+# each of the two is on any split), k (a number or "all"; the store may hold more candidates), the combination and its
+# weight, whether scores are logits, the protocol (name, folds) and the distractors (dataset, seal).
 RERANKED = "reranked"
-"""The key of what a reranked system was made by: the retriever (system, seal), the scorer, `roles` (a digest of what
-each of the two is on any split), k (a number or "all"; the store may hold more candidates), the combination and its
-weight, whether scores are logits, the protocol (name, folds) and the distractors (dataset, seal)."""
+# The keys of the system whose scores were corrected (system, seal), and of the embeddings of the correction's bank.
 RESCORED, BANK = "rescored", "bank"
-"""The keys of the system whose scores were corrected (system, seal), and of the embeddings of the correction's bank."""
 
 
 class Made(dict[str, Any]):

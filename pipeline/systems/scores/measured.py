@@ -33,10 +33,10 @@ from pipeline.systems.scores.system import Part, System
 if TYPE_CHECKING:
     import pandas as pd
 
+# Judgements that are measured besides the captions' own, by name.
 EXTENDED = {"eccv_caption": eccv_caption}
-"""Judgements that are measured besides the captions' own, by name."""
+# The columns by which systems' tables of queries are put side by side.
 KEYS = ["protocol", "language", "direction", "fold", "query"]
-"""The columns by which systems' tables of queries are put side by side."""
 
 
 class Measured(NamedTuple):

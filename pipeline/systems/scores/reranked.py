@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.integer[Any]]
+# How a candidate's two scores become one, see `Combination`.
 COMBINATIONS = ("scorer", "add", "norm_add")
-"""How a candidate's two scores become one, see `Combination`."""
 
 
 @dataclass(frozen=True)

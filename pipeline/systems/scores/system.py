@@ -307,8 +307,8 @@ class Candidates:
         return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
 
 
+# Where a system's scores come from.
 Kind: TypeAlias = Given | Matrix | Vectors | Fused | Candidates
-"""Where a system's scores come from."""
 
 
 def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
