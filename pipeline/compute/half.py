@@ -7,8 +7,8 @@ from pipeline.compute.device import PRECISIONS
 from pipeline.compute.measured import least_seconds
 from pipeline.parts.errors import InputError
 
+# Of the square product that is probed.
 SIDE = 256
-"""Of the square product that is probed."""
 
 
 def refuse_slow(precision: str, device: str) -> None:

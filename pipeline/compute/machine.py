@@ -35,11 +35,11 @@ def _first(*names: str) -> str:
 
 # Keep the memory of large tensors in the process, for training on a CPU.
 LARGEST = 2**31 - 1
+# Parameters of glibc's mallopt (malloc.h) and their values. A thread's own arena would still return its memory.
 MALLOPT = {"M_MMAP_THRESHOLD": (-3, LARGEST), "M_TRIM_THRESHOLD": (-1, LARGEST), "M_ARENA_MAX": (-8, 1)}
-"""Parameters of glibc's mallopt (malloc.h) and their values. A thread's own arena would still return its memory."""
+# With it torch asks Linux for pages of 2 MB for large tensors: a step took a tenth less time. It reads it once, for its
+# first tensor.
 HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
-"""With it torch asks Linux for pages of 2 MB for large tensors: a step took a tenth less time. It reads it once, for
-its first tensor."""
 
 
 def keep_freed() -> bool:
@@ -62,8 +62,8 @@ def keep_freed() -> bool:
 
 # Whether other work ran on the machine while something was timed.
 STATISTICS = Path("/proc/stat")
+# Share of a needed core that other work may take.
 TOLERATED = 0.1
-"""Share of a needed core that other work may take."""
 
 
 @dataclass(frozen=True)

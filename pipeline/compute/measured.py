@@ -20,11 +20,11 @@ from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputWarning
 
+# The environment variable that names another folder.
 FOLDER = "VSE_PIPELINE_CACHE"
-"""The environment variable that names another folder."""
 MEASUREMENTS = TypeAdapter(dict[str, dict[str, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]])
+# Of the measurements. A higher number has every CPU measured again.
 VERSION = 1
-"""Of the measurements. A higher number has every CPU measured again."""
 
 _known: dict[tuple[Path, str, str], float] = {}  # in this process
 
@@ -87,10 +87,10 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
 
 
 # Compare the time of two short calculations.
+# Times that each is taken at least, and
 REPEATS = 4
-"""Times that each is taken at least, and"""
+# for so long in all: the least of a few times differs by a factor of two beside other work, of hundreds by 5 %.
 SECONDS = 0.3
-"""for so long in all: the least of a few times differs by a factor of two beside other work, of hundreds by 5 %."""
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:

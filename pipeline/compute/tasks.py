@@ -19,8 +19,8 @@ from pipeline.parts.errors import InputError
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
 Result = TypeVar("Result")
+# Tells a task whether its result is still wanted.
 Wanted: TypeAlias = Callable[[], bool]
-"""Tells a task whether its result is still wanted."""
 
 
 class Executor(Protocol):

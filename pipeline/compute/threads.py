@@ -16,8 +16,8 @@ import torch
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+# Work that another thread may help with. The reference is weak: work that is done keeps no memory.
 Offer = weakref.ref[Callable[[], None]]
-"""Work that another thread may help with. The reference is weak: work that is done keeps no memory."""
 
 
 class _Inside:

@@ -18,8 +18,8 @@ from typing import Any
 from pipeline.files import remote
 
 SUFFIXES = (".tar", ".parquet")
+# Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
 IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
-"""Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face."""
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of a member that are read; a damaged header may tell of more
 FRESH = 60.0  # seconds for which a file of an object store is taken for unchanged
@@ -115,8 +115,8 @@ class Parquet:
         return columns
 
 
+# An open file of many images.
 Container = Tar | Parquet
-"""An open file of many images."""
 _opening = threading.Lock()
 _opened: OrderedDict[tuple[str, int], Container] = OrderedDict()
 _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> when, and its copy

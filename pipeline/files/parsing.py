@@ -11,16 +11,16 @@ from typing import Any
 
 import yaml
 
+# Limits of YAML: characters, values with those that aliases repeat, levels, and characters of a number.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
-"""Limits of YAML: characters, values with those that aliases repeat, levels, and characters of a number."""
 KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
 TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int", "float")
+# How JSON and YAML spell half of a surrogate pair, which alone is no character.
 HALF_A_PAIR = re.compile(r"\\(u|U0000)[dD][89a-fA-F]")
-"""How JSON and YAML spell half of a surrogate pair, which alone is no character."""
 
 
+# libyaml's is six times faster, and not in every build of PyYAML.
 Reader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's is six times faster, and not in every build of PyYAML."""
 
 
 class _Loader(Reader):  # type: ignore[misc]

@@ -23,14 +23,14 @@ from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 
+# Part -> its version, where that is not 1. A comment says what changed.
 RAISED: dict[str, int] = {}
-"""Part -> its version, where that is not 1. A comment says what changed."""
 FILE = "record.json"
+# The files in which earlier versions said the same.
 EARLIER = EARLIER_VERSIONS, EARLIER_REQUEST = "code.json", "asked.json"
-"""The files in which earlier versions said the same."""
 FILES = (FILE, *EARLIER)
+# Part of ours -> its version; module of another package -> its digest.
 Versions = Mapping[str, int | str]
-"""Part of ours -> its version; module of another package -> its digest."""
 
 
 class Record(BaseModel):

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import torch
 
 UNTRAINED = "untrained"
+# The weights of a feature network that came with a head of VSE∞'s released code.
 RELEASED = "vse_infty's release"
-"""The weights of a feature network that came with a head of VSE∞'s released code."""
+# Of a checkpoint's files, all that are ever read: no pickle, no code.
 HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
-"""Of a checkpoint's files, all that are ever read: no pickle, no code."""
+# How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to.
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
-"""How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to."""
+# How long the Hugging Face hub is waited for.
 HUB_SECONDS = 5.0
-"""How long the Hugging Face hub is waited for."""
 
 
 class Checkpoint(BaseModel):

@@ -16,17 +16,17 @@ from pipeline.manifest.reader import Reader, text_of
 from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 
+# Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile.
 LARGEST = 64_000_000
-"""Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile."""
 
 
+# For each caption of an image its language, the task's folder, the end of the file's name behind the split, and what
+# the task calls the test split of 2016.
 SOURCES = [*((language, "task2", f"{number}.{language}", "test_2016") for language in ("en", "de")
              for number in range(1, 6)),
            *((language, "task1", language, "test_2016_flickr") for language in ("fr", "cs"))]
-"""For each caption of an image its language, the task's folder, the end of the file's name behind the split, and what
-the task calls the test split of 2016."""
+# Split -> task 2's list of images, in the order of the captions. Task 1's lists are equal.
 LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_2016_images.txt"}
-"""Split -> task 2's list of images, in the order of the captions. Task 1's lists are equal."""
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -18,10 +18,10 @@ from unicodedata import normalize
 from pipeline.manifest.reader import json_of
 from pipeline.parts.errors import InputError
 
+# Where HGR's folder has it.
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
-"""Where HGR's folder has it."""
+# Phrases of a caption. The most of MSR-VTT's are 20.
 MOST = 256
-"""Phrases of a caption. The most of MSR-VTT's are 20."""
 ROLE = re.compile(r"[A-Z][A-Z0-9-]{0,23}")
 ROOT, VERB = "ROOT", "V"
 

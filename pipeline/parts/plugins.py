@@ -22,8 +22,8 @@ from pathlib import Path
 
 from pipeline.parts.errors import InputError, InputWarning
 
+# Names become parts of file names.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
-"""Names become parts of file names."""
 
 
 @dataclass(frozen=True)

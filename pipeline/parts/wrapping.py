@@ -3,8 +3,8 @@
 import re
 import textwrap
 
+# Columns that every terminal has.
 TERMINAL = 80
-"""Columns that every terminal has."""
 
 
 class _Wrapper(textwrap.TextWrapper):

@@ -18,10 +18,10 @@ from pipeline.settings.schema import DEFAULT_PRESET, Settings
 from pipeline.settings.section import first_fault
 
 SHIPPED = Path(__file__).parent / "defaults.yaml"
+# The folder of a project's own recipes, beside its settings file.
 RECIPES = "manifests/recipes"
-"""The folder of a project's own recipes, beside its settings file."""
+# How many sections may build on each other.
 LONGEST = 50
-"""How many sections may build on each other."""
 SIDES = ("image_pooling", "text_pooling")
 
 

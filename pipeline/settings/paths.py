@@ -12,8 +12,8 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     from pipeline.settings.run import Rerank, Rescore, Run
 
+# A head or an ensemble: recipe, feature or letters of features, text encoder, seed.
 System: TypeAlias = tuple[str, str, str, int]
-"""A head or an ensemble: recipe, feature or letters of features, text encoder, seed."""
 
 
 class _File:

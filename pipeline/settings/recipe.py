@@ -32,9 +32,9 @@ def language_tag(tag: str) -> str:
     return standard
 
 
+# Languages, each once, sorted: their order changes no head.
 Languages = Annotated[list[Annotated[str, AfterValidator(language_tag)]], AfterValidator(without_repeats),
                       AfterValidator(sorted)]
-"""Languages, each once, sorted: their order changes no head."""
 
 
 class Pairs(Section):

@@ -14,8 +14,8 @@ Item = TypeVar("Item")
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+# The kinds of torch's devices that compute.
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "npu", "xla")
-"""The kinds of torch's devices that compute."""
 
 
 def device(name: str) -> str:
@@ -34,9 +34,9 @@ class Section(BaseModel):
     """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    # Settings that are recorded also where they have their default: those that name a network, and those of the first
+    # release, whose stores and plans stay valid that way.
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
-    """Settings that are recorded also where they have their default: those that name a network, and those of the first
-    release, whose stores and plans stay valid that way."""
 
     def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
         """Collect what is recorded of the settings beside what they made, and compared with later settings.
@@ -82,12 +82,12 @@ def without_repeats(names: list[Item]) -> list[Item]:
     return names
 
 
+# One or more values, each named once.
 Axis = Annotated[list[Item], Field(min_length=1), AfterValidator(without_repeats)]
-"""One or more values, each named once."""
 
 
+# Keys of earlier versions, and what to do about them.
 FORMER_KEYS = {"throughput.candidates": "no longer a setting; delete the line"}
-"""Keys of earlier versions, and what to do about them."""
 
 
 def first_fault(error: Exception) -> str:

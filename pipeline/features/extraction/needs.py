@@ -80,6 +80,7 @@ class Cost:
     numbers: int  # numbers that an image has in the store
 
 
+# Engine, network and image size -> cost.
 MEASURED = {
     ("butd-36", None, None): Cost(10.0, 15.0, 2.1, 36 * 2048),
     ("grid", "butd_resnet101", 512): Cost(0.42, 0.72, 2.2, 256 * 2048),
@@ -89,7 +90,6 @@ MEASURED = {
     ("frame", "tf_efficientnet_lite0", 224): Cost(0.2, 0.5, 1.5, 20 * 1280),
     ("frame", "resnet152.tv_in1k", 224): Cost(2.3, 3.0, 2.5, 20 * 2048),
 }
-"""Engine, network and image size -> cost."""
 
 
 def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool, openvino: bool, workers: int,

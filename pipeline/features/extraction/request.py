@@ -18,9 +18,9 @@ from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.parts.errors import InputError, refusing
 
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
+# The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
+# lie on disk.
 CONTENT = {"backend", "precision", "dtype"}
-"""The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
-lie on disk."""
 
 
 @dataclass(frozen=True)

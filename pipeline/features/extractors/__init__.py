@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pipeline.features.store import FeatureStore
     from pipeline.settings import Section
 
+# Engine -> its class. Its module has its settings as `Options`, or else the class has.
 ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.features.extractors.square:Pyramid",
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
@@ -26,18 +27,17 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
     "patch": "pipeline.features.extractors.square:Patch",
     "frame": "pipeline.features.extractors.square:Frame",
 }, "extractors")
-"""Engine -> its class. Its module has its settings as `Options`, or else the class has."""
 
+# Engine -> the options that make it of its class, where they are not the class's own; settings may change them.
 PRESETS: dict[str, dict[str, Any]] = {
     "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
     "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
     "grid-feats-x152": {"weights": "grid-feats-x152", "network": "resnext152_32x8d"},
 }
-"""Engine -> the options that make it of its class, where they are not the class's own; settings may change them."""
 
 DETECTRON2 = ("detectron2", "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'")
+# Engine -> the package that it needs besides ours, and how to install that.
 PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
-"""Engine -> the package that it needs besides ours, and how to install that."""
 
 
 def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:

@@ -26,9 +26,9 @@ from pipeline.settings import Count, Section
 
 STRIDE = 32
 MEANS = (103.53, 116.28, 123.675)  # blue, green, red: detectron2's MODEL.PIXEL_MEAN
+# detectron2's names -> torchvision's, where they differ by more than numbers.
 PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.1", "stem.conv1.weight": "conv1.weight",
          "stem.conv1.norm": "bn1"}
-"""detectron2's names -> torchvision's, where they differ by more than numbers."""
 
 
 @dataclass(frozen=True)

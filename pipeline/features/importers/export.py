@@ -239,5 +239,5 @@ def _folder(asked: _Asked) -> Exported:
     return asked.done(asked.folder, bool(len(left)))
 
 
+# Format -> what writes it.
 FORMATS: dict[str, Callable[[_Asked], Exported]] = {"scan": _scan, "butd-tsv": _tsv, "folder": _folder}
-"""Format -> what writes it."""

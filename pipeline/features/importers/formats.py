@@ -10,10 +10,10 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.features.importers.base import FeatureSource
 
+# Format -> what makes a `FeatureSource` of (paths, manifest, on_found).
 FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
     "scan": "pipeline.features.importers.scan:index",
     "butd-tsv": "pipeline.features.importers.butd_tsv:index",
     "folder": "pipeline.features.importers.folder:index",
     "hgr": "pipeline.features.importers.hgr:index",
 }, "importers")
-"""Format -> what makes a `FeatureSource` of (paths, manifest, on_found)."""

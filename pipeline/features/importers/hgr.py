@@ -16,8 +16,8 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError, refusing
 
+# A clip's name, the place of its features, and their shape.
 Found = tuple[str, Place, tuple[int, ...]]
-"""A clip's name, the place of its features, and their shape."""
 
 
 def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:

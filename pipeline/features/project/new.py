@@ -8,9 +8,9 @@ from pipeline.files.atomic import write_bytes, write_text
 from pipeline.parts.errors import InputError
 
 # The files that a project starts with. In a clone they are those at its root; a wheel carries copies of them.
+# File -> its name beside this module in an installed copy, where `pyproject.toml` puts it.
 SHIPPED = {"params.yaml": "params.yaml", "dvc.yaml": "dvc.yaml", ".gitignore": "gitignore", ".dvcignore": "dvcignore",
            ".dvc/plots/curves_of_heads.json": "curves_of_heads.json"}
-"""File -> its name beside this module in an installed copy, where `pyproject.toml` puts it."""
 
 
 def path(name: str) -> Path:
@@ -19,10 +19,10 @@ def path(name: str) -> Path:
     return installed if installed.is_file() else Path(__file__).parents[3] / name
 
 
+# Files that a folder may have already, and keeps.
 KEPT = (".gitignore", ".dvcignore", ".dvc/plots/curves_of_heads.json")
-"""Files that a folder may have already, and keeps."""
+# The one of them that gets the lines which it lacks: `dvc init` makes one without any.
 ADDED_TO = ".dvcignore"
-"""The one of them that gets the lines which it lacks: `dvc init` makes one without any."""
 DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
        ".gitignore": "/config.local\n/tmp\n/cache\n"}
 WITHOUT_GIT = "    no_scm = true\n"

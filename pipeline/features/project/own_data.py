@@ -20,12 +20,12 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Settings, load
 from pipeline.settings.features import FEATURES, of_ensemble
 
+# Of the images, where the captions name no splits; the rest is for training.
 SHARES = {"val": 0.1, "test": 0.1}
-"""Of the images, where the captions name no splits; the rest is for training."""
+# Images that a split must have at least.
 FEWEST = {"train": 8, "val": 2, "test": 2}
-"""Images that a split must have at least."""
+# Training steps in all, about as many as Flickr8k has in three epochs of batches of 128.
 STEPS = 700
-"""Training steps in all, about as many as Flickr8k has in three epochs of batches of 128."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.parts.errors import counted
 
 Floats = npt.NDArray[np.float32]
+# x1 / W, y1 / H, x2 / W, y2 / H, width / W, height / H (Geigle et al., released code).
 VALUES = 6
-"""x1 / W, y1 / H, x2 / W, y2 / H, width / W, height / H (Geigle et al., released code)."""
+# Engines whose items are the cells of a square over the whole image, row by row.
 SQUARE = ("grid", "patch")
-"""Engines whose items are the cells of a square over the whole image, row by row."""
 
 
 class BoxedStore(FeatureStore):

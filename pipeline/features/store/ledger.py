@@ -18,8 +18,8 @@ from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, make
 from pipeline.files import atomic, parsing
 from pipeline.manifest.table import NO_FILE
 
+# Row -> text; JSON has the rows as text.
 ByRow = dict[Annotated[int, Field(strict=False)], str]
-"""Row -> text; JSON has the rows as text."""
 
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))

@@ -25,8 +25,8 @@ from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayo
 from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile
 
+# The keys of a fingerprint that name the images; the others say what makes their features.
 OF_IMAGES = ("images", "dataset")
-"""The keys of a fingerprint that name the images; the others say what makes their features."""
 IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
 TOGETHER = 4096  # files at once
 

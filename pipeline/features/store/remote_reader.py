@@ -10,8 +10,8 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.files import remote
 from pipeline.parts.errors import refusing
 
+# Bytes between two images of a shard that are read with them: another request takes about as long.
 GAP = 8_000_000
-"""Bytes between two images of a shard that are read with them: another request takes about as long."""
 
 
 class RemoteFeatureStore(FeatureStore):

@@ -18,8 +18,8 @@ from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout
 from pipeline.files.digest import digest, digest_of_rows
 from pipeline.parts.errors import refusing
 
+# How a digest begins that does not depend on shards.
 BY_IMAGES = "images:"
-"""How a digest begins that does not depend on shards."""
 AT_ONCE = 8  # shards in memory
 
 
