@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -36,53 +35,6 @@ class SourceItems(Items):
     size: tuple[int, int] = UNKNOWN_SIZE
 
 
-@dataclass
-class FeatureSource(ABC):
-    """A source of features that has been indexed; the features themselves are read later, image by image.
-
-    Attributes:
-        counts: Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
-        dimension: D.
-        files: All files that the features come from.
-        extras: What is stored beside the features.
-        faults: Row of the manifest -> where its features stand and why they cannot be used, as far as the index shows
-            it.
-        notes: Lines for the user.
-    """
-
-    counts: np.ndarray
-    dimension: int
-    files: Sequence[Path]
-    extras: Mapping[str, Extra] = field(default_factory=dict)
-    faults: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @abstractmethod
-    def read(self, row: int) -> SourceItems:
-        """Read the features of an image.
-
-        Args:
-            row: a row of the manifest with a count above 0.
-
-        Returns:
-            Features [counts[row], D] float32.
-
-        Raises:
-            UnusableItems: If they are damaged.
-        """
-
-    @abstractmethod
-    def place(self, row: int) -> str:
-        """Name the place of an image's features.
-
-        Args:
-            row: a row of the manifest with a count above 0.
-
-        Returns:
-            The file, and the line or row in it.
-        """
-
-
 class Place(NamedTuple):
     """Where an image's features stand."""
 
@@ -94,16 +46,31 @@ class Place(NamedTuple):
         return f"{self.file}, {self.where}" if self.where else str(self.file)
 
 
-@dataclass(kw_only=True)
-class PlacedSource(FeatureSource):
-    """A source that has a place for each image, and a function that reads one.
+@dataclass
+class FeatureSource:
+    """A source of features that has been indexed; the features themselves are read later, image by image.
+
+    A source without `read_place` and `places` overrides `read` and `place`.
 
     Attributes:
+        counts: Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
+        dimension: D.
+        files: All files that the features come from.
+        extras: What is stored beside the features.
+        faults: Row of the manifest -> where its features stand and why they cannot be used, as far as the index shows
+            it.
+        notes: Lines for the user.
         read_place: Reads the features at a place.
         places: Row of the manifest -> place.
     """
 
-    read_place: Callable[[Place], SourceItems]
+    counts: np.ndarray
+    dimension: int
+    files: Sequence[Path]
+    extras: Mapping[str, Extra] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    read_place: Callable[[Place], SourceItems] | None = None
     places: dict[int, Place] = field(default_factory=dict)
 
     @classmethod
@@ -128,9 +95,29 @@ class PlacedSource(FeatureSource):
             self.notes.append(f"{others:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
 
     def read(self, row: int) -> SourceItems:
+        """Read the features of an image.
+
+        Args:
+            row: a row of the manifest with a count above 0.
+
+        Returns:
+            Features [counts[row], D] float32.
+
+        Raises:
+            UnusableItems: If they are damaged.
+        """
+        assert self.read_place is not None
         return self.read_place(self.places[row])
 
     def place(self, row: int) -> str:
+        """Name the place of an image's features.
+
+        Args:
+            row: a row of the manifest with a count above 0.
+
+        Returns:
+            The file, and the line or row in it.
+        """
         return str(self.places[row])
 
 

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from pipeline.features.extractors import butd
-from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems, rows_of
+from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 
@@ -35,7 +35,7 @@ LONGEST = 1 << 26  # bytes of a row
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 
 
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the row of each of the manifest's images in the files. Only offsets are kept."""
     files = [TsvFile(path) for path in sorted(paths)]
     columns, dimension = files[0].columns, files[0].dimension
@@ -55,7 +55,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
             raw = os.pread(file.fileno(), place.at.length, place.at.start)
         return TsvRow.of(raw, columns).decoded(dimension)
 
-    source = PlacedSource.empty(manifest, read)
+    source = FeatureSource.empty(manifest, read)
     source.dimension, source.files = dimension, [file.path for file in files]
     beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
     source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
@@ -71,7 +71,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
     return source
 
 
-def _add(source: PlacedSource, row: int, text: str, place: Place) -> None:
+def _add(source: FeatureSource, row: int, text: str, place: Place) -> None:
     if row in source.places:
         raise InputError(f"{place}: the image {text} stands in {source.place(row)} too; take one of the rows out")
     source.places[row], source.counts[row] = place, place.at.boxes

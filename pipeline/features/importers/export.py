@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from pipeline.features.importers import array_files, butd_tsv, scan
+from pipeline.features.importers import butd_tsv, scan
 from pipeline.features.importers.base import SourceItems
+from pipeline.features.importers.folder import MEMBERS
 from pipeline.features.store import FeatureStore, StoreError, provenance
 from pipeline.files.atomic import replacing, write_text
 from pipeline.manifest import Manifest, Split, dataset
@@ -229,7 +230,7 @@ def _folder(asked: _Asked) -> Exported:
     write_text(record, made_from)
     left = np.array([row for row in rows if not files[row].exists()], np.int64)
     for row, (_, _, image) in zip(left.tolist(), asked.images(left), strict=True):
-        beside = {member: image.extras[name] for member, name in array_files.EXTRAS.items() if name in image.extras}
+        beside = {member: image.extras[name] for member, name in MEMBERS.items() if name in image.extras}
         if "bbox" in beside:
             beside["num_bbox"] = np.array(len(image.features))
         if all(image.size):

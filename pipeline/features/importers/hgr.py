@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.features.importers.array_files import possible
-from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, UnusableItems
+from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
+from pipeline.features.importers.folder import possible
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError, refusing
@@ -20,9 +20,9 @@ from pipeline.parts.errors import InputError, refusing
 Found = tuple[str, Place, tuple[int, ...]]
 
 
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Find the features of the manifest's clips."""
-    source = PlacedSource.empty(manifest, _read)
+    source = FeatureSource.empty(manifest, _read)
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.features.importers.base import OnFound, Place, PlacedSource, SourceItems, by_image_id
+from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, by_image_id
 from pipeline.manifest import Manifest
 from pipeline.manifest.reader import not_utf8
 from pipeline.parts.errors import InputError, refusing
@@ -30,7 +30,7 @@ CAPTIONS = 5  # an image
 REPEATS = 64  # images whose five copies are compared
 
 
-def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> PlacedSource:
+def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> FeatureSource:
     """Index a folder's splits and compare their ids and captions with the manifest's."""
     if len(paths) != 1 or not paths[0].is_dir():
         raise InputError(f"{', '.join(map(str, paths))}: expected one folder with SCAN's files, dev_ims.npy and so on")
@@ -41,7 +41,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Place
         raise InputError(f"{folder}: expected one at least of train_ims.npy, dev_ims.npy, testall_ims.npy, "
                          "test_ims.npy")
     texts = TextCheck(manifest)
-    source = PlacedSource.empty(manifest, _read)
+    source = FeatureSource.empty(manifest, _read)
     for name in filter(None, names):
         on_found(_add(source, folder, name, texts))
     if texts.unlike:
@@ -54,7 +54,7 @@ def _read(place: Place) -> SourceItems:
     return SourceItems(np.array(_mapped(place.file)[row, :count], np.float32))
 
 
-def _add(source: PlacedSource, folder: Path, name: str, texts: TextCheck) -> int:
+def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> int:
     """Take up one split: how many images it has."""
     file, ids_file, captions_file, counts_file = (
         folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy"))

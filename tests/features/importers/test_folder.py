@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.features.importers import ImportJob, array_files, import_features
+from pipeline.features.importers import ImportJob, folder, import_features
 from pipeline.features.store import FeatureStore
 from pipeline.parts.errors import InputError
 
@@ -131,16 +131,16 @@ def test_a_map_is_read_row_by_row(tmp_path: Path) -> None:
     """Hand-made: channel c of the item in row y and column x has the value 100 c + 10 y + x."""
     c, y, x = np.meshgrid(np.arange(2), np.arange(3), np.arange(4), indexing="ij")
     torch.save(torch.from_numpy((100 * c + 10 * y + x).astype(np.float32))[None], tmp_path / "m.pth")
-    assert array_files.shape(tmp_path / "m.pth") == (12, 2)
-    assert array_files.load(tmp_path / "m.pth").features[:6].tolist() == [
+    assert folder.shape_of(tmp_path / "m.pth") == (12, 2)
+    assert folder.load(tmp_path / "m.pth").features[:6].tolist() == [
         [0, 100], [1, 101], [2, 102], [3, 103], [10, 110], [11, 111]]
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 4, 9), (2, 9, 2, 2), (1, 1, 9, 2, 2)])
 def test_a_tensor_of_another_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
     torch.save(torch.ones(shape), tmp_path / "m.pth")
-    with pytest.raises(array_files.UnusableItems, match=r"expected a tensor \[n, D\]"):
-        array_files.shape(tmp_path / "m.pth")
+    with pytest.raises(folder.UnusableItems, match=r"expected a tensor \[n, D\]"):
+        folder.shape_of(tmp_path / "m.pth")
 
 
 @pytest.mark.parametrize(("members", "said"), [
@@ -151,13 +151,13 @@ def test_a_tensor_of_another_shape(shape: tuple[int, ...], tmp_path: Path) -> No
 ])
 def test_members_that_do_not_fit(members: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", **members)  # type: ignore[arg-type]
-    with pytest.raises(array_files.UnusableItems, match=said):
-        array_files.shape(tmp_path / "m.npz")
+    with pytest.raises(folder.UnusableItems, match=said):
+        folder.shape_of(tmp_path / "m.npz")
 
 
 def test_labels_beside_the_features(tmp_path: Path) -> None:
     np.savez(tmp_path / "m.npz", features=ONES, bbox=np.ones((4, 4)), objects_id=np.arange(4),
              objects_conf=np.full(4, 0.5), attrs_id=np.arange(4), attrs_conf=np.full(4, 0.25), image_h=3, image_w=2)
-    found = array_files.load(tmp_path / "m.npz")
+    found = folder.load(tmp_path / "m.npz")
     assert list(found.extras) == ["boxes", "object", "object_score", "attribute", "attribute_score"]
     assert found.size == (2, 3)
