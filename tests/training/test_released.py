@@ -18,7 +18,7 @@ from torchvision.models import ResNet, resnet18, resnet101
 
 from benchmarks.released import GPO
 from pipeline import settings, training
-from pipeline.features.extractors.butd_cnn import caffe_resnet101
+from pipeline.features.extractors.network import caffe_resnet101
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

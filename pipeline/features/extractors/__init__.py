@@ -20,7 +20,7 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
     "pyramid": "pipeline.features.extractors.square:Pyramid",
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
     "butd-10-100": "pipeline.features.extractors.butd.detector:Detected",
-    "butd-given": "pipeline.features.extractors.butd.given:Given",
+    "butd-given": "pipeline.features.extractors.butd.detector:Given",
     "grid": "pipeline.features.extractors.square:Grid",
     "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
     "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeats",

@@ -3,10 +3,10 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from pipeline.features.store import Extra
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
+Network = TypeVar("Network", bound=nn.Module)
 AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
 
@@ -182,12 +183,22 @@ def _copy(values: torch.Tensor) -> torch.Tensor:
     return values.to("cpu", non_blocking=values.device.type == "cuda")
 
 
-@contextmanager
-def seeded() -> Iterator[None]:
-    """Draw the first weights of a network with seed 0, without touching the generator of the process."""
-    with torch.random.fork_rng(devices=[]):
+def with_weights(make: Callable[[], Network], name: str, read: Callable[[Path], Mapping[str, torch.Tensor]], title: str,
+                 optional: str = "$^") -> Network:
+    """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn with seed 0.
+
+    `read` gives a file's arrays by the network's names, see `fill`.
+    """
+    with torch.random.fork_rng(devices=[]):  # the generator of the process stays as it is
         torch.manual_seed(0)
-        yield
+        network = make()
+    if name != weights.UNTRAINED:
+        path, checkpoint = weights.locate(name)
+        state = read(path)
+        if checkpoint is not None and checkpoint.layout == "ordered":
+            state = dict(zip(network.state_dict(), state.values(), strict=False))
+        fill(network, state, str(path), title, optional)
+    return network.eval().requires_grad_(False)
 
 
 def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, title: str, optional: str = "$^") -> None:

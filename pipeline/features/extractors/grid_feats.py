@@ -10,6 +10,7 @@ stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from PIL import Image
 from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
 
-from pipeline.features.extractors.base import Computed, MapEngine, computed, fill, seeded, without_classifier
+from pipeline.features.extractors.base import Computed, MapEngine, computed, with_weights, without_classifier
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
@@ -100,20 +101,15 @@ def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
 
 def load(network: str, name: str) -> nn.Sequential:
     """Build a backbone with weights: a name in weights.yaml, grid-feats-vqa's file, or "untrained" (seed 0)."""
-    with seeded():
-        whole = ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1, zero_init_residual=True, groups=32,
-                       width_per_group=8)
-    layers = without_classifier(whole)
-    if name != weights.UNTRAINED:
-        path, _ = weights.locate(name)
-        fill_backbone(layers, weights.read(path), str(path))
-    return layers.eval().requires_grad_(False)
+    def make() -> nn.Sequential:
+        return without_classifier(ResNet(Bottleneck, list(BACKBONES[network].blocks), num_classes=1,
+                                         zero_init_residual=True, groups=32, width_per_group=8))
 
+    def read(path: Path) -> dict[str, torch.Tensor]:
+        return {_renamed(name): value for name, value in weights.read(path).items()
+                if not name.endswith("num_batches_tracked")}
 
-def fill_backbone(layers: nn.Module, state: Mapping[str, torch.Tensor], source: str) -> None:
-    """Copy the backbone's part of a detector's weights."""
-    named = {_renamed(name): value for name, value in state.items() if not name.endswith("num_batches_tracked")}
-    fill(layers, named, source, "this ResNeXt", optional=".*num_batches_tracked")
+    return with_weights(make, name, read, "this ResNeXt", optional=".*num_batches_tracked")
 
 
 def _renamed(name: str) -> str:

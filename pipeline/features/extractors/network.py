@@ -1,5 +1,7 @@
-"""A timm network with its weights and its own preprocessing."""
+"""A network that runs over a square, with its weights and its own preprocessing: of timm, or BUTD's ResNet-101."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,8 +9,11 @@ import timm
 import torch
 from PIL import Image
 from timm.data import resolve_model_data_config
+from torch import nn
+from torchvision.models import resnet101
 
 from pipeline.features.extractors import backend, base
+from pipeline.features.extractors.butd import pixels as butd_pixels
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.files import images, weights
 from pipeline.parts.errors import InputError
@@ -19,12 +24,12 @@ class Network:
 
     def __init__(self, name: str, weights_name: str, runtime: Runtime, **options: Any) -> None:
         self.trained, self.runtime = weights_name != weights.UNTRAINED, runtime
-        self.model = self.build(name, weights_name, options).eval().requires_grad_(False)
+        self.model = self.build(name, weights_name, options)
         self.digest = weights.digest(self.model)
         self.model.to(runtime.device).to(memory_format=torch.channels_last)
         self._graph = None if runtime.backend == backend.TORCH else backend.Graph(self.model, self.forward)
 
-    def build(self, name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
+    def build(self, name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
         """Create the model with its weights, and read how its pixels are scaled."""
         model = _create(name, weights_name, options)
         config = resolve_model_data_config(model)
@@ -61,26 +66,76 @@ class Network:
         return map_or_tokens
 
 
-def _create(name: str, weights_name: str, options: dict[str, Any]) -> torch.nn.Module:
+def _create(name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
     known = weights.checkpoints().get(weights_name)
     if ":" in name:
         raise InputError(f"network {name!r}: expected a name of timm, not an address; `timm.list_models()` names them")
-    if known is not None and known.timm and known.timm != name:
+    if known is not None and known.timm not in (None, name):
         raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; use the same name")
-    try:
-        if known is not None and known.timm:
-            return timm.create_model(known.timm, pretrained=True, num_classes=0, **options)
-        with base.seeded():
-            model = timm.create_model(name, pretrained=False, **options)
-    except (RuntimeError, TypeError, AssertionError) as error:
-        raise InputError(f"network {name!r}: {error}; `timm.list_models()` names them") from None
-    except OSError:
-        assert known is not None  # nothing else is downloaded
-        raise weights.missing(weights_name, known) from None
-    if weights_name != weights.UNTRAINED:
-        path, checkpoint = weights.locate(weights_name)
-        state = weights.read(path)
-        if checkpoint is not None and checkpoint.layout == "ordered":
-            state = dict(zip(model.state_dict(), state.values(), strict=False))
-        base.fill(model, state, str(path), "the network", optional=r"classifier|fc\.|head\.")
-    return model
+    pretrained: dict[str, Any] = {"pretrained": True, "num_classes": 0} if known is not None and known.timm else {}
+
+    def make() -> nn.Module:
+        try:
+            return timm.create_model(name, **pretrained, **options)
+        except (RuntimeError, TypeError, AssertionError) as error:
+            raise InputError(f"network {name!r}: {error}; `timm.list_models()` names them") from None
+        except OSError:
+            assert known is not None  # nothing else is downloaded
+            raise weights.missing(weights_name, known) from None
+
+    return base.with_weights(make, weights.UNTRAINED if pretrained else weights_name, weights.read, "the network",
+                             optional=r"classifier|fc\.|head\.")
+
+
+# Places in the file, by its two parts -> our names.
+BUTD_PARTS = {"base": {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}, "top": {"0": "layer4"}}
+
+
+class ButdCnn(Network):
+    """The ResNet-101 of Bottom-Up-Attention alone, for BUTD grid features (VSE∞ section 4.1).
+
+    A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may reach beyond the
+    map, and pixels in the order blue, green, red, 0 to 255, less the means. It does not need detectron2. The weights
+    are VSE∞'s conversion, `original_updown_backbone.pth`: the layers before the last stage under "base", numbered,
+    that stage under "top".
+    """
+
+    def build(self, name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
+        """Create the model with its weights."""
+        return base.with_weights(caffe_resnet101, weights_name, published, "a ResNet-101",
+                                 optional=".*num_batches_tracked")
+
+    def prepare(self, image: Image.Image, size: int) -> torch.Tensor:
+        """Resize to a square, bilinear and without antialiasing, as OpenCV does: float32 [size, size, 3]."""
+        return butd_pixels.resized(image, size / image.width, size / image.height).permute(1, 2, 0).contiguous()
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision.
+
+        Gradients reach the weights.
+        """
+        last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
+        return last
+
+
+def caffe_resnet101() -> nn.Sequential:
+    """Build torchvision's ResNet-101 without its classifier, with Caffe's strides and first pooling."""
+    whole = resnet101()
+    whole.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=0, ceil_mode=True)
+    for stage in (whole.layer2, whole.layer3, whole.layer4):
+        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+    return base.without_classifier(whole)
+
+
+def published(path: Path) -> dict[str, torch.Tensor]:
+    """Read `original_updown_backbone.pth`, with its arrays named as in the network."""
+    tree = weights.read_tree(path)
+    if not isinstance(tree, Mapping) or not all(isinstance(tree.get(part), Mapping) for part in BUTD_PARTS):
+        raise InputError(f"{path}: expected the parts 'base' and 'top' of original_updown_backbone.pth")
+    state = {}
+    for part, names in BUTD_PARTS.items():
+        for name, value in tree[part].items():
+            place, _, rest = str(name).partition(".")
+            if place in names and not rest.endswith("num_batches_tracked") and isinstance(value, torch.Tensor):
+                state[f"{names[place]}.{rest}"] = value
+    return state

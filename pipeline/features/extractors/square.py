@@ -22,8 +22,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from torchvision.ops import roi_align
 
 from pipeline.features.extractors.base import Computed, computed
-from pipeline.features.extractors.butd_cnn import ButdCnn
-from pipeline.features.extractors.network import Network
+from pipeline.features.extractors.network import ButdCnn, Network
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.parts.errors import InputError, refusing

@@ -138,13 +138,12 @@ def test_a_thread_of_an_image_has_a_row_of_items(engine: Any) -> None:
     assert items.features.shape == (5, 2048)
 
 
-@pytest.mark.parametrize(("there", "told"), [({}, "nothing"), ({"conv1.weight": torch.zeros(2)}, r"\(2,\)")])
-def test_weights_of_another_network_are_refused(there: dict[str, torch.Tensor], told: str) -> None:
-    layers = torch.nn.Sequential()
-    layers.add_module("conv1", torch.nn.Conv2d(3, 64, 7, bias=False))
-    with pytest.raises(InputError, match=r"X-101\.pth: 1 of 1 arrays do not fit this ResNeXt; conv1\.weight: expected "
-                                         rf"\(64, 3, 7, 7\), got {told}"):
-        grid_feats.fill_backbone(layers, there, "X-101.pth")
+@pytest.mark.parametrize(("there", "told"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")])
+def test_weights_of_another_network_are_refused(there: dict[str, torch.Tensor], told: str, tmp_path: Path) -> None:
+    torch.save({"model": there}, tmp_path / "X-101.pth")
+    with pytest.raises(InputError, match=r"X-101\.pth: \d+ of \d+ arrays do not fit this ResNeXt; conv1\.weight: "
+                                         rf"expected \(64, 3, 7, 7\), got {told}"):
+        grid_feats.load("resnext101_32x8d", str(tmp_path / "X-101.pth"))
 
 
 def test_pickled_code_in_weights_is_never_run(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@
     network.py     the network, made of detectron2's parts, under its published weights' names
     checkpoint.py  published weights into the network, also those with Caffe's order of classes and anchors
     geometry.py    anchors, boxes and overlaps in Caffe's convention of pixels; 300 proposals, and which become items
-    detector.py    the network on a device, what its engines share, and the engines butd-36 and butd-10-100
-    given.py       the engine butd-given: features of given boxes
+    detector.py    the network on a device, and its engines butd-36, butd-10-100 and butd-given
 
 What differs from the original (Caffe's `tools/generate_tsv.py`):
 

@@ -60,15 +60,12 @@ def load(name: str) -> FasterRCNN:
     with refusing(ImportError, lambda error: f"butd needs detectron2, which cannot be used here ({error}); with torch "
                   f"installed, run: {DETECTRON2[1]}"):
         from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
-    with base.seeded():
-        network = FasterRCNN()
-    if name != weights.UNTRAINED:
-        path, _ = weights.locate(name)
+
+    def read(path: Path) -> dict[str, torch.Tensor]:
         state = read_state(path)
-        if is_caffe(state):
-            state = to_detectron2(state, DELTA_WEIGHTS)
-        base.fill(network, state, str(path), TITLE)
-    return network.eval().requires_grad_(False)
+        return to_detectron2(state, DELTA_WEIGHTS) if is_caffe(state) else state
+
+    return base.with_weights(FasterRCNN, name, read, TITLE)
 
 
 def read_state(path: Path) -> dict[str, torch.Tensor]:

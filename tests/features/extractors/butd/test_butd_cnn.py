@@ -12,8 +12,9 @@ from PIL import Image
 from torch import nn
 
 from pipeline.features import extractors
-from pipeline.features.extractors import Runtime, butd_cnn
+from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.butd import pixels
+from pipeline.features.extractors.network import caffe_resnet101
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
@@ -26,7 +27,7 @@ def square(image: Image.Image, size: int) -> torch.Tensor:
 def network() -> nn.Module:
     """Random weights, and random statistics in each norm that keep the values in range."""
     generator = torch.Generator().manual_seed(0)
-    made = butd_cnn.caffe_resnet101().eval().requires_grad_(False)
+    made = caffe_resnet101().eval().requires_grad_(False)
     for name, value in made.state_dict().items():
         if name.endswith("running_mean") or re.search(r"(bn\d|downsample\.1)\.bias$", name):
             value.normal_(std=0.1, generator=generator)

@@ -17,7 +17,7 @@ from pipeline import manifest
 from pipeline.features import extraction, extractors
 from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime, base
-from pipeline.features.extractors.butd import checkpoint, detector, given
+from pipeline.features.extractors.butd import checkpoint, detector
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
 from pipeline.files.digest import sha256
@@ -89,7 +89,7 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
 
 def test_items_are_the_networks_regions_of_their_boxes() -> None:
     picture = Image.fromarray(np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8))
-    engine = detector.Detected(detector.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
+    engine = detector.Detected(detector.Detected.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
     assert (engine.items, engine.dimension, engine.reported_as) == (5, 2048, "butd-5-proposals-96px-160px")
     prepared = engine.prepare(picture)
     assert prepared.shape == (3, 96, 128)
@@ -157,7 +157,7 @@ def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     picture = Image.fromarray(np.random.default_rng(2).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     by = {}
     for boxes in ("proposals", "regressed"):
-        options = detector.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
+        options = detector.Detected.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
         engine = detector.Detected(options, Runtime())
         assert engine.reported_as == f"butd-6-{boxes}-96px-160px"
         by[boxes] = engine.extract([engine.prepare(picture)], [picture.size])[0]
@@ -192,7 +192,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], word
 
 def test_lower_precision_is_close() -> None:
     picture = Image.fromarray(np.random.default_rng(3).integers(0, 255, (40, 40, 3), dtype=np.uint8))
-    options = detector.Options(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
+    options = detector.Detected.Options(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
     full, lower = (detector.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
     prepared = full.prepare(picture)
     with torch.inference_mode():
@@ -258,9 +258,9 @@ def test_images_without_fitting_boxes_fail_with_the_reason(tmp_path: Path) -> No
 ])
 def test_boxes_that_are_none_are_refused(tmp_path: Path, boxes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        given.read_boxes(Path(boxes_file(tmp_path, **boxes)))
+        detector.read_boxes(Path(boxes_file(tmp_path, **boxes)))
 
 
 def test_a_missing_boxes_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not readable"):
-        given.read_boxes(tmp_path / "none.npz")
+        detector.read_boxes(tmp_path / "none.npz")

@@ -17,8 +17,9 @@ from timm import create_model
 from pipeline import settings
 from pipeline.features import extractors
 from pipeline.features.extraction import needs
-from pipeline.features.extractors import Runtime, butd_cnn
+from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.butd import checkpoint
+from pipeline.features.extractors.network import caffe_resnet101
 
 PARAMS = Path(__file__).parents[4] / "params.yaml"
 FEWER = {"region": {"proposals": 36}}  # of 300: most of the time is spent on them
@@ -37,7 +38,7 @@ def backbone(root: Path) -> None:
     """VSE∞'s torch file of the ResNet-101."""
     (root / "data" / "weights").mkdir(parents=True)
     torch.manual_seed(0)
-    torch.save(as_published(butd_cnn.caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth")
+    torch.save(as_published(caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth")
 
 
 def transformer(root: Path) -> None:
