@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from pipeline.settings.loading import load
     from pipeline.settings.recipe import Noise, Recipe, Training
     from pipeline.settings.run import Run
-    from pipeline.settings.schema import Settings
+    from pipeline.settings.schema import Evaluate, Extract, Report, Settings, Synthetic, Throughput
     from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
-    from pipeline.settings.steps import Evaluate, Extract, Report, Synthetic, Throughput
 
 lazy.offer(__name__)

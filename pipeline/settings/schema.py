@@ -1,36 +1,181 @@
-"""The schema of the settings: all sections, and what is looked up in several of them."""
+"""The schema of the settings: the sections of single steps, then all sections and what is looked up in several."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from pipeline.parts.errors import unknown
-from pipeline.settings import steps
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
-from pipeline.settings.section import Name, Section
+from pipeline.settings.section import Count, Device, Name, Section, WithOptions
 
 DEFAULT_PRESET = "light"
+
+
+class Sample(Section):
+    """The size and seed of the built-in corpus."""
+
+    images: Annotated[int, Field(ge=12)]
+    size: Annotated[int, Field(ge=32)]
+    seed: Annotated[int, Field(ge=0)]
+
+
+class SampleVideo(Section):
+    """The size and seed of the built-in corpus of clips."""
+
+    clips: Annotated[int, Field(ge=12)] = 600
+    size: Annotated[int, Field(ge=32, multiple_of=2)] = 160
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class EngineSettings(WithOptions):
+    """The engine that makes a feature, by name."""
+
+    engine: str
+
+
+class Compute(Section):
+    """How the CPU multiplies float32 matrices, see `pipeline.compute.products`."""
+
+    products: Literal["auto", "default"] = "auto"
+
+
+class Extract(Section):
+    """How features are extracted and stored. The threads of a worker change no feature."""
+
+    device: Device
+    backend: Literal["auto", "torch", "openvino"]
+    precision: Literal["fp32", "bf16", "fp16"]
+    batch_size: Count
+    workers: Count
+    on_error: Literal["fail", "skip"]
+    shard_images: Count
+    compressor: Literal["none", "zstd"]
+    dtype: Literal["float16", "float32"]
+    decoders: Literal["auto"] | Count = "auto"
+    writers: Literal["auto"] | Count = "auto"
+    ahead: Count = 2
+
+
+class Score(Section):
+    """The split that is scored."""
+
+    split: Literal["val", "test"]
+    batch_size: Count
+
+
+def _known_metrics(names: list[str]) -> list[str]:
+    from pipeline.evaluation.metrics import parse_all
+
+    with refusing(InputError, str, ValueError):
+        return [str(metric) for metric in parse_all(names)]
+
+
+class Evaluate(Section):
+    """Which metrics are measured, what is right, how intervals are drawn, and how much memory ranking may use."""
+
+    metrics: Annotated[list[str], AfterValidator(_known_metrics)] = Field(default_factory=list)
+    qrels: str | None = None
+    same_text: Literal["positive"] | None = None
+    cxc: str | None = None
+    resamples: Count
+    seed: Annotated[int, Field(ge=0)]
+    block_megabytes: Annotated[float, Field(gt=0)]
+    ALWAYS_RECORDED = frozenset({"metrics", "qrels", "same_text", "cxc"})
+
+    @model_validator(mode="after")
+    def _one_truth(self) -> Self:
+        if self.qrels and self.same_text:
+            raise ValueError("qrels and same_text are two sources of what is right; set one")
+        return self
+
+
+class Synthetic(Section):
+    """How GPO's generators are trained on known pooling patterns, and the set sizes on which they are tested."""
+
+    dimension: Count
+    sets: Count
+    seen: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    tested: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]
+    steps: Count
+    learning_rate: Annotated[float, Field(gt=0)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        (least, most), (first, last) = self.tested, self.seen
+        if not least < first <= last < most:
+            raise ValueError(f"sizes seen must lie within those tested, with some on either side, got {self.seen} and "
+                             f"{self.tested}")
+        return self
+
+
+class Throughput(Section):
+    """What is timed, for the papers' #OIPs and the time of a query."""
+
+    device: Device
+    batch_size: Count
+    items: Count
+    tokens: Count
+    pools: Annotated[list[Count], Field(min_length=2)]
+    pairs: Count
+    searched: Annotated[list[Count], Field(min_length=1)] = Field(default_factory=lambda: [50_000, 1_000_000])
+    reranked: Count = 20
+    repeats: Count
+    seconds: Annotated[float, Field(ge=0)]
+    ALWAYS_RECORDED = frozenset({"searched", "reranked"})
+
+
+class Typesetting(Section):
+    """The paper that tables and figures go into. In cm: a column, both with the space between, the height."""
+
+    column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
+    text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
+    text_height: Annotated[float, Field(ge=4, le=80)] = 22.5
+    text_font: Literal["times", "computer modern"] = "times"
+    table_style: Literal["booktabs", "plain"] = "booktabs"
+    table_rows: Literal["all", "published", "measured"] = "all"
+    table_metrics: list[str] = Field(default_factory=list)
+    table_bold: Literal["tied", "best"] = "tied"
+    figure_font: Literal["sans", "serif"] = "sans"
+    ALWAYS_RECORDED = frozenset({"column_width", "text_width", "text_height", "text_font", "table_style", "table_rows",
+                                 "table_metrics", "figure_font"})
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.column_width > self.text_width:
+            raise ValueError(f"column_width {self.column_width} is wider than text_width {self.text_width}")
+        return self
+
+
+class Report(Section):
+    """The size of the explorer in results/report.html."""
+
+    queries: Count
+    top: Count
+    thumbnail: Annotated[int, Field(ge=16, le=512)]
 
 
 class Settings(Section):
     """All settings."""
 
     run: Run
-    sample: steps.Sample
-    sample_video: steps.SampleVideo = steps.SampleVideo()
-    compute: steps.Compute = steps.Compute()
+    sample: Sample
+    sample_video: SampleVideo = SampleVideo()
+    compute: Compute = Compute()
     presets: dict[Name, Name]
-    features: dict[Name, dict[Feature, steps.EngineSettings]]
-    extract: steps.Extract
+    features: dict[Name, dict[Feature, EngineSettings]]
+    extract: Extract
     recipes: dict[Name, Recipe]
     training: dict[Name, Training]
-    score: steps.Score
-    evaluate: steps.Evaluate
-    synthetic: steps.Synthetic
-    throughput: steps.Throughput
+    score: Score
+    evaluate: Evaluate
+    synthetic: Synthetic
+    throughput: Throughput
     tables: list[str]
     figures: list[str]
-    typesetting: steps.Typesetting = steps.Typesetting()
-    report: steps.Report
+    typesetting: Typesetting = Typesetting()
+    report: Report
 
     def recipe(self, name: str) -> Recipe:
         """Look up a recipe.
@@ -72,7 +217,7 @@ class Settings(Section):
         name = dataset if dataset in self.training else self.preset_of(dataset)
         return _named(self.training, name, "section of training")
 
-    def engine_of(self, dataset: str, feature: str) -> steps.EngineSettings:
+    def engine_of(self, dataset: str, feature: str) -> EngineSettings:
         """Look up the engine that makes a feature of a data set, by its preset.
 
         Args:

@@ -13,7 +13,7 @@ from pipeline import settings
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training
 from pipeline.settings.loading import _recipes, _shipped
-from pipeline.settings.steps import Evaluate, Extract, Throughput, Typesetting
+from pipeline.settings.schema import Evaluate, Extract, Throughput, Typesetting
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS)

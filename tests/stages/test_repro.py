@@ -249,9 +249,9 @@ def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str
         file.write_text(text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8")
     assert not other("pipeline/features/extractors/square.py", "        grid: Count",
                      "    shown: bool = False\n    grid: Count")
-    assert not other("pipeline/settings/steps.py", "    batch_size: Count\n\n",
+    assert not other("pipeline/settings/schema.py", "    batch_size: Count\n\n",
                      "    batch_size: Count\n    shown: bool = False\n\n")
-    assert not other("pipeline/settings/steps.py", "    figure_font:", "    shown: bool = False\n    figure_font:")
+    assert not other("pipeline/settings/schema.py", "    figure_font:", "    shown: bool = False\n    figure_font:")
     assert not other("pipeline/parts/errors.py", "there are: {", "choose from {")
 
 
