@@ -240,11 +240,11 @@ def _readable(path: Path) -> AbstractContextManager[None]:
                     f"{path}: not a feature store of this pipeline", StoreError)
 
 
-def attributes(path: Path) -> dict[str, Any]:
-    """Read the attributes of a store's zarr.json."""
+def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
+    """Read the attributes of a store's zarr.json, or of its copy."""
     with (_readable(path),
           refusing(FileNotFoundError, f"{path}: no feature store there; make it with `pipeline extract`", StoreError)):
-        return dict(parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))["attributes"])
+        return dict(parsing.from_json((path / file).read_text(encoding="utf-8"))["attributes"])
 
 
 def _require_possible(layout: StoreLayout) -> None:
@@ -263,11 +263,12 @@ def _require_possible(layout: StoreLayout) -> None:
             raise ValueError(name)
 
 
-def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
+def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[str, Any]]:
     """Read a store's layout and fingerprint.
 
     Args:
         path: The store.
+        file: The file that is read: zarr.json, or its copy.
 
     Returns:
         Both.
@@ -275,7 +276,7 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
     Raises:
         StoreError: If it is not a store, has another format, or was edited.
     """
-    found = attributes(path)
+    found = attributes(path, file)
     with _readable(path):
         recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}

@@ -52,26 +52,24 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
 def _header(path: Path) -> Iterator[str]:
     file, copy = path / "zarr.json", path / COPY
     try:
-        _require_shards_own(path)
+        _require_shards_own(path, file.name)
         if not copy.exists():  # a store from before there was a copy
             shutil.copyfile(file, copy)
     except StoreError as error:
-        if not copy.is_file() or not path.is_dir():
+        if not copy.is_file():
             raise
-        damaged = file.read_bytes() if file.exists() else None
-        atomic.write_bytes(file, copy.read_bytes())
         try:
-            _require_own(path, read_header(path)[0])
-            _require_shards_own(path)
+            _require_own(path, read_header(path, COPY)[0])
+            _require_shards_own(path, COPY)
         except StoreError as of_copy:  # the copy is no better
-            file.unlink() if damaged is None else atomic.write_bytes(file, damaged)
             raise (of_copy if isinstance(of_copy, OtherStoreError) else error) from None
+        atomic.write_bytes(file, copy.read_bytes())
         yield f"zarr.json restored from {COPY}"
 
 
-def _require_shards_own(path: Path) -> None:
+def _require_shards_own(path: Path, file: str) -> None:
     """Refuse a description of another network or other settings than those that the shards were made by."""
-    if ledger.of_another_store(path, *read_header(path)):
+    if ledger.of_another_store(path, *read_header(path, file)):
         raise OtherStoreError(f"{path}: zarr.json and {COPY} are another store's, by what the ledger says made the "
                               f"shards; put this store's own {COPY} there")
 

@@ -17,6 +17,7 @@ from pipeline.features.extractors import Runtime
 from pipeline.features.store import FeatureStore, StoreError, restore, shard_file, verify
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
+from pipeline.files import atomic
 from pipeline.manifest import Manifest
 
 ENGINE = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
@@ -157,7 +158,8 @@ def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> N
 
 
 @pytest.mark.parametrize("lost", ["zarr.json", ""])
-def test_the_description_of_another_store_forgets_no_features(store: Path, scenes: Manifest, lost: str) -> None:
+def test_the_description_of_another_store_forgets_no_features(store: Path, scenes: Manifest, lost: str,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     other = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                               "grid": 1}, Runtime())
     beside = store.with_name("other.zarr")
@@ -167,6 +169,7 @@ def test_the_description_of_another_store_forgets_no_features(store: Path, scene
     if lost:
         (store / lost).unlink()
     before = tree(store)
+    monkeypatch.setattr(atomic, "write_bytes", pytest.fail)  # not for a moment: the process may be killed then
     with pytest.raises(StoreError, match=r"describe features of shape .*put this store's own header\.json there"):
         restored(store, scenes)
     assert tree(store) == before
