@@ -75,22 +75,45 @@ class FeatureSource:
 
     @classmethod
     def empty(cls, manifest: Manifest, read_place: Callable[[Place], SourceItems]) -> Self:
-        """Begin an index of a manifest's images."""
+        """Begin an index of a manifest's images.
+
+        Args:
+            manifest: The images.
+            read_place: As above.
+
+        Returns:
+            A source without features.
+        """
         return cls(np.zeros(len(manifest.images), np.int64), 0, [], read_place=read_place)
 
     def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
-        """Take up an image, with the shape [n, D] of its features or the reason why they cannot be used."""
+        """Take up an image, with the shape of its features or the reason why they cannot be used.
+
+        Args:
+            row: The image's row of the manifest.
+            place: Where its features stand.
+            shape: Reads their shape, [n, D], or raises UnusableItems.
+        """
         self.places[row] = place
         try:
             items, dimension = shape()
-            if self.dimension not in (0, dimension):
-                raise UnusableItems(f"expected {self.dimension} values an item, as in the first file, got {dimension}")
-            self.counts[row], self.dimension = items, dimension
         except UnusableItems as error:
             self.faults[row] = f"{place}: {error}"
+            return
+        if self.dimension in (0, dimension):
+            self.counts[row], self.dimension = items, dimension
+        else:
+            self.faults[row] = (f"{place}: expected {self.dimension} values an item, as in the first file, got "
+                                f"{dimension}")
 
     def count_others(self, rows: Sequence[int | None], noun: str, manifest: Manifest) -> None:
-        """Tell the user how many entries of the source are of no image of the manifest."""
+        """Tell the user how many entries of the source are of no image of the manifest.
+
+        Args:
+            rows: The row of each entry, None for an entry of no image.
+            noun: What entries are called, in the plural.
+            manifest: The images.
+        """
         if others := rows.count(None):
             self.notes.append(f"{others:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
 
