@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.systems.scores.system import System
 
 
+#: So many figures of a digest are shown.
 DIGEST = 12
-"""So many figures of a digest are shown."""
 
 
 @click.command

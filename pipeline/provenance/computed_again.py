@@ -26,8 +26,8 @@ from pipeline.systems.scores.made import CONTENTS, RESCORED
 from pipeline.systems.scores.sources import Fused, Matrix
 from pipeline.systems.scores.system import System
 
+#: Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders.
 ROUNDING = 1e-5
-"""Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders."""
 
 
 def can_be(store: System) -> bool:

@@ -18,10 +18,10 @@ from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 
+#: How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise.
 APART = 1e-3
-"""How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise."""
+#: From a part of a split, and the system that it is compared with, to vectors or scores.
 Embed = Callable[[Split, System], Embeddings | np.ndarray]
-"""From a part of a split, and the system that it is compared with, to vectors or scores."""
 
 
 def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]) -> Iterator[Step]:

@@ -14,10 +14,10 @@ from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, reranked
 from pipeline.systems.scores.system import Candidates, System, recorded
 
+#: How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
-"""How many pairs are scored again, chosen at random each time so that nobody can know which ones."""
+#: Scores may differ by this much when they are computed again, in other batches or on another machine.
 ROUNDING = 1e-5
-"""Scores may differ by this much when they are computed again, in other batches or on another machine."""
 
 
 def steps(store: System, paths: Paths) -> Iterator[Step]:

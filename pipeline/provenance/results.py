@@ -17,10 +17,10 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
+#: Where an entry has, by protocol, the hits of each image, see `pipeline.evaluation.statistics.image_hits`.
 HITS = "image_hits"
-"""Where an entry has, by protocol, the hits of each image, see `pipeline.evaluation.statistics.image_hits`."""
+#: What stands in an entry beside the protocols and their numbers.
 BESIDE = ("made_from", "evaluated_with", HITS, "digest")
-"""What stands in an entry beside the protocols and their numbers."""
 
 
 def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],

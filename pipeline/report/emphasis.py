@@ -15,16 +15,16 @@ from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
 
+#: A row with a smaller p, after Holm's correction within the column, is told from the best.
 LEVEL = 0.05
-"""A row with a smaller p, after Holm's correction within the column, is told from the best."""
+#: The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them.
 SWAPS = 1000
-"""The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them."""
 TIED = ("Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
         "(two-sided, 5 %, Holm's correction within the column or group)")
 NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
+#: VSE+2AD, caption of Table 1.
 GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
-"""VSE+2AD, caption of Table 1."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Rule:
         return said[:-1] + ", of published and of measured rows apart." if apart else said
 
 
+#: As VSE+2AD Table 1.
 best_of_groups = Rule("Bold: the best for the same features and text encoder{colours}.", in_groups=True)
-"""As VSE+2AD Table 1."""
+#: As Geigle et al.'s Tables 1 and 8.
 best_of_sections = Rule("Bold: the best of a group of rows.", in_groups=True)
-"""As Geigle et al.'s Tables 1 and 8."""
 best_of_columns = Rule("Bold: the {best} of a column.")
+#: As VSE∞ Table 2.
 two_best_sums = Rule("Bold: the best RSUM of a test set (red); the second best (black) where one alone is best.",
                      two_sums=True)
-"""As VSE∞ Table 2."""
 
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:

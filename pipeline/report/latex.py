@@ -26,10 +26,10 @@ from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup,
 
 Style = Literal["booktabs", "plain"]
 RULES, PACKAGES, _CHARACTERS, _ACCENTS = (SETTING[name] for name in ("rules", "packages", "characters", "accents"))
+#: Of the package amssymb.
 TICK = r"\checkmark"
-"""Of the package amssymb."""
+#: Smaller where the document's columns are narrower than those that the table was made for.
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
-"""Smaller where the document's columns are narrower than those that the table was made for."""
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
 \documentclass[twocolumn]{article}

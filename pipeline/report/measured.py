@@ -19,10 +19,10 @@ from pipeline.report.table import rounded
 from pipeline.settings.features import FEATURES, visual
 from pipeline.systems.scores import ENCODER
 
+#: Metric of one direction, as `results/metrics.json` names it -> how it is printed.
 HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
-"""Metric of one direction, as `results/metrics.json` names it -> how it is printed."""
+#: In `Origin.rerank`: another network than the retriever's scored the candidates, and it is not among the members.
 SEPARATE = "separate"
-"""In `Origin.rerank`: another network than the retriever's scored the candidates, and it is not among the members."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from pipeline.report import published
 from pipeline.settings.features import FEATURES, of_ensemble, visual
 from pipeline.systems.scores import ENCODER
 
+#: Ending of recipes that also train the networks of grid and patch features, as the papers do.
 FINETUNED = "_finetuned"
-"""Ending of recipes that also train the networks of grid and patch features, as the papers do."""
 NAMES: dict[str, dict[str, str]] = from_yaml(published.text("names.yaml"))
 METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
+#: What an ensemble says where its members differ.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
-"""What an ensemble says where its members differ."""
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
 
@@ -98,18 +98,18 @@ def is_variant(recipe: str) -> bool:
 
 
 OTHER = "other"
+#: The mark of a measured row with a stand-in.
 STAND_IN = "†"
-"""The mark of a measured row with a stand-in."""
 NETWORKS = from_yaml(published.text("networks.yaml"))
+#: (Feature, engine, its network or "", weights) -> the papers' network.
 PAPERS = {(each["feature"], engine, each.get("network", ""), weights): each["name"]
           for each in NETWORKS for engine in each["engines"] for weights in each["weights"]}
-"""(Feature, engine, its network or "", weights) -> the papers' network."""
+#: (Feature, name of the features) -> the papers' network.
 IMPORTED = {(each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]}
-"""(Feature, name of the features) -> the papers' network."""
 
 BERT = checkpoints()["bert-base-uncased"]
+#: Layers, width, size of the vocabulary.
 BERT_SIZES = (12, 768, 30522)
-"""Layers, width, size of the vocabulary."""
 
 
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:

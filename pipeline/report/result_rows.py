@@ -10,14 +10,14 @@ from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
 
+#: The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
-"""The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold."""
+#: The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others.
 ZERO_SHOT = "Zero-shot"
-"""The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others."""
+#: The key of the column of throughput.
 RATIO = "", "ratio"
-"""The key of the column of throughput."""
+#: In the place of a metric: the difference of measured and published numbers.
 DELTA = "delta"
-"""In the place of a metric: the difference of measured and published numbers."""
 
 
 @dataclass(frozen=True)

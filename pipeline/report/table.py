@@ -9,16 +9,16 @@ from itertools import groupby, product
 from typing import Literal
 
 Colour = Literal["black", "blue", "red"]
+#: A raised part in the text of a cell or caption: T^ANCE.
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
-"""A raised part in the text of a cell or caption: T^ANCE."""
+#: Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning.
 LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
-"""Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning."""
+#: The text of a cell without a number.
 MISSING = "–"
-"""The text of a cell without a number."""
 
 
+#: A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1").
 MetricKey = tuple[str, str]
-"""A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1")."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ class Table:
     panels: tuple[Panel, ...]
 
 
+#: Which rows a table shows.
 Rows = Literal["all", "published", "measured"]
-"""Which rows a table shows."""
+#: Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone.
 Bold = Literal["tied", "best"]
-"""Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone."""
 
 
 @dataclass(frozen=True)

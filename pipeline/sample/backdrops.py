@@ -12,8 +12,8 @@ from pipeline.sample.scenes import DETAILS, SETTINGS, Rng, Scene
 
 WHITE: Colour = (1.0, 1.0, 1.0)
 Gradient = list[Colour]
+#: Where something may stand, horizontally.
 Places = list[float]
-"""Where something may stand, horizontally."""
 
 
 class Backdrop(Canvas):

@@ -12,8 +12,8 @@ from pipeline.sample.wording import LIE, STAND
 
 DOING: list[str] = WORLD["roles"]["doing"]
 STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)
+#: Verbs of their own only where no other verb follows.
 BEING = ("is", "are")
-"""Verbs of their own only where no other verb follows."""
 WHERE, WHITHER, WHEN, PATTERNS = (set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns"))
 DETERMINERS = {"a", "an", "the", "another", *WORLD["numbers"][1:], "six", "seven", "eight", "nine", "ten"}
 

@@ -23,8 +23,8 @@ from pipeline.sample.wording import upper, write_captions
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # one quantiser: x264's rate control gives other bytes now and then
+#: Captions of the scene alone, and of the movement too, in which the order of frames matters.
 OF_SCENE, OF_MOVEMENT = 3, 2
-"""Captions of the scene alone, and of the movement too, in which the order of frames matters."""
 SIDEWAYS = {"right": 1, "left": -1}
 
 

@@ -11,8 +11,8 @@ from pipeline.report import published
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
 
+#: A claim is decided where its corrected p is below this.
 LEVEL = 0.05
-"""A claim is decided where its corrected p is below this."""
 
 
 class SystemOfClaim(Section):

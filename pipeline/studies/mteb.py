@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]
 EmbedCaptions = Callable[[Sequence[str]], np.ndarray]
+#: Pairs that the network scores at once.
 PAIRS = 256
-"""Pairs that the network scores at once."""
 
 
 def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:

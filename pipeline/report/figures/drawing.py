@@ -39,19 +39,19 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
 STYLE = Path(__file__).with_name("paper.mplstyle")
+#: They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
-"""They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times."""
 Font = Literal["sans", "serif"]
+#: If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones.
 FURTHER_FONTS = (
     "DejaVu Sans", "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil",
     "Noto Sans Telugu", "Noto Sans Thai",
     "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
 )
-"""If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones."""
 REPLACEMENT = "�"
+#: Bidirectional classes of control characters that reverse the text after them.
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-"""Bidirectional classes of control characters that reverse the text after them."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import BLUE, GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.measured import MeasuredSystem
 
+#: Settings that say which images a head was trained on.
 OF_SIZE = ("images", "subset_seed")
-"""Settings that say which images a head was trained on."""
 
 
 def draw_training_images(inputs: FigureInputs) -> Drawing:

@@ -13,8 +13,8 @@ from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
 
+#: Objective -> column of the published curve.
 PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}
-"""Objective -> column of the published curve."""
 
 
 def draw_training_curve(inputs: FigureInputs) -> Drawing:
@@ -82,8 +82,8 @@ def _plot_published(axes: Axes) -> None:
               ha="right", fontsize=7)
 
 
+#: The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows.
 WINDOWS = 20
-"""The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows."""
 
 
 def draw_negatives(inputs: FigureInputs) -> Drawing:

@@ -7,12 +7,12 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.settings.features import FEATURES
 
+#: Image network -> the heading of its rows, `names.OTHER` among them.
 BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
-"""Image network -> the heading of its rows, `names.OTHER` among them."""
+#: Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied.
 VIDEO = "-video"
-"""Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied."""
+#: Recipes for clips alone, and their variants behind `-`.
 RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
-"""Recipes for clips alone, and their variants behind `-`."""
 
 
 # Tables 2, 9 and 10: embeddings by image network and text encoder.

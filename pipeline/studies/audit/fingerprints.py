@@ -14,8 +14,8 @@ from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.studies.audit.collection import Collection
 
+#: Rows and columns of differences: 256 bits.
 SIDE = 16
-"""Rows and columns of differences: 256 bits."""
 BITS = SIDE * SIDE
 WORDS = BITS // 64
 BLOCK = 1 << 18  # comparisons at once: 8 MB of words

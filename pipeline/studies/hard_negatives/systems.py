@@ -120,5 +120,5 @@ class OfEncoder:
         return None
 
 
+#: What is asked: `find` looks for images, which `images` then embeds.
 System = OfHead | OfEncoder
-"""What is asked: `find` looks for images, which `images` then embeds."""
