@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import SPLITS, Manifest
     from pipeline.manifest.build import READERS
     from pipeline.settings import Settings
-    from pipeline.studies import audit
+    from pipeline.studies.audit import collection, findings, fingerprints
 
 
 @click.command
@@ -141,7 +141,7 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
         if colon and split not in SPLITS:
             raise InputError(f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon, got "
                              f"{split!r}")
-        every.append(audit.Collection.of(Manifest.load(paths.manifest(dataset)), split or None))
+        every.append(collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None))
     (first, _, part), (second, _, rest) = named[0], named[-1]
     if other and first == second and (not part or not rest or part == rest):
         raise InputError(f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
@@ -149,8 +149,8 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
     prints = []
     for each in every:
         with Progress(f"read {each.name}", "image", len(each.files)) as bar:
-            prints.append(audit.take(each, os.cpu_count() or 1, bar.reach))
-    found = audit.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
+            prints.append(fingerprints.take(each, os.cpu_count() or 1, bar.reach))
+    found = findings.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
     name = "-".join(each.replace(":", "-") for each in (one, other) if each)
     path = out or paths.root / "results" / f"audit-{name}.html"
     if path.suffix == ".json":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.files.atomic import write_text
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Settings
-    from pipeline.studies import audit
+    from pipeline.studies.audit.collection import trained_on
     from pipeline.systems.scores import judged, measured, runs
     from pipeline.systems.scores.system import System
     from stages import scored_systems
@@ -219,7 +219,7 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
     both = [paths.manifest(str(name)) for name in names]
     if all(path.is_file() for path in both):
         train, test = map(manifest.Manifest.load, both)
-        if seen := audit.trained_on(train, test, pool.image_ids):
+        if seen := trained_on(train, test, pool.image_ids):
             say(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
                 f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
                 f"{names[1]}:{made['split']} {names[0]}:train`")

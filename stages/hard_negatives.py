@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pipeline.files import atomic, digest
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.studies import hard_negatives
-    from pipeline.studies.hard_negatives import Accuracy, Question
+    from pipeline.studies.hard_negatives import accuracy, swaps
+    from pipeline.studies.hard_negatives import questions as asking
     from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
     from stages import scored_systems
 
@@ -72,16 +72,16 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
     shown = own if not images_of or images_of == own.dataset else Manifest.load(paths.manifest(images_of))
     if questions:
-        asked = hard_negatives.read(questions, form, paths.root)
+        asked = asking.read(questions, form, paths.root)
     else:
         rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split])
-        asked = hard_negatives.of_captions((str(file), captions["caption"].tolist())
+        asked = swaps.of_captions((str(file), captions["caption"].tolist())
                                            for file, captions in rows.groupby("file", sort=False))
         if not asked:
             raise InputError(f"no caption of the split {settings.score.split} of {shown.dataset} has a word that can "
                              "be swapped")
     if save:
-        hard_negatives.save(save, asked)
+        asking.save(save, asked)
         say(f"{save}: {len(asked)} questions", err=False)
     if source is None:
         return
@@ -109,7 +109,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
 
 
-def _measure(system: System, asked: Sequence[Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
+def _measure(system: System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
     """Print the accuracies, and return them with what made them."""
     files = list(dict.fromkeys(question.image for question in asked))
     there = system.find(files, place)
@@ -121,11 +121,11 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     shown, first = np.array([row[question.image] for question in kept]), dict[tuple[Any, ...], int]()
     # One vector for captions that are read alike: places of a batch are rounded differently, which would decide.
     column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
-    found, control = ([*hard_negatives.accuracies(kept, each), *hard_negatives.grouped(kept, each)]
+    found, control = ([*accuracy.accuracies(kept, each), *accuracy.grouped(kept, each)]
                       for image_of in (shown, (shown + len(row) // 2) % len(row))
-                      for each in [hard_negatives.compare(kept, vectors[0], image_of, vectors[1], column)])
+                      for each in [accuracy.compare(kept, vectors[0], image_of, vectors[1], column)])
     if len(row) > 1:
-        found = hard_negatives.with_control(found, control)
+        found = accuracy.with_control(found, control)
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
     (cut, room), known = system.cut(captions), system.trained_on(trained_on)
@@ -139,7 +139,7 @@ def _measure(system: System, asked: Sequence[Question], place: Path, trained_on:
     return result
 
 
-def _tell(found: Sequence[Accuracy], result: dict[str, Any]) -> None:
+def _tell(found: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
     names = [printable(each.name) for each in found]
     rows = list(zip(names, found, strict=True))
     accuracies = [[name, ranged(each.value, (each.low, each.high)),

@@ -17,16 +17,10 @@ FLICKR = re.compile(r"([1-9]\d{4,10})(?:_[0-9a-f]{10}(?:_[a-z])?)?")
 
 
 def photograph(file: str) -> str | None:
-    """Find the number by which data sets name a photograph.
+    """Find the number by which data sets name a photograph: "flickr 1000268201" for 1000268201_693b08cb0e.jpg.
 
     COCO's images are called by twelve digits, with a prefix or without. Flickr8K, Flickr30K and Multi30K call theirs by
-    Flickr's number, Flickr8K with a secret of ten hexadecimal digits behind it.
-
-    Args:
-        file: The image file's name, with folders or without.
-
-    Returns:
-        For example "flickr 1000268201" for 1000268201_693b08cb0e.jpg and for 1000268201.jpg; None for another name.
+    Flickr's number, Flickr8K with a secret of ten hexadecimal digits behind it. None for another name.
     """
     stem = PurePosixPath(file).stem
     for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
@@ -49,18 +43,7 @@ class Collection:
 
     @classmethod
     def of(cls, manifest: Manifest, split: str | None = None) -> Collection:
-        """Take a data set's images and captions.
-
-        Args:
-            manifest: The data set.
-            split: One split; None for all.
-
-        Returns:
-            The collection.
-
-        Raises:
-            InputError: If the data set has no images in this split.
-        """
+        """Take the images and captions of a data set, or of one split."""
         images, table = manifest.images, manifest.rows(["image_id", "split", "caption"])
         if split is not None:
             images, table = images[images["split"] == split], table[table["split"] == split]
@@ -74,15 +57,10 @@ class Collection:
 
 
 def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[str]:
-    """List the photographs of a test pool that a head was trained on, by the numbers in their names.
+    """List the files of a pool's photographs, int64 image ids of `test`, that the split train of `train` has too.
 
-    Args:
-        train: What the head was trained on; its split train is read.
-        test: The data set of the pool.
-        test_ids: Int64, the images of the pool.
-
-    Returns:
-        The files' names in the pool. Empty where names hold no numbers: an audit also compares contents.
+    They are known by the numbers in their names, so none is found where names hold no numbers: an audit also compares
+    contents.
     """
     seen = {photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]} - {None}
     files = test.images.loc[test.images["image_id"].isin(test_ids), "file"]

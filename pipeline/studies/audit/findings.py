@@ -82,11 +82,7 @@ class Findings:
         return str(self.one.splits[pair.one]), str(self.other.splits[pair.other])
 
     def lines(self) -> list[str]:
-        """Write a line for each finding.
-
-        Returns:
-            The lines.
-        """
+        """Write a line for each finding."""
         one, other = self.one, self.other
         lines = []
         images = Counter(splits for splits, _ in {(self._splits(pair), pair.one) for pair in self.certain})
@@ -107,11 +103,7 @@ class Findings:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values.
-
-        Returns:
-            Pairs of files with their splits and how they were found, equal captions, and numbers.
-        """
+        """Convert to JSON values: pairs of files with splits and how they were found, equal captions, and numbers."""
         return {
             "collections": [self.one.name, self.other.name],
             "images": [len(self.one.files), len(self.other.files)],
@@ -129,14 +121,7 @@ class Findings:
                 "by": pair.by}
 
     def named(self, pair: Pair) -> str:
-        """Describe a pair.
-
-        Args:
-            pair: The pair.
-
-        Returns:
-            Both files with their splits, and how they were found.
-        """
+        """Describe a pair: both files with their splits, and how they were found."""
         bits = f"{pair.bits} of 256 bits differ"
         how = bits if pair.by == LOOK else f"the same {pair.by}" + (f", but {bits}" if pair.bits else "")
         files = self.one.files[pair.one], self.other.files[pair.other]
@@ -144,11 +129,7 @@ class Findings:
                             ) + f": {how}"
 
     def page(self) -> str:
-        """Write the report, with the doubtful pairs side by side.
-
-        Returns:
-            One HTML file; all text from data is escaped.
-        """
+        """Write the report as one HTML file, with the doubtful pairs side by side. Text from data is escaped."""
         environment = Environment(loader=PackageLoader("pipeline.studies", "audit"), autoescape=True, trim_blocks=True,
                                   undefined=StrictUndefined)
         names = self.one.name if self.alone else f"{self.one.name} and {self.other.name}"
@@ -165,14 +146,7 @@ def _picture(collection: Collection, row: int) -> tuple[str, str]:
 def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:
     """Find the images and captions that two collections share. A collection beside itself: its own pairs, each once.
 
-    Args:
-        one: The first collection.
-        other: The second collection, or the same object.
-        prints: Fingerprints of both.
-        most_bits: Images look alike if they differ in at most so many of 256 bits.
-
-    Returns:
-        What they have in common.
+    most_bits: images look alike if they differ in at most so many of 256 bits.
     """
     alone = one is other
     certain: dict[tuple[int, int], Pair] = {}

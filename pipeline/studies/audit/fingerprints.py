@@ -38,16 +38,7 @@ class Fingerprints(NamedTuple):
 
 
 def take(collection: Collection, threads: int, progress: Callable[[int], object] = lambda images: None) -> Fingerprints:
-    """Read all images of a collection once.
-
-    Args:
-        collection: The images.
-        threads: How many are decoded at once.
-        progress: Called with the number of images read so far.
-
-    Returns:
-        Their fingerprints.
-    """
+    """Read all images of a collection once, so many at the same time."""
     count = len(collection.files)
     found = Fingerprints([""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool))
 

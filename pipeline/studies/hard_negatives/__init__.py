@@ -7,14 +7,3 @@
 
 A new format is a file here and a line in `READERS`.
 """
-
-from typing import TYPE_CHECKING
-
-from pipeline.parts import lazy
-
-if TYPE_CHECKING:
-    from pipeline.studies.hard_negatives.accuracy import Accuracy, accuracies, compare, grouped, with_control
-    from pipeline.studies.hard_negatives.questions import READERS, Question, read, save
-    from pipeline.studies.hard_negatives.swaps import of_captions
-
-lazy.offer(__name__)

@@ -57,17 +57,10 @@ class Compared:
 
 def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndarray, captions: np.ndarray,
             column: dict[str, int]) -> Compared:
-    """Compare each image with its right and wrong captions.
+    """Compare each image with its right and wrong captions, by unit vectors float32 [I, d] and [C, d].
 
-    Args:
-        questions: Q questions.
-        images: Float32 [I, d], unit vectors.
-        image_of: Int64 [Q], each question's image as a row of them.
-        captions: Float32 [C, d], unit vectors.
-        column: Each caption's row among them.
-
-    Returns:
-        The similarities, summed in float64 and rounded once, so that equal vectors are equally similar.
+    Similarities are summed in float64 and rounded once, so that equal vectors are equally similar. image_of: int64 [Q],
+    each question's image as a row. column: each caption's row.
     """
     pairs = [(number, column[caption], side) for number, question in enumerate(questions)
              for side, every in ((True, question.positives), (False, question.negatives)) for caption in every]
@@ -81,28 +74,12 @@ def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndar
 
 
 def with_control(found: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
-    """Put accuracies beside those of the same questions about other images.
-
-    Args:
-        found: The accuracies.
-        other: Those with another image for each question.
-
-    Returns:
-        The accuracies with `other_image`.
-    """
+    """Put accuracies beside those of the same questions about other images."""
     return [replace(mine, other_image=control.value) for mine, control in zip(found, other, strict=True)]
 
 
 def accuracies(questions: Sequence[Question], compared: Compared) -> list[Accuracy]:
-    """Measure each category, and all questions together.
-
-    Args:
-        questions: The questions.
-        compared: Their similarities.
-
-    Returns:
-        An accuracy for each category in the order of its first question, and "all" last where there are several.
-    """
+    """Measure each category, in the order of its first question, and "all" last where there are several."""
     category = np.array([question.category for question in questions])[compared.question]
     image = np.array([question.image for question in questions])[compared.question]
     chance = np.array([1 / (1 + len(question.negatives)) for question in questions])[compared.question]
@@ -118,15 +95,8 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
 
     A group's text score needs both captions right, its image score needs both images right for a caption given, its
     group score both. Ties count by the mean over all orders of equal similarities; Winoground's code counts them as
-    wrong.
-
-    Args:
-        questions: The questions.
-        compared: Their similarities.
-
-    Returns:
-        The text, image and group score; [] without groups of two questions with one right and one wrong caption each,
-        where the wrong caption of one is the right one of the other.
+    wrong. [] without groups of two questions with one right and one wrong caption each, where the wrong caption of one
+    is the right one of the other.
     """
     members: dict[str, list[int]] = {}
     for place, number in enumerate(compared.question.tolist()):

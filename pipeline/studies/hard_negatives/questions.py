@@ -56,12 +56,7 @@ class Question:
 
 
 def save(path: Path, questions: Sequence[Question]) -> None:
-    """Write questions as the CSV that `read` reads.
-
-    Args:
-        path: The file.
-        questions: The questions.
-    """
+    """Write questions as the CSV that `read` reads."""
     most = [max(len(getattr(each, side)) for each in questions) for side in ("positives", "negatives")]
     held = io.StringIO()
     rows = csv.writer(held, lineterminator="\n")
@@ -93,19 +88,10 @@ class Card(BaseModel):
 
 
 def read(name: str, form: str | None, root: Path = Path()) -> list[Question]:
-    """Read questions.
+    """Read the questions of a benchmark that has a card, or of a file or folder.
 
-    Args:
-        name: A benchmark that has a card, or a file or folder.
-        form: The format, a key of `READERS`; None for the card's, or csv.
-        root: The project's folder, below which a card's files lie.
-
-    Returns:
-        The questions.
-
-    Raises:
-        InputError: If there is no such card or file, or it is malformed, or has other numbers of questions than its
-            card.
+    form: a key of `READERS`; None for the card's, or csv. root: a card's files lie below it, and must have as many
+    questions as it says.
     """
     card = None if Path(name).exists() else _card(name)
     path = root / card.questions if card else Path(name)

@@ -31,14 +31,7 @@ Swap = Callable[[str, Sequence[str]], str | None]
 
 
 def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
-    """Make questions of images with their captions.
-
-    Args:
-        images: Each image's file and captions.
-
-    Returns:
-        The questions, those of a kind together.
-    """
+    """Make questions of images' files with their captions, those of a kind together."""
     held = [(image, list(captions)) for image, captions in images]
     return [Question(image, (caption,), (wrong,), kind) for kind, swap in SWAPS.items() for image, captions in held
             for caption in dict.fromkeys(captions)

@@ -16,7 +16,7 @@ from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
-from pipeline.studies import audit
+from pipeline.studies.audit import collection
 from pipeline.text.base import encode
 
 
@@ -71,7 +71,7 @@ class OfHead:
         images = self.opened.manifest
         if own.digest == images.digest:
             return int((own.images["split"].to_numpy()[self.rows] == "train").sum())
-        return len(audit.trained_on(own, images, images.images["image_id"].to_numpy()[self.rows]))
+        return len(collection.trained_on(own, images, images.images["image_id"].to_numpy()[self.rows]))
 
 
 @dataclass

@@ -11,8 +11,10 @@ from PIL import Image, ImageFilter
 
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import NO_FILE
-from pipeline.studies import audit
-from pipeline.studies.audit import Findings, Fingerprints, fingerprints
+from pipeline.studies.audit import fingerprints
+from pipeline.studies.audit.collection import Collection, photograph, trained_on
+from pipeline.studies.audit.findings import Findings, compare
+from pipeline.studies.audit.fingerprints import Fingerprints
 from tests.clips import encode
 
 
@@ -27,7 +29,7 @@ from tests.clips import encode
     ("beach.jpg", None),
 ])
 def test_the_numbers_of_photographs(file: str, name: str | None) -> None:
-    assert audit.photograph(file) == name
+    assert photograph(file) == name
 
 
 def photo(rng: np.random.Generator) -> Image.Image:
@@ -51,10 +53,10 @@ def data_set(folder: Path, name: str, files: dict[str, Image.Image | None], spli
 
 
 def findings(one: Manifest, other: Manifest | None = None, bits: int = 16, **split: str) -> Findings:
-    first = audit.Collection.of(one, split.get("split"))
-    second = first if other is None else audit.Collection.of(other)
-    prints = audit.take(first, 2), audit.take(second, 2)
-    return audit.compare(first, second, prints, bits)
+    first = Collection.of(one, split.get("split"))
+    second = first if other is None else Collection.of(other)
+    prints = fingerprints.take(first, 2), fingerprints.take(second, 2)
+    return compare(first, second, prints, bits)
 
 
 @pytest.fixture
@@ -102,10 +104,10 @@ def prints(*dark: int) -> Fingerprints:
 
 def test_bounds_of_bits_are_within_what_they_bound(tmp_path: Path) -> None:
     """At most 16 of them differ: looks alike. More than 64, and a number alone does not make one photograph."""
-    one, other = (audit.Collection.of(data_set(tmp_path, name, {f"1000{row}.jpg": None for row in rows},
+    one, other = (Collection.of(data_set(tmp_path, name, {f"1000{row}.jpg": None for row in rows},
                                                ["train"] * len(rows), ["a"] * len(rows)))
                   for name, rows in (("one", (0, 1, 2)), ("other", (3, 4, 1, 2))))
-    found = audit.compare(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
+    found = compare(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
     assert [pair[:2] for pair in found.certain] == [(1, 2)]
     assert [pair[:2] for pair in found.doubtful] == [(0, 0), (2, 3)]
 
@@ -145,18 +147,18 @@ def test_pairs_that_look_alike_are_those_of_comparing_every_two(equal: int, most
 def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(by: str, alone: bool, together: bool,
                                                                      rng: np.random.Generator) -> None:
     """Every image is in a pair, and in one with each split, as where all pairs are listed."""
-    def copies(count: int) -> tuple[audit.Collection, Fingerprints]:
+    def copies(count: int) -> tuple[Collection, Fingerprints]:
         files = [f"{row}/1000268201.jpg" if by == "number" else f"{row}.jpg" for row in range(count)]
         same = "same" if by == "content" else ""
         splits = rng.choice(["train", "val", "test"], count)
-        made = audit.Collection("copies", Path(), np.arange(count), files, np.sort(splits) if together else splits, [],
+        made = Collection("copies", Path(), np.arange(count), files, np.sort(splits) if together else splits, [],
                                 np.zeros(0, np.int64))
         return made, Fingerprints([same or f"{count} {row}" for row in range(count)], np.full((count, 4), 5, np.uint64),
                                   np.full(count, by == "look"))
 
     (one, mine), (other, theirs) = copies(2000), copies(1000)
     second, prints = (one, mine) if alone else (other, theirs)
-    found = audit.compare(one, second, (mine, prints), 16)
+    found = compare(one, second, (mine, prints), 16)
     pairs = found.doubtful if by == "look" else found.certain
     assert len(pairs) <= 3 * (2000 + (2000 if alone else 1000))
     listed = {pair[:2] for pair in pairs}
@@ -190,10 +192,10 @@ def test_an_image_in_several_pairs_is_counted_once(tmp_path: Path, photos: list[
 
 
 def test_equal_captions_of_most_images_in_both_data_sets_come_first(tmp_path: Path) -> None:
-    one, other = (audit.Collection.of(data_set(tmp_path, name, {f"{row}.jpg": None for row in range(len(captions))},
+    one, other = (Collection.of(data_set(tmp_path, name, {f"{row}.jpg": None for row in range(len(captions))},
                                                ["train"] * len(captions), captions))
                   for name, captions in (("one", ["z", "z", "a"]), ("other", ["z", "z", "b", "a", "a"])))
-    found = audit.compare(one, other, (prints(*range(3)), prints(*range(5))), 0)
+    found = compare(one, other, (prints(*range(3)), prints(*range(5))), 0)
     assert [text for text, *_ in found.texts] == ["z", "a"]
 
 
@@ -244,8 +246,8 @@ def test_a_head_that_saw_the_pool(tmp_path: Path, photos: list[Image.Image]) -> 
                      ["a", "b"])
     test = data_set(tmp_path, "test", {"1000268201_693b08cb0e.jpg": photos[0], "2000268201_693b08cb0e.jpg": photos[1],
                                        "beach.jpg": photos[2]}, ["test"] * 3, ["a", "b", "c"])
-    assert audit.trained_on(train, test, np.arange(3)) == ["1000268201_693b08cb0e.jpg"]
-    assert audit.trained_on(train, test, np.array([1, 2])) == []
+    assert trained_on(train, test, np.arange(3)) == ["1000268201_693b08cb0e.jpg"]
+    assert trained_on(train, test, np.array([1, 2])) == []
 
 
 def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:

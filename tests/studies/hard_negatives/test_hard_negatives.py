@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from pipeline.parts.errors import InputError
-from pipeline.studies import hard_negatives
-from pipeline.studies.hard_negatives import Question
+from pipeline.studies.hard_negatives import accuracy
 from pipeline.studies.hard_negatives import questions as published
+from pipeline.studies.hard_negatives.questions import Question
 from pipeline.studies.hard_negatives.swaps import SWAPS, of_captions
 
 
@@ -25,45 +25,45 @@ def write(path: Path, held: object) -> Path:
 def test_a_csv_holds_several_right_and_wrong_captions(tmp_path: Path) -> None:
     path = write(tmp_path / "q.csv", "image,positive,positive,negative,negative,category\n"
                  'a.jpg,"one, two",,three,four,colour\nb.jpg,x,y,z,,\n')
-    questions = hard_negatives.read(str(path), None)
+    questions = published.read(str(path), None)
     assert questions == [Question("a.jpg", ("one, two",), ("three", "four"), "colour"),
                          Question("b.jpg", ("x", "y"), ("z",), "all")]
-    hard_negatives.save(tmp_path / "again.csv", questions)
-    assert hard_negatives.read(str(tmp_path / "again.csv"), None) == questions
+    published.save(tmp_path / "again.csv", questions)
+    assert published.read(str(tmp_path / "again.csv"), None) == questions
     for text, said in (("image,positive\na,b\n", "first line must be"), 
                        ("image,positive,negative\na,b\n", "3 fields, got 2"),
                        ("image,positive,negative\na,b,\n", "line 2: a: expected an image"),
                        ("image,positive,negative\n", "no questions"), ("image,positive,negative,x\n", "first line")):
         with pytest.raises(InputError, match=said):
-            hard_negatives.read(str(write(path, text)), None)
+            published.read(str(write(path, text)), None)
 
 
 def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
     entry = {"filename": "000000000139.jpg", "caption": "a", "negative_caption": "b"}
     for name in ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"):
         write(tmp_path / "data" / "sugarcrepe" / f"{name}.json", {"0": entry, "1": entry})
-    found = hard_negatives.read(str(tmp_path / "data" / "sugarcrepe"), "sugarcrepe")
+    found = published.read(str(tmp_path / "data" / "sugarcrepe"), "sugarcrepe")
     assert len(found) == 14
     assert found[0] == Question("000000000139.jpg", ("a",), ("b",), "add_att")
     with pytest.raises(InputError, match="'add_att': 692"):  # the published numbers of questions
-        hard_negatives.read("sugarcrepe", None, tmp_path)
+        published.read("sugarcrepe", None, tmp_path)
     box = {"image_path": "7.jpg", "bbox_x": 1, "bbox_y": 2, "bbox_w": 30, "bbox_h": 40}
     aro = write(tmp_path / "visual_genome_relation.json", [box | {"true_caption": "a", "false_caption": "b"}])
-    assert hard_negatives.read(str(aro), "aro") == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
+    assert published.read(str(aro), "aro") == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
     line = {"image_0": "i0", "image_1": "i1", "caption_0": "a", "caption_1": "b", "collapsed_tag": "Object"}
     wino = write(tmp_path / "examples.jsonl", json.dumps(line) + "\n")
-    assert hard_negatives.read(str(wino), "winoground") == [Question("i0", ("a",), ("b",), "Object", "0"),
+    assert published.read(str(wino), "winoground") == [Question("i0", ("a",), ("b",), "Object", "0"),
                                                             Question("i1", ("b",), ("a",), "Object", "0")]
     with pytest.raises(InputError, match="expected a text 'filename'"):
-        hard_negatives.read(str(aro), "sugarcrepe")
+        published.read(str(aro), "sugarcrepe")
     with pytest.raises(InputError, match="expected a list of objects"):
-        hard_negatives.read(str(write(tmp_path / "x.json", [1])), "sugarcrepe")
+        published.read(str(write(tmp_path / "x.json", [1])), "sugarcrepe")
     with pytest.raises(InputError, match="did you mean winoground"):
-        hard_negatives.read("winogrund", None)
+        published.read("winogrund", None)
     with pytest.raises(InputError, match="format of questions"):
-        hard_negatives.read(str(wino), "wino")
+        published.read(str(wino), "wino")
     with pytest.raises(InputError, match="comes from the links"):
-        hard_negatives.read("aro", None, tmp_path / "data")
+        published.read("aro", None, tmp_path / "data")
 
 
 def test_every_card_can_be_read_and_names_a_reader() -> None:
@@ -117,28 +117,28 @@ def test_accuracy_by_hand_with_ties_by_the_mean_over_orders() -> None:
     captions = np.array([[1, 0], [0, 1], [0, -1]], np.float32)  # right, wrong, worse
     images = np.array([[1, 0], [0, 1], [0.6, 0.6], [0, 0]], np.float32)  # right, wrong, a tie of two, of all three
     questions, column = asked([("a", "x"), ("b", "x"), ("c", "y"), ("a", "y")], captions)
-    compared = hard_negatives.compare(questions, images, np.array([0, 1, 2, 0]), captions, column)
+    compared = accuracy.compare(questions, images, np.array([0, 1, 2, 0]), captions, column)
     assert compared.points.tolist() == [1, 0, 0.5, 1]
-    x, y, every = hard_negatives.accuracies(questions, compared)
+    x, y, every = accuracy.accuracies(questions, compared)
     assert (x.value, y.value, every.value) == (50, 75, 62.5)
     assert (every.questions, every.images, every.ties) == (4, 3, 1)
     assert every.chance == pytest.approx(100 / 3)
     assert 0 <= every.low < every.value < every.high <= 100
-    assert hard_negatives.compare(questions, images, np.full(4, 3), captions, column).points.tolist() == [1 / 3] * 4
+    assert accuracy.compare(questions, images, np.full(4, 3), captions, column).points.tolist() == [1 / 3] * 4
 
 
 def test_winogrounds_ties_count_by_the_mean_over_all_their_orders() -> None:
     """Similarities of two images and two captions, each 0, 1 or 2: in nearly all some are equal."""
     questions = [Question("0", ("a",), ("b",), "x", "g"), Question("1", ("b",), ("a",), "x", "g")]
     for s in itertools.product(range(3), repeat=4):  # image 0 with a, with b, image 1 with a, with b
-        compared = hard_negatives.compare(questions, np.array(s, np.float32).reshape(2, 2), np.arange(2),
+        compared = accuracy.compare(questions, np.array(s, np.float32).reshape(2, 2), np.arange(2),
                                           np.eye(2, dtype=np.float32), {"a": 0, "b": 1})
         orders = [order for order in itertools.permutations(range(4))
                   if [s[each] for each in order] == sorted(s, reverse=True)]
         place = np.array([[order.index(each) for each in range(4)] for order in orders])
         text = (place[:, 0] < place[:, 1]) & (place[:, 3] < place[:, 2])
         image = (place[:, 0] < place[:, 2]) & (place[:, 3] < place[:, 1])
-        assert [each.value for each in hard_negatives.grouped(questions, compared)] == pytest.approx(
+        assert [each.value for each in accuracy.grouped(questions, compared)] == pytest.approx(
             [100 * np.mean(each) for each in (text, image, text & image)]), s
 
 
@@ -150,7 +150,7 @@ def test_the_interval_is_wider_where_questions_of_one_image_agree() -> None:
     together, _ = asked([(f"{number // 10}", "x") for number in range(200)], captions)
     widths = []
     for questions, row in ((alone, hits), (together, np.sort(hits))):
-        [found] = hard_negatives.accuracies(questions, hard_negatives.compare(questions, images, row, captions, column))
+        [found] = accuracy.accuracies(questions, accuracy.compare(questions, images, row, captions, column))
         widths.append(found.high - found.low)
     assert widths[1] > 2 * widths[0]
 
@@ -161,19 +161,19 @@ def test_winoground_scores_by_their_definition() -> None:
     names = [f"{number}" for number in range(40)]
     questions = [Question(names[n], (names[n],), (names[n ^ 1],), "x", f"{n // 2}") for n in range(40)]
     column = {name: at for at, name in enumerate(names)}
-    compared = hard_negatives.compare(questions, images, np.arange(40), captions, column)
+    compared = accuracy.compare(questions, images, np.arange(40), captions, column)
     s = images @ captions.T
     text = [s[n, n] > s[n, n + 1] and s[n + 1, n + 1] > s[n + 1, n] for n in range(0, 40, 2)]
     image = [s[n, n] > s[n + 1, n] and s[n + 1, n + 1] > s[n, n + 1] for n in range(0, 40, 2)]
     both = [a and b for a, b in zip(text, image, strict=True)]
-    assert [each.value for each in hard_negatives.grouped(questions, compared)] == [
+    assert [each.value for each in accuracy.grouped(questions, compared)] == [
         pytest.approx(100 * np.mean(each)) for each in (text, image, both)]
-    assert hard_negatives.grouped(questions[:0], hard_negatives.accuracy.Compared(*np.zeros((4, 0)))) == []
+    assert accuracy.grouped(questions[:0], accuracy.Compared(*np.zeros((4, 0)))) == []
 
 
 def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_other() -> None:
     captions, column = np.eye(4, dtype=np.float32), {name: at for at, name in enumerate("abcd")}
     for others in ([Question("1", ("c",), ("d",), "x", "g")], []):  # other captions; one question with two right ones
         questions = [Question("0", ("a",) if others else ("a", "c"), ("b",), "x", "g"), *others]
-        compared = hard_negatives.compare(questions, captions, np.arange(len(questions)), captions, column)
-        assert hard_negatives.grouped(questions, compared) == []
+        compared = accuracy.compare(questions, captions, np.arange(len(questions)), captions, column)
+        assert accuracy.grouped(questions, compared) == []
