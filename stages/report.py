@@ -50,10 +50,10 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     write_text(paths.report, text)
     _keep_curves(paths, settings)
     say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
-    if (side := contents.explorer.get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
+    if (side := contents["explorer"].get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
         say(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "
             "small; fewer report.queries have larger ones", err=False)
-    thumbs = [image["thumb"] for image in contents.explorer.get("images", ())]
+    thumbs = [image["thumb"] for image in contents["explorer"].get("images", ())]
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, images)
         why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
@@ -77,7 +77,7 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
 
 
 def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
-              progress: Callable[[str], object]) -> page.Contents:
+              progress: Callable[[str], object]) -> dict[str, Any]:
     """Everything on the page, as far as it is there."""
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
@@ -98,18 +98,18 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         every = [store for visual, store in there.items() if visual in run.ensembles] or list(there.values())
         explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)
-    return page.Contents(
-        title=card.title, about=card.description, licence=card.licence,
-        headlines=headline.headlines(metrics, settings.typesetting.table_bold),
-        curves=charts.curves(sorted((head for head in trained if head.name in ours),
-                                    key=lambda head: head.recipe not in run.recipes)),
-        further_curves=charts.curves([head for head in trained if head.name not in ours]),
-        effects=systems.effects(_ensembles(settings, found), protocol, settings.evaluate, judge, progress),
-        hubs=systems.hubs(shown, settings.evaluate, progress),
-        explorer=explored, relevance=truth.words, run=scored_systems.run_summary(settings),
-        failures=failures(features), stores=list(features),
-        provenance=_provenance(paths, settings, card, features, metrics, {
-            head.name: head.description for head in trained if head.name in ours}))
+    return {
+        "title": card.title, "about": card.description, "licence": card.licence,
+        "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
+        "curves": charts.curves(sorted((head for head in trained if head.name in ours),
+                                       key=lambda head: head.recipe not in run.recipes)),
+        "further_curves": charts.curves([head for head in trained if head.name not in ours]),
+        "effects": systems.effects(_ensembles(settings, found), protocol, settings.evaluate, judge, progress),
+        "hubs": systems.hubs(shown, settings.evaluate, progress),
+        "explorer": explored, "relevance": truth.words, "run": scored_systems.run_summary(settings),
+        "failures": failures(features), "stores": list(features),
+        "provenance": _provenance(paths, settings, card, features, metrics, {
+            head.name: head.description for head in trained if head.name in ours})}
 
 
 def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dict[str, Path]]:

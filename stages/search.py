@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.files import atomic, gallery_file, images
     from pipeline.files.remembered import Remembered
     from pipeline.manifest import Manifest
-    from pipeline.report import search_page
+    from pipeline.report import html
     from pipeline.settings import Settings
     from pipeline.systems.scores.nearest import nearest
     from pipeline.systems.scores.system import System
@@ -71,14 +71,14 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now")
-    sections = [search_page.Section(query, hits, gallery_file.GalleryFile(image) if image else None)
+    sections = [html.Section(query, hits, gallery_file.GalleryFile(image) if image else None)
                 for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
                                        strict=True)]
     path = out or paths.root / "results" / "search.html"
     searched = f"{store.made_from['dataset']} ({store.made_from['split']})"
     title = (f"{find.capitalize()} of {searched} nearest to "
              f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}")
-    atomic.write_text(path, search_page.page(title, sections))
+    atomic.write_text(path, html.search(title, sections))
     for section in sections:
         if len(sections) > 1:
             say(section.query, err=False)
@@ -156,16 +156,16 @@ def _decoded(path: Path) -> Image.Image:
 
 
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
-          ) -> Iterator[list[search_page.Hit]]:
+          ) -> Iterator[list[html.Hit]]:
     """For each query the images that were found, or whose captions were."""
     ids, images = manifest.images["image_id"].to_numpy(), store.image_ids[store.caption_image[places] if captions
                                                                           else places]
     told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
 
-    def hit(rank: int, place: int, similarity: float, image_id: int) -> search_page.Hit:
+    def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
         own = told[told["image_id"] == image_id]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        return search_page.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
+        return html.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
                                own["caption"].tolist(), found)
 
     for found in zip(places.tolist(), products.tolist(), images.tolist(), strict=True):

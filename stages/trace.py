@@ -16,11 +16,9 @@ from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-
-    from pipeline.features import extractors
     from pipeline.manifest import Manifest
     from pipeline.provenance.step import MATCHES, Result, Step
-    from pipeline.provenance.trace import Effort, image_of, query, trace
+    from pipeline.provenance.trace import image_of, query, trace
     from pipeline.settings import Settings
     from pipeline.systems.scores.layout import holds_scores, is_store
     from pipeline.systems.scores.system import System
@@ -59,9 +57,7 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
         image = image_of(Manifest.load(paths.manifest(found.made_from["dataset"])), caption)
     steps = []
     with Progress("trace", "step") as bar:
-        effort = Effort(lambda store: extractors.rebuild(store, same_weights=False).weights, embed,
-                        settings.score.batch_size, settings.evaluate.block_megabytes)
-        for step in trace(found, paths, effort, image):
+        for step in trace(found, paths, settings, embed, image):
             steps.append(step)
             bar.update()
     plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]

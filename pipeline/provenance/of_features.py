@@ -1,6 +1,6 @@
 """The steps of one feature store behind a result: what made it, its bytes, its images, and their photographs."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
+from pipeline.features import extractors
 from pipeline.features.store import FeatureStore, ledger, verify
 from pipeline.features.store.layout import COPY, arrays_digest, attributes
 from pipeline.features.store.writer import failures_csv
@@ -23,7 +24,7 @@ MADE = "what made it, and which images failed"
 
 
 def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest, split: str,
-          network: Callable[[FeatureStore], str], row: int | None) -> Iterator[Step]:
+          row: int | None) -> Iterator[Step]:
     """Compare a feature store with what is recorded of it."""
     if not path.exists():
         yield Step(path, MADE, member["store"], None)
@@ -41,7 +42,7 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
                            store.content(read, head.get("content") or ""))
         yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
         try:
-            built: str | None = network(store)
+            built: str | None = extractors.rebuild(store, same_weights=False).weights
         except InputError:  # the checkpoint is not on this machine
             built = None
         yield Step(path, "weights of the network, built again", member["weights"], built)

@@ -9,8 +9,7 @@ rewrites everything above it breaks no link; then the values that are computed a
 differ, as long as the files below are unchanged.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ import numpy as np
 from pipeline import training
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Relevance
-from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.step import Result, Step, of_record
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.layout import holds_vectors_alone
@@ -31,30 +30,13 @@ from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much a trace computes again.
-
-    Attributes:
-        network: Builds a feature store's network again and returns the SHA-256 over its tensors.
-        embed: How many images of each head are embedded again with their captions; 0 for none.
-        batch_size: Images or captions at once.
-        block_megabytes: Memory for a block of scores.
-    """
-
-    network: Callable[[FeatureStore], str]
-    embed: int = 32
-    batch_size: int = 64
-    block_megabytes: float = 64
-
-
-def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None) -> Iterator[Step]:
-    """Follow a result back."""
+def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
+    """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made_from = result.made_from
     manifest_path = paths.manifest(made_from["dataset"])
     manifest = Manifest.load(manifest_path, computed=True)
     row = None if image is None else _row(manifest, image, made_from["split"])
-    yield from of_scores.steps(result, paths, manifest, effort.block_megabytes)
+    yield from of_scores.steps(result, paths, manifest, settings.evaluate.block_megabytes)
     features = []
     dataset = made_from["dataset"]
 
@@ -63,8 +45,8 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
 
     for member in made_from["members"]:
         if ENCODER in member:
-            yield from of_head.steps_of_encoder(member, made_from, vectors(member["head"]), manifest, effort.embed,
-                                                image, effort.batch_size)
+            yield from of_head.steps_of_encoder(member, made_from, vectors(member["head"]), manifest, drawn,
+                                                image, settings.score.batch_size)
             continue
         trained_on = made_from.get("trained_on", dataset)
         folder = paths.head(trained_on, member["head"])
@@ -72,17 +54,17 @@ def trace(result: Result, paths: Paths, effort: Effort, image: int | None = None
         head = training.read_description(folder) if (folder / "head.json").exists() else {}
         feature = _feature(member, head, made_from)
         path = paths.features(dataset, feature)
-        if effort.embed:
+        if drawn:
             other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on), computed=True),
                                                         paths.features(trained_on, feature))
             scored = member["head"] if other is None else f"{trained_on}-{member['head']}"
-            yield of_head.embedded_again(folder, vectors(scored), manifest, path, effort.embed, image,
-                                         effort.batch_size, other)
+            yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
+                                         settings.score.batch_size, other)
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)
         else:
             own = head if trained_on == dataset else {}  # it was trained on other bytes than these
-            yield from of_features.steps(path, member, own, manifest, made_from["split"], effort.network, row)
+            yield from of_features.steps(path, member, own, manifest, made_from["split"], row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
     yield from of_record(paths.remembered(dataset))

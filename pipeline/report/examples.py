@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +13,6 @@ import numpy as np
 from PIL import Image
 
 from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Similarity, rank
-from pipeline.files.images import ImageError
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord
@@ -170,23 +167,3 @@ def top_candidates(scores: Similarity | PerDirection, direction: Direction, quer
         best[start:start + at_once] = first = np.where(wrong, -np.inf, block).argmax(axis=1)
         relevant[start:start + at_once] = block[np.arange(len(part)), first]
     return Top(places, similarity, best, relevant)
-
-
-QUALITY = 70  # of WebP: about 4 kB at 128 pixels
-
-
-def data_uri(image: Image.Image, side: int) -> str:
-    """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so many pixels."""
-    small, file = image.copy(), io.BytesIO()
-    columns = image.info.get("columns", 1)
-    small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
-    small.save(file, "WEBP", quality=QUALITY)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-
-
-def thumbnail(read: Callable[[], Image.Image], side: int) -> tuple[str, str]:
-    """The `data:` address of a photograph, and why it cannot be shown; one of both is empty."""
-    try:
-        return data_uri(read(), side), ""
-    except ImageError as error:
-        return "", str(error)

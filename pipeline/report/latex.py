@@ -9,23 +9,13 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from pipeline.report.fitting import (
-    ACL,
-    CENTIMETRE,
-    LEAST,
-    NUMBER,
-    SETTING,
-    FittedColumn,
-    Paper,
-    Part,
-    TextFont,
-    fit,
-    width,
-)
+from pipeline.report import fitting
+from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextFont
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-RULES, PACKAGES, _CHARACTERS, _ACCENTS = (SETTING[name] for name in ("rules", "packages", "characters", "accents"))
+RULES, PACKAGES = fitting.SETTING["rules"], fitting.SETTING["packages"]
+_CHARACTERS, _ACCENTS = fitting.SETTING["characters"], fitting.SETTING["accents"]
 #: Of the package amssymb.
 TICK = r"\checkmark"
 #: Smaller where the document's columns are narrower than those that the table was made for.
@@ -43,7 +33,7 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     """Render a table."""
     labels: dict[str, int] = {}
     floats = []
-    for part in (part for panel in table.panels for part in fit(panel, paper)):
+    for part in (part for panel in table.panels for part in fitting.fit(panel, paper)):
         label = "tab:" + _key("-".join(filter(None, (table.name, part.panel.key))))
         labels[label] = labels.get(label, 0) + 1
         unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
@@ -52,7 +42,7 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     packages = "amssymb," * (TICK in source) + PACKAGES[style]
     return "\n".join([
         f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
-        f"% Made for text {paper.text / CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
+        f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
         "typesetting.text_width to the document's: 12.1 for article in one column.",
         source])
 
@@ -127,7 +117,7 @@ def _group(group: RowGroup, number: int, part: Part, style: Style) -> Iterator[s
     yield RULES[style]["middle" if group.title or number == 0 else "space"]
     if group.title:
         title, columns = escape(group.title), sum(1 + fitted.followed for fitted in part.columns)
-        if width(group.title) * part.size > part.width:
+        if fitting.width(group.title) * part.size > part.width:
             title = rf"\parbox{{{part.width:.1f}pt}}{{\centering {title}}}"
         yield rf"\multicolumn{{{columns}}}{{c}}{{\textit{{{title}}}}} \\"
     yield from (_row(row, part) for row in group.rows)
@@ -145,7 +135,7 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
         text = _label(cell.text)
         return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
     marks = rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""  # of no width: columns stay aligned
-    match = NUMBER.fullmatch(cell.text)
+    match = fitting.NUMBER.fullmatch(cell.text)
     if match is None or not cell.text:
         text = "--" if cell.text == MISSING else escape(cell.text)
         text = f"{{{text}{marks}}}" if text or marks else ""

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from pipeline.report.figures.drawing import (
     Drawing,
+    finished,
     fonts,
-    note_unprintable,
     paper_style,
     printable,
     shorten,
@@ -61,7 +61,7 @@ def test_a_caption_counts_what_could_not_be_drawn() -> None:
     figure = Figure()
     figure.text(0, 0, printable("\ue000\ue000 b"))
     figure.subplots().set_title(printable("\ue001"))
-    told = note_unprintable(Drawing(figure, "A figure.", pd.DataFrame()))
+    told = finished(Drawing(figure, "A figure.", pd.DataFrame()))
     assert told.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
     plain = Drawing(Figure(), "A figure.", pd.DataFrame())
-    assert note_unprintable(plain) is plain
+    assert finished(plain) == plain

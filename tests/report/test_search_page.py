@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.report.search_page import SIDE, Hit, Section, page
+from pipeline.report.html import SIDE, Hit, Section, search
 
 NASTY = '<script>alert("1")</script> & \'"'
 
@@ -40,7 +40,7 @@ def photograph(path: Path, size: tuple[int, int]) -> GalleryFile:
 
 def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
     file = photograph(tmp_path / "wide.png", (800, 400))
-    read = Reader(page("A red house", [Section("", [Hit(1, 0.5, 42, file, ["a house", "a red one"])])]))
+    read = Reader(search("A red house", [Section("", [Hit(1, 0.5, 42, file, ["a house", "a red one"])])]))
     (image,) = (attributes for tag, attributes in read.tags if tag == "img")
     kind, data = str(image["src"]).split(",")
     assert kind == "data:image/webp;base64"
@@ -52,7 +52,7 @@ def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
 def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
     file = photograph(tmp_path / "<b>&.png", (4, 4))
     hits = [Hit(1, 1.0, 1, file, [NASTY, "other"], found=NASTY), Hit(2, 0.5, 2, file, [NASTY])]
-    text = page(NASTY, [Section(NASTY, hits, file)])
+    text = search(NASTY, [Section(NASTY, hits, file)])
     read = Reader(text)
     assert not {"script", "b"} & {tag for tag, _ in read.tags}
     assert read.text.count(NASTY) == 4  # title, heading, what was found, a caption
@@ -65,14 +65,14 @@ def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    read = Reader(page("title", [Section("", [Hit(1, 1.0, 1, GalleryFile(tmp_path / "gone.jpg"), ["a house"])])]))
+    read = Reader(search("title", [Section("", [Hit(1, 1.0, 1, GalleryFile(tmp_path / "gone.jpg"), ["a house"])])]))
     assert "gone.jpg: no such file" in read.text
     assert ("div", {"class": "missing", "role": "img", "aria-label": "a house"}) in read.tags
 
 
 def test_several_queries_have_a_section_each_and_a_list_of_all(tmp_path: Path) -> None:
     hits = [Hit(1, 0.5, 42, GalleryFile(tmp_path / "gone.jpg"), ["a house"])]
-    read = Reader(page("3 texts", [Section(query, hits) for query in ("first", NASTY, "third")]))
+    read = Reader(search("3 texts", [Section(query, hits) for query in ("first", NASTY, "third")]))
     tags = [tag for tag, _ in read.tags]
     assert (tags.count("section"), tags.count("h2"), tags.count("nav"), tags.count("h1")) == (3, 3, 1, 1)
     links = [attributes["href"] for tag, attributes in read.tags if tag == "a"]

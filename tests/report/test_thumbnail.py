@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.report import examples
+from pipeline.report import html
 from pipeline.report.examples import Gallery
 from pipeline.report.page import explorer
 from pipeline.report.page.explorer import gather
@@ -23,7 +23,7 @@ def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(size: tuple[int,
     left_red = np.zeros((size[1], size[0], 3), np.uint8)
     left_red[:, : size[0] // 2, 0] = 255
     photograph = Image.fromarray(left_red)
-    kind, data = examples.data_uri(photograph, 100).split(",")
+    kind, data = html.data_uri(photograph, 100).split(",")
     shown = Image.open(io.BytesIO(base64.b64decode(data)))
     assert (kind, shown.size, photograph.size) == ("data:image/webp;base64", small, size)
     red = np.asarray(shown.convert("RGB"))[..., 0].mean(0)

@@ -23,6 +23,8 @@ from pipeline.report import page
 from pipeline.report.page import explorer
 from pipeline.systems.scores.system import System
 
+NOTHING: dict[str, Any] = dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a") | dict.fromkeys((
+    "headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()) | {"explorer": {}}
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
 
@@ -281,7 +283,7 @@ def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable
 def test_weights_of_an_ensemble_are_short() -> None:
     made = {"R": {"weights": [1.0]}, "RG": {"weights": [2 / 3, 1 / 3]}, "RGP": {"weights": [1 / 3] * 3},
             "head": {"weights": "0123abcd"}}
-    tree = html5lib.HTMLParser(strict=True).parse(page.render(page.Contents("a", "b", "c", provenance=made)))
+    tree = html5lib.HTMLParser(strict=True).parse(page.render(NOTHING | {"provenance": made}))
     cells = tree.findall(".//h:section[@id='provenance']//h:dd", NAMESPACE)
     assert ["".join(cell.itertext()).strip() for cell in cells] == ["1.0", "0.667, 0.333", "equal", "0123abcd"]
 

@@ -42,10 +42,10 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
     """
     if name not in FIGURES:
         raise unknown("figure", name, FIGURES)
-    from pipeline.report.figures.drawing import note_unprintable, paper_style  # and with it matplotlib
+    from pipeline.report.figures.drawing import finished, paper_style  # and with it matplotlib
 
     with paper_style(font):
-        return note_unprintable(FIGURES[name](inputs))
+        return finished(FIGURES[name](inputs))
 
 
 def section(name: str, drawing: Drawing) -> str:

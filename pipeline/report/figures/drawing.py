@@ -59,8 +59,9 @@ class Drawing:
     """A figure with its caption and numbers."""
 
     figure: Figure  # the figure
-    caption: str  # what it shows, plain text
+    caption: str  # what it shows, plain text; `finished` adds what the figure is drawn with
     numbers: pd.DataFrame  # the numbers that it is drawn from
+    members: Iterable[HeadRecord] = ()  # the heads behind it
     wide: bool = False  # whether it spans both columns of a page
 
 
@@ -143,11 +144,15 @@ def printable(text: str) -> str:
     return "".join(shown) or "(empty)"
 
 
-def note_unprintable(drawing: Drawing) -> Drawing:
-    """Say in the caption how many characters could not be drawn."""
-    lost = sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text))
-    sentence = f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for them."
-    return replace(drawing, caption=drawing.caption + sentence) if lost else drawing
+def finished(drawing: Drawing) -> Drawing:
+    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn."""
+    caption, named = drawing.caption, ", ".join(stand_ins(drawing.members))
+    if named:
+        caption += f" {STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
+    if lost := sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text)):
+        caption += (f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for "
+                    "them.")
+    return replace(drawing, caption=caption)
 
 
 def text_width(text: str) -> int:
@@ -236,9 +241,3 @@ class FigureInputs:
         """
         chosen = self.preferred_first(heads, plain)
         return [head for head in chosen if head.system == chosen[0].system]
-
-
-def stand_in_sentence(members: Iterable[HeadRecord]) -> str:
-    """A sentence for a caption on the stand-ins behind a figure, beginning with a space; "" without stand-ins."""
-    named = ", ".join(stand_ins(members))
-    return f" {STAND_IN} Not the papers' networks; stand-ins made these features: {named}." if named else ""

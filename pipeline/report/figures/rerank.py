@@ -37,9 +37,8 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     shown = [system for points in lines for system in points.values()]
     caption = (f"RSUM on the {origin.split} split of {inputs.title} ({origin.images:,} images) by the number of images "
                "trained on, after Figure 3 of Geigle et al. A smaller number of images is a part of a larger one."
-               f"{drawing.seeds_sentence(max(len(system.systems) for system in shown))}"
-               f"{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
-    return Drawing(figure, caption, pd.DataFrame(rows))
+               f"{drawing.seeds_sentence(max(len(system.systems) for system in shown))}")
+    return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
 
 
 def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int, MeasuredSystem]]:
@@ -96,9 +95,8 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
     drawing.legend_above(axes)
     caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
                "after Figure 4 of Geigle et al. Above the bars: millions of parameters of all heads of a system, "
-               "words' vectors among them."
-               f"{drawing.stand_in_sentence(member for system in shown for member in system.members)}")
-    return Drawing(figure, caption, pd.DataFrame(rows))
+               "words' vectors among them.")
+    return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
 
 
 def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSystem]]:

@@ -83,12 +83,11 @@ def draw_images(inputs: FigureInputs) -> Drawing:
         _images_row(axes, gallery, example)
     caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
                f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
-               f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}"
-               f"{drawing.stand_in_sentence(gallery.members)}")
+               f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}")
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
-    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+    return Drawing(figure, caption, pd.DataFrame(table), gallery.members, wide=True)
 
 
 def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
@@ -130,11 +129,11 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     right = "Right captions" if gallery.pool.relevance else "The image's own captions"
     caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
                f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
-               f"{how_chosen('i2t', successes, failures, SHOWN)}{drawing.stand_in_sentence(gallery.members)}")
+               f"{how_chosen('i2t', successes, failures, SHOWN)}")
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
-    return Drawing(figure, caption, pd.DataFrame(table), wide=True)
+    return Drawing(figure, caption, pd.DataFrame(table), gallery.members, wide=True)
 
 
 def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example, lines: list[list[str]]) -> None:

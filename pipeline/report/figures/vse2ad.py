@@ -33,19 +33,18 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     drawing.legend_above(axes)
     _plot_published(printed)
-    first, shown = pair["adopt"][0], [head for heads in pair.values() for head in heads]
+    first = pair["adopt"][0]
     caption = (f"RSUM on the val split of {inputs.title} over the epochs, {_label(first)} and "
                f"{_label(pair['triplet'][0])}, after Figure A.2-1 of VSE+2AD, whose own curves stand below (COCO; "
                f"their epochs are not printed, drawn are 1 to 10 and 13 to 25). {names.method(first.recipe)}, "
                f"{first.feature} features, {names.encoder(first.text)}."
-               f"{drawing.seeds_sentence(max(map(len, pair.values())))}"
-               f"{drawing.stand_in_sentence(head.member for head in shown)}")
+               f"{drawing.seeds_sentence(max(map(len, pair.values())))}")
     rows: list[dict[str, object]] = [
         {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
          "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
     rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "rsum": point[column]}
              for objective, column in PUBLISHED.items() for point in published.training_curve()]
-    return Drawing(figure, caption, pd.DataFrame(rows))
+    return Drawing(figure, caption, pd.DataFrame(rows), [head.member for heads in pair.values() for head in heads])
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
@@ -117,9 +116,8 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
                f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: "
                f"{'every step' if faint == 1 else f'means over {faint} steps'}. {names.method(heads[0].recipe)}, "
-               f"{names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + drawing.stand_in_sentence(head.member for head in heads))
-    return Drawing(figure, caption, pd.concat(rows, ignore_index=True))
+               f"{names.encoder(heads[0].text)}, seed {heads[0].seed}.")
+    return Drawing(figure, caption, pd.concat(rows, ignore_index=True), [head.member for head in heads])
 
 
 def _chosen(inputs: FigureInputs) -> list[TrainedHead]:

@@ -50,8 +50,8 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
                f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
                f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
                f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
-               f"{first.setting('objective')['name']}.{drawing.stand_in_sentence(head.member for head in heads)}")
-    return Drawing(figure, caption, table.replace({math.inf: "all"}))
+               f"{first.setting('objective')['name']}.")
+    return Drawing(figure, caption, table.replace({math.inf: "all"}), [head.member for head in heads])
 
 
 def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
@@ -130,9 +130,8 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         axes.legend()
     caption = (f"Pooling coefficients that GPO learned on {inputs.title}, after Figure 5 of VSE∞: the weight of the "
                f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
-               f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}."
-               + drawing.stand_in_sentence(head.member for head in heads))
-    return Drawing(figure, caption, pd.DataFrame(rows), wide=True)
+               f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}.")
+    return Drawing(figure, caption, pd.DataFrame(rows), [head.member for head in heads], wide=True)
 
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:

@@ -24,21 +24,13 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Tick:
-    """A label on an axis."""
-
-    position: float  # its coordinate along the axis, in the drawing's units
-    text: str  # the label
-
-
-@dataclass(frozen=True)
 class Chart:
     """RSUM on val over the epochs, one line for each head of a recipe and text encoder."""
 
     title: str  # recipe and text encoder
     lines: Sequence[Line]  # the curves
-    x_ticks: Sequence[Tick]  # labels of the epochs
-    y_ticks: Sequence[Tick]  # labels of RSUM
+    x_ticks: Sequence[tuple[float, str]]  # (coordinate, label) of epochs on their axis
+    y_ticks: Sequence[tuple[float, str]]  # the same of RSUM
     # The size of the drawing in its own units, and where the plot's edges are in it.
     width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
@@ -77,8 +69,7 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
         lines.append(Line(f"{head.feature}, seed {head.seed}", head.feature,
                           [(x(epoch), y(rsum)) for epoch, rsum in values], values, best))
     shown = [tick for tick in ticks(1, epochs, 8) if tick == int(tick) and 1 <= tick <= epochs] or [1]
-    return Chart(title, lines, [Tick(x(epoch), f"{epoch:.0f}") for epoch in shown],
-                 [Tick(y(tick), f"{tick:g}") for tick in ys])
+    return Chart(title, lines, [(x(epoch), f"{epoch:.0f}") for epoch in shown], [(y(tick), f"{tick:g}") for tick in ys])
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:

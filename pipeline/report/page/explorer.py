@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Direction, rank
 from pipeline.parts.errors import InputError
-from pipeline.report import examples
+from pipeline.report import html
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.settings import Report
@@ -180,5 +180,5 @@ def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], obje
     progress(gallery.files[row])
     own = gallery.relevant("i2t", row)
     alt = gallery.captions[int(own[0])] if len(own) else ""
-    thumb, _ = examples.thumbnail(lambda: gallery.open(row), size)
+    thumb, _ = html.thumbnail(lambda: gallery.open(row), size)
     return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row], "thumb": thumb or None}

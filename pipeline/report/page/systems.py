@@ -1,32 +1,26 @@
 """What is measured of systems for the page alone: what each member adds to an ensemble, and hubs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.evaluation.retrieval import Direction, Metrics, Protocol, evaluate
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
 from pipeline.evaluation.retrieval.top import Hubness, hubness, occurrences
-from pipeline.evaluation.statistics import contrast, holm
+from pipeline.evaluation.statistics import contrast
 from pipeline.report import names
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """What one member adds."""
 
     name: str  # the member's feature
     alone: float  # RSUM of the member by itself
-    without: float  # RSUM of the mean of the other members
-    effect: float  # RSUM of the ensemble minus `without`
-    low: float  # lower end of the effect's 95 % interval
-    high: float  # upper end of it
-    p: float  # two-sided p of the paired randomisation test
-    holm: float = 1.0  # this p, corrected for all members of all ensembles
+    found: dict[str, Any]  # of the mean of the other members and the ensemble, see `statistics.contrast`
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,8 @@ class Effect:
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        return max(max(abs(part.low), abs(part.high), abs(part.effect)) for part in self.parts) or 1.0
+        return max(abs(end) for part in self.parts for rsum in [part.found["rsum"]]
+                   for end in (rsum["difference"], *rsum["interval"])) or 1.0
 
 
 def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protocol, settings: Evaluate,
@@ -61,16 +56,14 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
 
     def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
         others = [other for other in parts.values() if other != path]
-        found = contrast.of([measured(others)], [measured(list(parts.values()))], settings.resamples,
-                            settings.seed)["rsum"]
-        low, high = found["interval"]
-        return Part(name, measured([path]).rsum, found["a"], found["difference"], low, high, found["p"])
+        return Part(name, measured([path]).rsum, contrast.of(
+            [measured(others)], [measured(list(parts.values()))], settings.resamples, settings.seed))
 
     every = [Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
                     [part(member, path, parts) for member, path in parts.items()])
              for name, parts in ensembles.items() if len(parts) > 1]
-    corrected = iter(holm([part.p for effect in every for part in effect.parts]))  # for all that is shown together
-    return [replace(effect, parts=[replace(part, holm=next(corrected)) for part in effect.parts]) for effect in every]
+    contrast.correct([part.found for effect in every for part in effect.parts])  # for all that is shown together
+    return every
 
 
 K = 10

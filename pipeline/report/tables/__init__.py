@@ -27,14 +27,9 @@ TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.Lookup
 PAPERS = TableRequest()
 
 
-def build(
-    name: str,
-    measured: Mapping[str, Any],
-    request: TableRequest = PAPERS,
-    throughput: Mapping[str, Any] | None = None,
-    synthetic: Sequence[Mapping[str, Any]] = (),
-    recorded: Mapping[str, Any] | None = None,
-) -> Table:
+def build(name: str, measured: Mapping[str, Any], request: TableRequest = PAPERS,
+          throughput: Mapping[str, Any] | None = None, synthetic: Sequence[Mapping[str, Any]] = (),
+          recorded: Mapping[str, Any] | None = None) -> Table:
     """Build one table from published and measured rows.
 
     Args:

@@ -117,7 +117,6 @@ def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
 # Tables 8 and 11: how many candidates are reranked, and how both scores become one.
 
 SUMS = {"add": "ADD", "norm_add": "NORM_ADD"}
-MODELS = {"SEP+CO^OSCAR": "SEP+CO (OSCAR)", "JOIN+CO^OSCAR": "JOIN+CO (OSCAR)"}
 
 
 def _measured_k(system: MeasuredSystem) -> RowHeader | None:
@@ -131,7 +130,7 @@ def _measured_k(system: MeasuredSystem) -> RowHeader | None:
 
 def _published_sum(row: PublishedRow) -> RowHeader:
     how = "scorer alone" if row["sum"] == "none" else row["sum"]
-    return RowHeader((how, row["lambda"], MODELS[row["method"]]), group=row["method"])
+    return RowHeader((how, row["lambda"], row.label), group=row["method"])
 
 
 def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
@@ -179,7 +178,7 @@ TABLE7 = _of_languages(7, ("en",), ("Mean without en", "avg_non_english"), lambd
                        {("from_literature", "1"): "a"})
 TABLE8 = RetrievalTable.listed(
     "rerank_table8", measured=_measured_k,
-    published=lambda row: RowHeader((row["k"], MODELS[row["method"]]), group=row["method"]))
+    published=lambda row: RowHeader((row["k"], row.label), group=row["method"]))
 TABLE9, TABLE10 = (RetrievalTable.listed(
     f"rerank_table{number}", measured=partial(_measured_loss, part), published=_published_loss)
     for number, part in ((9, "EMB"), (10, "JOIN+CO")))

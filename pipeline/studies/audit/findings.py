@@ -14,10 +14,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.report import examples
+from pipeline.report import html
 from pipeline.studies.audit import fingerprints
 from pipeline.studies.audit.collection import Collection, photograph
 from pipeline.studies.audit.fingerprints import Among, Fingerprints
@@ -130,16 +129,14 @@ class Findings:
 
     def page(self) -> str:
         """Write the report as one HTML file, with the doubtful pairs side by side. Text from data is escaped."""
-        environment = Environment(loader=PackageLoader("pipeline.studies", "audit"), autoescape=True, trim_blocks=True,
-                                  undefined=StrictUndefined)
         names = self.one.name if self.alone else f"{self.one.name} and {self.other.name}"
-        return environment.get_template("page.html").render(findings=self, names=names, shown=SHOWN, picture=_picture)
+        return html.page("studies/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture)
 
 
 def _picture(collection: Collection, row: int) -> tuple[str, str]:
     """An image as a data URI, and why it cannot be shown; one of both is empty."""
     name = collection.files[row]
-    address, why = examples.thumbnail(lambda: GalleryFile.named(collection.folder / name).picture(), SIDE)
+    address, why = html.thumbnail(lambda: GalleryFile.named(collection.folder / name).picture(), SIDE)
     return address, f"{name}: {why}" if why else ""
 
 

@@ -1,0 +1,71 @@
+"""HTML pages of one file each, which need no network: text from data is escaped, photographs are in them.
+
+The page of search results is here; that of a run's results is in `page/`.
+"""
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from PIL import Image
+
+from pipeline.files.gallery_file import GalleryFile
+from pipeline.files.images import ImageError
+
+QUALITY = 70  # of WebP: about 4 kB at 128 pixels
+SIDE = 320  # pixels, the longer side of a thumbnail among search results
+
+
+def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: Any) -> str:
+    """Fill a template, a file below `pipeline`. finalize: changes each value before it is escaped."""
+    folder, _, name = template.rpartition("/")
+    environment = Environment(loader=PackageLoader("pipeline", folder), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=StrictUndefined, finalize=finalize)
+    return environment.get_template(name).render(shown)
+
+
+def data_uri(image: Image.Image, side: int) -> str:
+    """A `data:` address of a photograph as WebP, its longer side (of a strip, a frame's) at most so many pixels."""
+    small, file = image.copy(), io.BytesIO()
+    columns = image.info.get("columns", 1)
+    small.thumbnail((side * columns, side * columns), Image.Resampling.LANCZOS)
+    small.save(file, "WEBP", quality=QUALITY)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def thumbnail(read: Callable[[], Image.Image], side: int) -> tuple[str, str]:
+    """The `data:` address of a photograph, and why it cannot be shown; one of both is empty."""
+    try:
+        return data_uri(read(), side), ""
+    except ImageError as error:
+        return "", str(error)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One search result."""
+
+    rank: int  # its rank, from 1
+    similarity: float  # its similarity to the query
+    image_id: int  # the image's id in the manifest
+    file: GalleryFile  # the photograph or clip
+    captions: Sequence[str]  # the image's captions
+    found: str | None = None  # the caption that was found, None in a search for images
+
+
+@dataclass(frozen=True)
+class Section:
+    """The results of one query, best first. query: as it is shown; image: the query itself, where it is one."""
+
+    query: str
+    hits: Sequence[Hit]
+    image: GalleryFile | None = None
+
+
+def search(title: str, sections: Sequence[Section]) -> str:
+    """The page of one query's results, or of several, a section each below a list of all."""
+    return page("report/page/search.html", title=title, sections=sections,
+                thumbnail=lambda file: thumbnail(file.picture, SIDE))
