@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -157,9 +156,8 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
         raise InputError(f"{path}: expected a name that ends in .html; the .json file is written beside it")
     # exit code 1 would say something else
     with refusing(OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"):
-        path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_text(path, found.page())
-        atomic.write_text(path.with_suffix(".json"), json.dumps(found.as_json(), indent=1, ensure_ascii=False))
+        atomic.write_json(path.with_suffix(".json"), found.as_json())
     say(*found.lines(), f"{path}: pairs side by side", err=False)
     sys.exit(1 if found.leaks else 0)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.judgements import qrels
     from pipeline.evaluation.metrics import parse_all
     from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
-    from pipeline.files.atomic import write_text
+    from pipeline.files.atomic import write_json
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Settings
     from pipeline.studies.audit.collection import trained_on
@@ -101,10 +101,10 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
                    why="goes with --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
-    write_text(paths.metrics, json.dumps(measured_run, indent=1, ensure_ascii=False))
+    write_json(paths.metrics, measured_run)
     shutil.rmtree(paths.headline, ignore_errors=True)
     for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
-        write_text(paths.headline / f"{name}.json", json.dumps(headline, indent=1), durable=False)
+        write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
         [(name, numbers | {"split": result["made_from"]["split"]}) for name, result in measured_run.items()
          for numbers in results.protocols(result).values()], output))

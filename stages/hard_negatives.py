@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,8 +103,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         system = OfHead(opened, settings.score.batch_size)
     result = _measure(system, asked, Path(questions or shown.dataset), own)
     path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(path, json.dumps(result, indent=1, ensure_ascii=False))
+    atomic.write_json(path, result)
     say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +55,7 @@ def command(paths: Paths, settings: Settings) -> None:
     steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}
     files = {paths.plan: plan, **{paths.plans / f"{step}.json": part for step, part in steps.items()}}
     for file, part in files.items():
-        atomic.write_text(file, json.dumps(part, indent=1, ensure_ascii=False))
+        atomic.write_json(file, part)
     for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that are no more
         file.unlink()
     say(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "

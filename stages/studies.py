@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import product
 from operator import itemgetter
@@ -90,9 +89,9 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
             f"{', '.join(map(str, run.seeds))}.")
     table = claims.to_markdown(tested, said, failed)
     atomic.write_text(paths.claims.with_suffix(".md"), f"{table}\n")
-    atomic.write_text(paths.claims, json.dumps([
+    atomic.write_json(paths.claims, [
         {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
-         "verdict": claims.verdict(each.contrast), "split": split} for each in tested], indent=1))
+         "verdict": claims.verdict(each.contrast), "split": split} for each in tested])
     click.echo(table)
     say(f"{paths.claims}", err=False)
 
@@ -157,8 +156,7 @@ def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, .
     for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
         if (generator, pattern) not in done:
             done[generator, pattern] = _learned(asked, generator, pattern)
-            kept = {"settings": asked.model_dump(), "rows": list(done.values())}
-            atomic.write_text(paths.synthetic, json.dumps(kept, indent=1))
+            atomic.write_json(paths.synthetic, {"settings": asked.model_dump(), "rows": list(done.values())})
     click.echo(_table(list(done.values())))
     say(str(paths.synthetic), err=False)
 
@@ -213,7 +211,7 @@ def throughput_command(paths: Paths, settings: Settings, retriever: str | None, 
             query["query"] = throughput.measure_query(source, retriever, scorer, settings.throughput, bar.step)
         measured = throughput.measure(settings.recipes, settings.training_of(settings.run.dataset),
                                       settings.throughput, bar.step) | query
-    atomic.write_text(paths.throughput, json.dumps(measured, indent=1))
+    atomic.write_json(paths.throughput, measured)
     say(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}", err=False)
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))
     say(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})", err=False)

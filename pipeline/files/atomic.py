@@ -2,12 +2,14 @@
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pipeline.parts.errors import InputError, refusing
 
@@ -134,6 +136,11 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 def write_text(path: Path, text: str, durable: bool = True) -> None:
     """Write a text file in UTF-8 with its line ends unchanged, as `replacing` does."""
     write_bytes(path, text.encode(), durable)
+
+
+def write_json(path: Path, value: Any, durable: bool = True) -> None:
+    """Write JSON with a line for each value, texts as they are, as `replacing` does."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False), durable)
 
 
 def sync(path: Path) -> None:

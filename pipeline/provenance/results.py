@@ -5,12 +5,11 @@ results/metrics.json, which each `pipeline evaluate` rewrites. In results/record
 stores, of larger pools and of heads that were trained on other data.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.files.atomic import write_text
+from pipeline.files.atomic import write_json
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
 from pipeline.parts.errors import InputError
@@ -98,7 +97,7 @@ def record(path: Path, pool: System, distractors: Sequence[System], evaluated_wi
     entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
                           {**protocols(kept), numbers["protocol"]: numbers},
                           {**kept.get(HITS, {}), numbers["protocol"]: hits})
-    write_text(path, json.dumps(entries, indent=1, ensure_ascii=False))
+    write_json(path, entries)
     return name
 
 

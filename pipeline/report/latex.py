@@ -14,19 +14,12 @@ from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextF
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
-RULES, PACKAGES = fitting.SETTING["rules"], fitting.SETTING["packages"]
-_CHARACTERS, _ACCENTS = fitting.SETTING["characters"], fitting.SETTING["accents"]
+RULES, _CHARACTERS, _ACCENTS = (fitting.SETTING[name] for name in ("rules", "characters", "accents"))
 #: Of the package amssymb.
 TICK = r"\checkmark"
 #: Smaller where the document's columns are narrower than those that the table was made for.
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
-PREAMBLE = r"""% Run pdflatex twice: the first time finds the labels that the second refers to.
-\documentclass[twocolumn]{article}
-\usepackage[a4paper,textwidth=16cm,textheight=24.7cm,columnsep=0.6cm]{geometry}
-\usepackage{amssymb,booktabs,graphicx,siunitx,xcolor}FONT
-\begin{document}
-"""
 
 
 def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str:
@@ -39,7 +32,7 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
         unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
         floats.append(_float(part, unique, style))
     source = "\n".join(floats)
-    packages = "amssymb," * (TICK in source) + PACKAGES[style]
+    packages = "amssymb," * (TICK in source) + fitting.SETTING["packages"][style]
     return "\n".join([
         f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
         f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
@@ -49,20 +42,14 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
 
 def figure(name: str, caption: str, wide: bool) -> str:
     """The float of a figure, for a file beside NAME.pdf."""
-    kind = "figure*" if wide else "figure"
-    return rf"""% Needs \usepackage{{graphicx}}; where NAME.pdf lies elsewhere, \graphicspath{{{{folder/}}}}.
-\begin{{{kind}}}[tp]
-\centering
-\includegraphics[width=\linewidth]{{{name}.pdf}}
-\caption{{{escape(caption)}}}\label{{fig:{_key(name)}}}
-\end{{{kind}}}
-"""
+    said = {"kind": "figure*" if wide else "figure", "name": name, "caption": escape(caption), "key": _key(name)}
+    return re.sub("@(kind|name|caption|key)@", lambda found: said[found[1]], fitting.SETTING["figure"])
 
 
 def preview(floats: Iterable[str], font: TextFont = "times") -> str:
     """A document that shows tables or figures, those of one file on pages of their own."""
-    times = r"\usepackage{times}" if font == "times" else ""
-    return PREAMBLE.replace("FONT", times) + "\\clearpage\n".join(floats) + "\\end{document}\n"
+    preamble = fitting.SETTING["preamble"].replace("@font@", r"\usepackage{times}" if font == "times" else "")
+    return preamble + "\\clearpage\n".join(floats) + "\\end{document}\n"
 
 
 def _float(part: Part, label: str, style: Style) -> str:

@@ -6,6 +6,7 @@ Values are random; no step's time depends on them. The results are the content o
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch.nn.functional import normalize
 
 from pipeline import training as training_room
 from pipeline.compute import device, machine, products
+from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
@@ -32,6 +34,7 @@ WORDS = 10_000  # of the BiGRU's vocabulary
 #: BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares.
 BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
+SAID: dict[str, dict[str, str]] = from_yaml(Path(__file__).with_name("throughput.yaml").read_text(encoding="utf-8"))
 
 
 @torch.inference_mode()
@@ -84,24 +87,11 @@ def _timed(steps: Mapping[str, Step], settings: Throughput, progress: Callable[[
 
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
-    """Describe how each number was measured, for a caption or a footnote."""
-    size = BERT
-    cross = (f"A cross-encoder's time is a model: {size['layers']} times that of one Transformer layer of BERT-base's "
-             f"size ({size['width']} wide) on {s.pairs} pairs of {s.items} items and {s.tokens} tokens at once, "
-             "for every pair of the query with an image; its other parts are left out.")
-    query = (f"a caption of {s.tokens} tokens is encoded, multiplied with all image embeddings (𝑑 = {dimension}, "
-             f"computed before), and the {FOUND} most similar are found")
-    how = (f"Least of at least {s.repeats} rounds, in which each takes its turn, on {_machine(s.device)}, float32, "
-           "random values.")
-    return {
-        "poolings": f"Forward pass of the image pooling on {s.batch_size} images of {s.items} items, 𝑑 = {dimension}. "
-                    f"{how}",
-        "latency": f"{query[0].upper()}{query[1:]} (BiGRU, pooling of {recipe}). Reranking is a model: "
-                   f"{size['layers']} times one Transformer layer of BERT-base's size ({size['width']} wide) on "
-                   f"{s.reranked} pairs of {s.items} items and {s.tokens} tokens at once. {how}",
-        "pools": f"One query: {query} (BiGRU, pooling of {recipe}); the ensemble does so {ENSEMBLE} times. {cross} "
-                 f"{how}",
-    }
+    """Describe how each number was measured, for a caption or a footnote, by throughput.yaml."""
+    said = {**s.model_dump(), **BERT, "recipe": recipe, "dimension": dimension, "found": FOUND, "ensemble": ENSEMBLE,
+            "machine": _machine(s.device)}
+    said |= {name: text.format(**said) for name, text in SAID["parts"].items()}
+    return {name: text.format(**said) for name, text in SAID["methods"].items()}
 
 
 def _machine(device: str) -> str:
