@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.files.atomic import write_json
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Settings
-    from pipeline.studies.audit.collection import trained_on
     from pipeline.systems.scores import judged, measured, runs
     from pipeline.systems.scores.system import System
     from stages import scored_systems
@@ -218,6 +217,8 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
         return
     both = [paths.manifest(str(name)) for name in names]
     if all(path.is_file() for path in both):
+        from pipeline.studies.audit.collection import trained_on  # and with it pandas
+
         train, test = map(manifest.Manifest.load, both)
         if seen := trained_on(train, test, pool.image_ids):
             say(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "

@@ -286,11 +286,9 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
     queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
     name = manifest.dataset
     described = TaskMetadata(
-        name=f"{name}-{split}-{direction}", description=f"Split {split} of {name}.", reference=None,
-        dataset={"path": name, "revision": "local"}, type="Any2AnyRetrieval", category=direction,
-        eval_splits=[split], eval_langs=["eng-Latn"], main_score="hit_rate_at_1", date=None, domains=None,
-        task_subtypes=None, license=None, annotations_creators=None, dialect=None, modalities=["text", "image"],
-        sample_creation=None, bibtex_citation=None)
+        name=f"{name}-{split}-{direction}", description=f"Split {split} of {name}.", type="Any2AnyRetrieval",
+        dataset={"path": name, "revision": "local"}, category=direction, modalities=["text", "image"],
+        eval_splits=[split], eval_langs=["eng-Latn"], main_score="hit_rate_at_1")
 
     class OfSplit(AbsTaskRetrieval):
         metadata = described

@@ -21,8 +21,10 @@ from matplotlib.font_manager import findfont, fontManager, get_font
 from matplotlib.text import Text
 
 from pipeline.files.atomic import write_bytes, write_text
+from pipeline.files.parsing import from_yaml
 from pipeline.files.results import cell
 from pipeline.provenance.head_record import HeadRecord
+from pipeline.report import names
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
@@ -38,6 +40,7 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
+CAPTIONS: dict[str, str] = from_yaml(Path(__file__).with_name("captions.yaml").read_text(encoding="utf-8"))
 STYLE = Path(__file__).with_name("paper.mplstyle")
 #: They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
@@ -210,6 +213,13 @@ class FigureInputs:
     run: Sequence[tuple[str, str, int]] = ()
     measured: tuple[MeasuredSystem, ...] = ()
     train_images: int = 0
+
+    def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
+        """The caption of a figure, by captions.yaml. head: the first that is shown."""
+        if head:
+            said = {"method": names.method(head.recipe), "encoder": names.encoder(head.text), "feature": head.feature,
+                    "seed": head.seed, **said}
+        return CAPTIONS[figure].format(title=self.title, **said)
 
     @property
     def trained(self) -> tuple[TrainedHead, ...]:

@@ -35,9 +35,8 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     axes.set(xscale="log", xlabel="images trained on", ylabel=f"RSUM on {origin.split}")
     axes.legend()
     shown = [system for points in lines for system in points.values()]
-    caption = (f"RSUM on the {origin.split} split of {inputs.title} ({origin.images:,} images) by the number of images "
-               "trained on, after Figure 3 of Geigle et al. A smaller number of images is a part of a larger one."
-               f"{drawing.seeds_sentence(max(len(system.systems) for system in shown))}")
+    caption = inputs.caption("training_images", split=origin.split, images=origin.images,
+                             seeds=drawing.seeds_sentence(max(len(system.systems) for system in shown)))
     return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
 
 
@@ -93,9 +92,7 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
     axes.set_xticks(range(len(pairs)), [pair[False].part for pair in pairs])
     axes.set(ylabel=f"RSUM on {origin.split}")
     drawing.legend_above(axes)
-    caption = (f"RSUM on the {origin.split} split of {inputs.title} of cross-encoders with all layers and with fewer, "
-               "after Figure 4 of Geigle et al. Above the bars: millions of parameters of all heads of a system, "
-               "words' vectors among them.")
+    caption = inputs.caption("half_size", split=origin.split)
     return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
 
 

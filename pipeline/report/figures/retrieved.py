@@ -81,9 +81,8 @@ def draw_images(inputs: FigureInputs) -> Drawing:
                                     width_ratios=[1.6, *[1] * (1 + SHOWN)])
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
-    caption = (f"Top-{SHOWN} image retrieval of {gallery.title} on {inputs.title}, {len(gallery.files):,} images, "
-               f"after Figure 4 of VSE+2AD. The ground truth has a tick and a solid frame; where it is not among the "
-               f"first {SHOWN} it stands apart with its rank. {how_chosen('t2i', successes, failures, SHOWN)}")
+    caption = inputs.caption("retrieved_images", shown=SHOWN, system=gallery.title, count=len(gallery.files),
+                             chosen=how_chosen("t2i", successes, failures, SHOWN))
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
@@ -126,10 +125,9 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
                                     width_ratios=[1, PAGE_WIDTH - 1], height_ratios=heights)
     for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
-    right = "Right captions" if gallery.pool.relevance else "The image's own captions"
-    caption = (f"Top-{SHOWN} caption retrieval of {gallery.title} on {inputs.title}, {len(gallery.captions):,} "
-               f"captions, after Figure 4 of VSE+2AD. {right} have a tick and are bold. "
-               f"{how_chosen('i2t', successes, failures, SHOWN)}")
+    caption = inputs.caption("retrieved_captions", shown=SHOWN, system=gallery.title, count=len(gallery.captions),
+                             right="Right captions" if gallery.pool.relevance else "The image's own captions",
+                             chosen=how_chosen("i2t", successes, failures, SHOWN))
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]

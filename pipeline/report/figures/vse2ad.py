@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report import names, published
+from pipeline.report import published
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
@@ -34,11 +34,8 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     drawing.legend_above(axes)
     _plot_published(printed)
     first = pair["adopt"][0]
-    caption = (f"RSUM on the val split of {inputs.title} over the epochs, {_label(first)} and "
-               f"{_label(pair['triplet'][0])}, after Figure A.2-1 of VSE+2AD, whose own curves stand below (COCO; "
-               f"their epochs are not printed, drawn are 1 to 10 and 13 to 25). {names.method(first.recipe)}, "
-               f"{first.feature} features, {names.encoder(first.text)}."
-               f"{drawing.seeds_sentence(max(map(len, pair.values())))}")
+    caption = inputs.caption("training_curve", first, first=_label(first), second=_label(pair["triplet"][0]),
+                             seeds=drawing.seeds_sentence(max(map(len, pair.values()))))
     rows: list[dict[str, object]] = [
         {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
          "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
@@ -113,10 +110,8 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         rows.append(pd.DataFrame({"head": head.name, "feature": head.feature, "step": count,
                                   "epoch": steps["epoch"] + 1, "negatives": steps["negatives"], "mean": mean}))
     _frame(axes, heads[0].description["training"]["batch_size"] - 1)
-    caption = (f"Negatives that AdOpt uses in a step, K of VSE+2AD equation 6 as {' and as '.join(readings)}, after "
-               f"its Figure C-2, on {inputs.title}. Lines: mean over the {window} steps around each; faint: "
-               f"{'every step' if faint == 1 else f'means over {faint} steps'}. {names.method(heads[0].recipe)}, "
-               f"{names.encoder(heads[0].text)}, seed {heads[0].seed}.")
+    caption = inputs.caption("negatives", heads[0], readings=" and as ".join(readings), window=window,
+                             faint="every step" if faint == 1 else f"means over {faint} steps")
     return Drawing(figure, caption, pd.concat(rows, ignore_index=True), [head.member for head in heads])
 
 

@@ -13,7 +13,6 @@ from matplotlib.patches import Rectangle
 from pipeline.heads import pooling
 from pipeline.heads.pooling.gpo import GPO, KMaxPool
 from pipeline.parts.errors import refusing
-from pipeline.report import names
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
@@ -45,12 +44,9 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
              yticklabels=[_shown(k) for k in grid.index.astype(float)])
     _write_values(axes, values)
     figure.colorbar(image, label="RSUM on val", shrink=0.9)
-    first = heads[0]
-    caption = (f"RSUM on the val split of {inputs.title} with k-max pooling, by K of either side, after Figure 6 of "
-               f"VSE∞ (K = 1 is max pooling, all is mean pooling; framed: the best"
-               f"{'; grey: not trained' if grid.isna().any(axis=None) else ''}). "
-               f"{first.feature.capitalize()} features, {names.encoder(first.text)}, objective "
-               f"{first.setting('objective')['name']}.")
+    caption = inputs.caption(
+        "kmax_grid", heads[0], lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
+        side=heads[0].feature.capitalize(), objective=heads[0].setting("objective")["name"])
     return Drawing(figure, caption, table.replace({math.inf: "all"}), [head.member for head in heads])
 
 
@@ -128,9 +124,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     for axes, title in zip(panels, ("images", "captions"), strict=True):
         axes.set(title=title, xlabel="position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
         axes.legend()
-    caption = (f"Pooling coefficients that GPO learned on {inputs.title}, after Figure 5 of VSE∞: the weight of the "
-               f"k-th greatest value, for images of as many items as the store holds and captions of {CAPTION_TOKENS} "
-               f"tokens. Recipe {names.method(heads[0].recipe)}, {names.encoder(heads[0].text)}, seed {heads[0].seed}.")
+    caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
     return Drawing(figure, caption, pd.DataFrame(rows), [head.member for head in heads], wide=True)
 
 
@@ -174,7 +168,6 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
         axes.plot(table["images"], table[column], label=label, **line)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
     axes.legend()
-    caption = ("Time of a text query by the number of images, after Figure 3 of VSE∞. "
-               + inputs.throughput["methods"]["pools"]
-               + " Other work ran on the machine meanwhile; time it again." * bool(inputs.throughput.get("busy")))
+    busy = " Other work ran on the machine meanwhile; time it again." * bool(inputs.throughput.get("busy"))
+    caption = inputs.caption("retrieval_time", how=inputs.throughput["methods"]["pools"], busy=busy)
     return Drawing(figure, caption, table)
