@@ -62,10 +62,10 @@ class Drawing:
     """A figure with its caption and numbers."""
 
     figure: Figure  # the figure
-    caption: str  # what it shows, plain text; `finished` adds what the figure is drawn with
+    caption: str  # what it shows, plain text, without what `finished` adds
     numbers: pd.DataFrame  # the numbers that it is drawn from
-    members: Iterable[HeadRecord] = ()  # the heads behind it
     wide: bool = False  # whether it spans both columns of a page
+    members: Iterable[HeadRecord] = ()  # the heads behind it
 
 
 class MissingInputs(Exception):

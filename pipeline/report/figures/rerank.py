@@ -37,7 +37,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     shown = [system for points in lines for system in points.values()]
     caption = inputs.caption("training_images", split=origin.split, images=origin.images,
                              seeds=drawing.seeds_sentence(max(len(system.systems) for system in shown)))
-    return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
+    return Drawing(figure, caption, pd.DataFrame(rows), members=[each for system in shown for each in system.members])
 
 
 def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int, MeasuredSystem]]:
@@ -93,7 +93,7 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
     axes.set(ylabel=f"RSUM on {origin.split}")
     drawing.legend_above(axes)
     caption = inputs.caption("half_size", split=origin.split)
-    return Drawing(figure, caption, pd.DataFrame(rows), [member for system in shown for member in system.members])
+    return Drawing(figure, caption, pd.DataFrame(rows), members=[each for system in shown for each in system.members])
 
 
 def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSystem]]:

@@ -86,7 +86,7 @@ def draw_images(inputs: FigureInputs) -> Drawing:
     table = [{"caption": gallery.captions[example.query], "ground_truth_rank": example.rank, "place": number,
               "file": gallery.files[image], "right": image in gallery.relevant("t2i", example.query)}
              for example in chosen for number, image in enumerate(example.shown, start=1)]
-    return Drawing(figure, caption, pd.DataFrame(table), gallery.members, wide=True)
+    return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
 
 
 def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
@@ -131,7 +131,7 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     table = [{"file": gallery.files[example.query], "ground_truth_rank": example.rank, "place": number,
               "caption": gallery.captions[caption_], "right": caption_ in gallery.relevant("i2t", example.query)}
              for example in chosen for number, caption_ in enumerate(example.shown, start=1)]
-    return Drawing(figure, caption, pd.DataFrame(table), gallery.members, wide=True)
+    return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
 
 
 def _captions_row(photograph: Axes, text: Axes, gallery: Gallery, example: Example, lines: list[list[str]]) -> None:

@@ -41,7 +41,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
          "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
     rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "rsum": point[column]}
              for objective, column in PUBLISHED.items() for point in published.training_curve()]
-    return Drawing(figure, caption, pd.DataFrame(rows), [head.member for heads in pair.values() for head in heads])
+    return Drawing(figure, caption, pd.DataFrame(rows), members=[head.member for own in pair.values() for head in own])
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:
@@ -112,7 +112,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     _frame(axes, heads[0].description["training"]["batch_size"] - 1)
     caption = inputs.caption("negatives", heads[0], readings=" and as ".join(readings), window=window,
                              faint="every step" if faint == 1 else f"means over {faint} steps")
-    return Drawing(figure, caption, pd.concat(rows, ignore_index=True), [head.member for head in heads])
+    return Drawing(figure, caption, pd.concat(rows, ignore_index=True), members=[head.member for head in heads])
 
 
 def _chosen(inputs: FigureInputs) -> list[TrainedHead]:

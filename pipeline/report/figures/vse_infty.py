@@ -47,7 +47,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     caption = inputs.caption(
         "kmax_grid", heads[0], lacking="; grey: not trained" if grid.isna().any(axis=None) else "",
         side=heads[0].feature.capitalize(), objective=heads[0].setting("objective")["name"])
-    return Drawing(figure, caption, table.replace({math.inf: "all"}), [head.member for head in heads])
+    return Drawing(figure, caption, table.replace({math.inf: "all"}), members=[head.member for head in heads])
 
 
 def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
@@ -125,7 +125,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         axes.set(title=title, xlabel="position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
         axes.legend()
     caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
-    return Drawing(figure, caption, pd.DataFrame(rows), [head.member for head in heads], wide=True)
+    return Drawing(figure, caption, pd.DataFrame(rows), members=[head.member for head in heads], wide=True)
 
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
