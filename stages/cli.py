@@ -68,7 +68,7 @@ SECTIONS = {
 }
 #: File of `stages` -> its commands, where it has several; each other command has a file of its own name.
 FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifest", "audit"),
-         "stores": ("verify", "compact", "rewrite", "copy"), "exchange": ("import", "export"),
+         "stores": ("verify", "compact", "rewrite", "copy", "import", "export"),
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
          "studies": ("study", "synthetic", "throughput")}
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
