@@ -19,7 +19,7 @@ from pipeline.files.parsing import from_yaml
 from pipeline.report.table import MISSING, Cell, Panel, RowGroup, TableRow
 
 #: How rules and characters are set, and how wide letters are.
-SETTING: dict[str, dict[str, Any]] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
+SETTING: dict[str, Any] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
 TextFont = Literal["times", "computer modern"]
 #: In points.
 CENTIMETRE = 72.27 / 2.54
