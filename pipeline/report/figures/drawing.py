@@ -215,7 +215,16 @@ class FigureInputs:
     train_images: int = 0
 
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
-        """The caption of a figure, by captions.yaml. head: the first that is shown."""
+        """Fill in a caption of captions.yaml.
+
+        Args:
+            figure: The figure's name.
+            head: The first head that is shown, where it is one of heads.
+            said: What else stands in braces.
+
+        Returns:
+            The caption.
+        """
         if head:
             said = {"method": names.method(head.recipe), "encoder": names.encoder(head.text), "feature": head.feature,
                     "seed": head.seed, **said}
