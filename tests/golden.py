@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -41,6 +42,9 @@ from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
+from pipeline.sample.scenes import compose
+from pipeline.sample.shots import choose, tell
+from pipeline.sample.wording import FORMS, write_captions
 from pipeline.settings import Named, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
@@ -340,6 +344,12 @@ def _images(folder: Path) -> Iterator[Any]:
 def _sample(folder: Path) -> Iterator[Any]:
     place = sample.render(folder / "sample", images=12, size=32, seed=0).parent
     yield np.stack([np.asarray(Image.open(file).resize((4, 4))) for file in sorted((place / "images").iterdir())])
+    said, rng = hashlib.blake2b(digest_size=8), np.random.default_rng(0)
+    for index in range(100):
+        scene = compose(0, index)
+        for caption in (*write_captions(scene, len(FORMS), rng), *tell(scene, choose(0, index), 4, rng)):
+            said.update(caption.encode())
+    yield np.frombuffer(said.digest(), np.uint8)
 
 
 MAKE: dict[str, Make] = {

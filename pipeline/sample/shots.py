@@ -19,7 +19,7 @@ from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, S
 from pipeline.sample.paint import paint
 from pipeline.sample.role_graphs import graph
 from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
-from pipeline.sample.wording import upper, write_captions
+from pipeline.sample.wording import sentence, write_captions
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # one quantiser: x264's rate control gives other bytes now and then
@@ -111,11 +111,11 @@ def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[
 
 
 def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) -> str:
-    moves = upper(opening.format(pick(rng, MOVEMENTS[name].phrases)))
+    moves = opening.format(pick(rng, MOVEMENTS[name].phrases))
     if name not in SIDEWAYS:
-        return f"{moves} in a shot of {_named(scene.things[0])}."
+        return sentence(f"{moves} in a shot of {_named(scene.things[0])}.")
     first, *_, last = sorted(scene.things, key=lambda thing: SIDEWAYS[name] * thing.slot.x)
-    return f"{moves}, {_named(first)} first and {_named(last)} last."
+    return sentence(f"{moves}, {_named(first)} first and {_named(last)} last.")
 
 
 def _named(thing: Thing) -> str:

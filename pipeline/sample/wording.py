@@ -22,7 +22,7 @@ def write_captions(scene: Scene, count: int, rng: np.random.Generator) -> list[s
     """Describe a scene in several ways."""
     chosen = rng.permutation(len(FORMS))[:count]
     captions = (re.sub(" +", " ", FORMS[k].format_map(_Teller(scene, rng))) for k in chosen)
-    return [upper(caption) for caption in captions]
+    return [sentence(caption) for caption in captions]
 
 
 def tokens(caption: str) -> list[str]:
@@ -30,9 +30,9 @@ def tokens(caption: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", caption.lower())
 
 
-def upper(sentence: str) -> str:
-    """Begin a sentence with a capital."""
-    return sentence[0].upper() + sentence[1:]
+def sentence(words: str) -> str:
+    """Begin with a capital, and say "an" for "a" before a vowel."""
+    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", words[0].upper() + words[1:])
 
 
 class _Teller:
@@ -65,7 +65,7 @@ class _Teller:
         if thing.slot.count > 1:
             number = WORLD["numbers"][thing.slot.count]
             return (pick(self.rng, WORLD["rows"]).format(n=number) if row else number) + " " + words
-        return ("an " if words[0] in "aeiou" else "a ") + words
+        return "a " + words
 
     def _colouring(self, thing: Thing, briefly: bool) -> tuple[str, str]:
         """The words for colour and texture before and after the noun."""
@@ -121,7 +121,7 @@ class _Teller:
         return self._clause(self._relation())
 
     def sentence(self) -> str:
-        return upper(self.clause())
+        return sentence(self.clause())
 
     def all_clauses(self) -> str:
         return pick(self.rng, (" while ", " and ", "; ")).join(map(self._clause, self.scene.relations))

@@ -100,6 +100,7 @@ def test_sideways_the_first_thing_is_on_the_side_where_the_shot_begins() -> None
         things = sorted(scene.things, key=lambda thing: thing.slot.x)
         caption = tell(scene, "right", 1, np.random.default_rng(0))[0]
         assert caption.index(f"{things[0].colour} ") < caption.rindex(f"{things[-1].colour} ")
+        assert "a orange" not in caption
 
 
 @pytest.mark.parametrize("wrong", [{"clips": 3}, {"size": 65}, {"size": 8}, {"seed": -1}])

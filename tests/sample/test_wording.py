@@ -44,6 +44,7 @@ def test_captions_are_sentences_of_their_own() -> None:
         for caption in captions:
             assert re.fullmatch(r"[A-Z][A-Za-z,;. ]+[a-z.]", caption), caption
             assert "  " not in caption
+            assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]", caption), caption
             assert 5 <= len(tokens(caption)) <= 50
             assert seen.setdefault(caption, index) == index, f"{caption} tells two scenes"
 
