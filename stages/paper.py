@@ -43,9 +43,9 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
     A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
-    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. One that is wider is
-    split by test set, then by direction. What made the numbers stands in comments, and in the .md file. preview.tex
-    shows all tables.
+    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. Of one that is
+    wider, the test sets stand below each other. What made the numbers stands in comments, and in the .md file.
+    preview.tex shows all tables.
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
     patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from

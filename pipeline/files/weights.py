@@ -44,7 +44,7 @@ class Checkpoint(BaseModel):
     hub: str | None = None  # its name on the Hugging Face hub
     revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # the commit of it there
     layout: str | None = None  # how its state dict is named, where that is not as in the network
-    sha256: str | None = None  # the digest of its file
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")  # the digest of its file
     licence: str  # its licence
     trained_on: str  # the data it was trained on
     overlaps: str  # how these overlap with test data

@@ -32,7 +32,7 @@ class Rule:
     """Which numbers are bold: the best of each column.
 
     Attributes:
-        sentence: What a caption says of it; `{best}` stands for best or least, `{colours}` for the groups' colours.
+        sentence: What a caption says of it; `{best}` stands for best or least.
         in_groups: Whether rows compete within their section and group alone, and have the group's colour.
         two_sums: Whether RSUM alone is marked, the best in red and the second best in black; where several are best,
             the next is no second.
@@ -65,23 +65,28 @@ class Rule:
                     marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
 
-    def said(self, rows: Sequence[ResultRow], columns: Sequence[Column], apart: bool) -> str:
-        """Say in a caption what is bold. rows: those with bold numbers. apart: whether two kinds of rows are shown."""
-        groups = {row.header.group for row in rows}
-        colours = [f"{colour} for {group}" for group, colour in GROUP_COLOURS.items() if group in groups]
-        said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best",
-                                    colours=f", in {', '.join(colours)}" if len(colours) > 1 else "")
+    def said(self, columns: Sequence[Column], apart: bool) -> str:
+        """Say in a caption what is bold. apart: whether two kinds of rows are shown."""
+        said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
         return said[:-1] + ", of published and of measured rows apart." if apart else said
+
+    def colours(self, rows: Sequence[ResultRow]) -> str:
+        """Say in a caption which colour stands for what, where there are several. rows: those with bold numbers."""
+        groups = {row.header.group for row in rows if self.in_groups}
+        stand_for = {group: colour for group, colour in GROUP_COLOURS.items() if group in groups}
+        if self.two_sums:
+            stand_for = {"the best": "red", "the second best": "black"}
+        found = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
+        return f"Colours: {found}." if len(stand_for) > 1 else ""
 
 
 #: As VSE+2AD Table 1.
-best_of_groups = Rule("Bold: the best for the same features and text encoder{colours}.", in_groups=True)
+best_of_groups = Rule("Bold: the best for the same features and text encoder.", in_groups=True)
 #: As Geigle et al.'s Tables 1 and 8.
 best_of_sections = Rule("Bold: the best of a group of rows.", in_groups=True)
 best_of_columns = Rule("Bold: the {best} of a column.")
 #: As VSE∞ Table 2.
-two_best_sums = Rule("Bold: the best RSUM of a test set (red); the second best (black) where one alone is best.",
-                     two_sums=True)
+two_best_sums = Rule("Bold: the best RSUM of a test set, and the second best where one alone is best.", two_sums=True)
 
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:

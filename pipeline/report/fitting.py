@@ -1,11 +1,12 @@
 """How a table is fitted into a two-column page: which float, which size of type, where it is split.
 
 The rule: a panel takes the narrower float in which it fits with type of 9 or 8 points, one column of the page or both;
-where it fits neither, 7 points. Columns stand closer before type becomes smaller than 8 points. A panel that fits
-nowhere is split by test set; a part that still does not fit, by direction (image retrieval, caption retrieval); a row
-without a number in a part is left out of it. Where a part
-without such halves is too wide, its text is broken into lines. A part that is taller than the page goes on in another
-one. Each part is a float of its own. Nothing is scaled, but in a document whose columns are narrower than it was told.
+where it fits neither, 7 points. Columns stand closer before type becomes smaller than 8 points. Of a panel that fits
+nowhere, the test sets stand below each other as sections of one float; a test set that still does not fit, its
+directions (image retrieval, caption retrieval). Where these have other columns, or take more than a page, each is a
+float of its own. A row without a number there is left out. Where a panel without such parts is too wide, its text is
+broken into lines. One that is taller than the page goes on in another float. Nothing is scaled, but in a document whose
+columns are narrower than it was told.
 """
 
 import re
@@ -191,43 +192,65 @@ def fit(panel: Panel, paper: Paper) -> list[Part]:
             columns = measure(panel, size, paper.stretch(size))
             if total(columns, gap) <= available:
                 return [Part(each, columns, size, wide, available) for each in _pages(panel, size, available, paper)]
-    parts = list(_split(panel))
-    if len(parts) > 1:
+    if len(blocks := _blocks(panel)) > 1:
+        if (stacked := _stacked(panel, blocks)) and len(found := fit(stacked, paper)) == 1:
+            return found
+        parts = (_part(panel, own, f"Part {number} of {len(blocks)}: {heading}.", number)
+                 for number, (heading, own) in enumerate(blocks.items(), start=1))
         return [fitted for part in parts for fitted in fit(part, paper)]
     columns = broken(panel, columns, paper.text)
     return [Part(each, columns, LEAST, True, paper.text) for each in _pages(panel, LEAST, paper.text, paper)]
 
 
-def _split(panel: Panel) -> Iterator[Panel]:
-    """The parts of a panel by its outermost headings that differ; columns without such a heading go with the last."""
-    labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
+def _blocks(panel: Panel) -> dict[str, list[int]]:
+    """The outermost headings that differ, with their columns of numbers; those without one go with the last."""
     numbers = [index for index, column in enumerate(panel.columns) if column.kind == "number"]
     for level in range(max(len(column.above) for column in panel.columns)):
         above = {index: panel.columns[index].above[level] for index in numbers
                  if len(panel.columns[index].above) > level}
         headings = list(dict.fromkeys(filter(None, above.values())))
         if len(headings) > 1:
-            for number, heading in enumerate(headings, start=1):
-                own = [index for index in numbers if above.get(index, headings[-1]) == heading]
-                yield _part(panel, [*labels, *own], f"Part {number} of {len(headings)}: {heading}.", number)
-            return
-    yield panel
+            return {heading: [index for index in numbers if above.get(index, headings[-1]) == heading]
+                    for heading in headings}
+    return {}
 
 
-def _part(panel: Panel, kept: Sequence[int], caption: str, number: int) -> Panel:
-    """These columns, and the rows that have a number in them."""
-    numbers = [index for index in kept if panel.columns[index].kind == "number"]
-    groups = tuple(RowGroup(rows, group.title) for group in panel.groups if (rows := tuple(
-        TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
-        if any(row.cells[index].text not in ("", MISSING) for index in numbers))))
+def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
+    """The blocks below each other, sections of one panel; None where their columns differ."""
+    labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
+    columns = [tuple(replace(panel.columns[index], key=("", ""), above=tuple(
+        each for each in panel.columns[index].above if each != heading)) for index in [*labels, *own])
+        for heading, own in blocks.items()]
+    if len(set(columns)) > 1:
+        return None
+    groups = []
+    for heading, own in blocks.items():
+        for place, group in enumerate(_groups(panel, [*labels, *own], own)):
+            title = ": ".join(filter(None, (heading, group.title))) if group.title or place == 0 else ""
+            groups.append(replace(group, title=title))
+    return replace(panel, columns=columns[0], groups=tuple(groups),
+                   notes=tuple(replace(note, test_set="") for note in panel.notes))
+
+
+def _groups(panel: Panel, kept: Sequence[int], numbers: Sequence[int]) -> Iterator[RowGroup]:
+    """The groups of rows of these columns, without rows that have no number in `numbers`."""
+    for group in panel.groups:
+        if rows := tuple(TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
+                         if any(row.cells[index].text not in ("", MISSING) for index in numbers)):
+            yield RowGroup(rows, group.title)
+
+
+def _part(panel: Panel, own: Sequence[int], caption: str, number: int) -> Panel:
+    """The labels and these columns of numbers."""
+    kept = [*(index for index, column in enumerate(panel.columns) if column.kind == "text"), *own]
     key = "-".join(filter(None, (panel.key, str(number))))
-    return replace(panel, columns=tuple(panel.columns[index] for index in kept), groups=groups,
-                   caption=f"{panel.caption} {caption}", key=key).lettered()
+    return replace(panel, columns=tuple(panel.columns[index] for index in kept),
+                   groups=tuple(_groups(panel, kept, own)), caption=f"{panel.caption} {caption}", key=key).lettered()
 
 
 def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:
     """The panel, or its groups of rows on as many pages as they need."""
-    caption = CAPTION * (2 + width(panel.caption) * CAPTION / available)
+    caption = CAPTION * (2 + width(panel.caption + panel.colours) * CAPTION / available)
     notes = sum(LEAST * 1.2 * (1 + width(note.text) * LEAST // available) for note in panel.notes)
     lines = (paper.height - caption - notes) / (1.2 * size) - 3 * len(list(panel.heading_rows())) - 3
     pages: list[list[RowGroup]] = [[]]

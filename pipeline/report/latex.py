@@ -58,7 +58,7 @@ def _float(part: Part, label: str, style: Style) -> str:
     lines = [
         *(f"% {comment(line)}" for line in panel.made_from),
         rf"\begin{{{kind}}}[tp]", r"\centering", NUMBERS,
-        rf"\caption{{{_label(panel.caption)}}}\label{{{label}}}",
+        rf"\caption{{{_label(f'{panel.caption} {panel.colours}')}}}\label{{{label}}}",
         rf"\par\smallskip\fontsize{{{part.size:g}}}{{{part.size * 1.2:g}}}\selectfont",
         rf"\setlength{{\tabcolsep}}{{{part.gap / 2:.1f}pt}}",
         r"\sbox0{%",

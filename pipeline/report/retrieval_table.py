@@ -217,10 +217,10 @@ class PaperTable(ABC):
                 for note in doubts]
         caption = self._caption([*printed, *measured.rows])
         if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
-            caption += " " + self.emphasis.said(marked, numbers, apart=bool(printed) and bool(measured.rows))
+            caption += " " + self.emphasis.said(numbers, apart=bool(printed) and bool(measured.rows))
         return Panel(columns, (*above, *below), caption,
                      (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
-                     made_from=measured.made_from).lettered()
+                     made_from=measured.made_from, colours=self.emphasis.colours(marked)).lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on those rows alone that are shown."""

@@ -102,6 +102,7 @@ class Panel:
     notes: tuple[Note, ...] = ()  # the lines below it
     key: str = ""  # what tells it from the other panels of its table, "" for the first
     made_from: tuple[str, ...] = ()  # what made its measured numbers, a line each; not printed
+    colours: str = ""  # what joins the caption where bold numbers have colours
 
     def __post_init__(self) -> None:
         marks = [note.mark for note in self.notes if note.mark]

@@ -17,7 +17,8 @@ def test_it_builds_without_a_broken_link_and_loads_nothing_from_elsewhere(tmp_pa
                            check=False)
     assert built.returncode == 0, built.stderr
     pages = list(tmp_path.rglob("*.html"))
-    assert {page.parent.name for page in pages} >= {"own-data", "features", "heads", "evaluation", "faq", "measured"}
+    assert {page.parent.name for page in pages} >= {
+        "own-data", "features", "heads", "evaluation", "faq", "measured", "contributing"}
     for page in pages:
         html = page.read_text(encoding="utf-8")
         assert not re.search(r"<(script|link|img)[^>]+(src|href)=\"https?://(?!vse-pipeline)", html), page

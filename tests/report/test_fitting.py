@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from invented import everything, system
 
@@ -89,13 +91,43 @@ def test_more_notes_than_letters_have_two_letters_each() -> None:
     assert [note.text for note in notes] == [*marks]
 
 
-@pytest.mark.parametrize("name", ["rerank_table8", "rerank_table9", "rerank_table10"])
-def test_a_remark_on_a_test_set_stands_below_its_float_alone(name: str) -> None:
-    floats = [part.panel for part in parts(tables.build(name, {}))]
-    assert len(floats) == 3
-    for panel in floats:
-        of_coco_1k = any(column.key[0] == "coco_1k" for column in panel.columns)
-        assert of_coco_1k == any("not five folds" in note.text for note in panel.notes)
+@pytest.mark.parametrize("name", ["rerank_table6", "rerank_table8", "rerank_table9", "rerank_table10"])
+@pytest.mark.parametrize("paper", [ACL, CVPR, ARTICLE])
+def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: str, paper: Paper) -> None:
+    table = tables.build(name, {})
+    (part,) = parts(table, paper)
+    (whole,) = table.panels
+    assert part.panel.caption == whole.caption
+    assert [note.text for note in part.panel.notes] == [note.text for note in whole.notes]
+    titles = [group.title for group in part.panel.groups]
+    for test_set in {column.above[0] for column in whole.columns if column.above}:
+        assert part.panel.columns == whole.columns or any(test_set in title for title in titles)
+    here, there = (Counter(cell for group in panel.groups for row in group.rows for cell in row.cells
+                           if cell.value is not None) for panel in (part.panel, whole))
+    assert here == there
+    assert all(any(cell.value is not None for cell in row.cells) for group in part.panel.groups for row in group.rows)
+
+
+def two_sets(*groups: tuple[int, str]) -> Panel:
+    """Two test sets that do not fit beside each other; groups: (rows, title) pairs."""
+    row = TableRow((Cell("a"), *[Cell("1.0")] * 8))
+    columns = [Column(f"a long heading {number}", (name,), key=(name, "r1")) for name in "AB" for number in range(4)]
+    return Panel((Column("Name", kind="text"), *columns),
+                 tuple(RowGroup((row,) * rows, title) for rows, title in groups), "Caption.",
+                 (Note("of A", test_set="A"), Note("of both")))
+
+
+def test_a_section_of_a_test_set_is_named_with_it() -> None:
+    (part,) = fit(two_sets((1, ""), (1, ""), (1, "Measured here")), ACL)
+    assert [group.title for group in part.panel.groups] == ["A", "", "A: Measured here", "B", "", "B: Measured here"]
+    assert [note.text for note in part.panel.notes] == ["of A", "of both"]
+
+
+def test_test_sets_that_fill_more_than_a_page_have_floats_of_their_own() -> None:
+    first, second = fit(two_sets((40, "")), ACL)
+    assert (first.panel.caption, second.panel.caption) == ("Caption. Part 1 of 2: A.", "Caption. Part 2 of 2: B.")
+    assert [note.text for note in first.panel.notes] == ["of A", "of both"]
+    assert [note.text for note in second.panel.notes] == ["of both"]
 
 
 def test_a_test_set_that_is_too_wide_is_split_by_direction() -> None:

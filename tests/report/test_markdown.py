@@ -8,6 +8,7 @@ import pytest
 from invented import everything
 
 from pipeline.report import tables
+from pipeline.report.latex import to_latex
 from pipeline.report.markdown import escape, to_markdown
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
@@ -61,3 +62,10 @@ def test_a_panel_without_notes_ends_with_its_table() -> None:
     panel = Panel((Column("Method"),), (RowGroup((TableRow((Cell("a"),)),)),), "Caption")
     assert to_markdown(Table("t", (panel, panel))).splitlines() == [
         *(["Caption", "", "| Method |", "| --: |", "| a |", ""] * 2)][:-1]
+
+
+def test_only_captions_that_are_set_in_colours_name_them() -> None:
+    table = tables.build("vse2ad_table1", {})
+    assert "Colours: black for R, blue for RG, red for RGP." in to_latex(table)
+    assert "text encoder.\n" in to_markdown(table)
+    assert "olour" not in to_markdown(table)
