@@ -215,6 +215,10 @@ def _blocks(panel: Panel) -> dict[str, list[int]]:
     return {}
 
 
+#: Joins the caption of what is stacked.
+APART = " Sections do not compete."
+
+
 def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
     """The blocks below each other, sections of one panel; None where their columns differ."""
     labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
@@ -228,7 +232,8 @@ def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
         for place, group in enumerate(_groups(panel, [*labels, *own], own)):
             title = ": ".join(filter(None, (heading, group.title))) if group.title or place == 0 else ""
             groups.append(replace(group, title=title))
-    return replace(panel, columns=columns[0], groups=tuple(groups),
+    caption = panel.caption.removesuffix(APART) + APART
+    return replace(panel, columns=columns[0], groups=tuple(groups), caption=caption,
                    notes=tuple(replace(note, test_set="") for note in panel.notes))
 
 
