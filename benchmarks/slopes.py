@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import math
 import multiprocessing
 import resource
@@ -36,7 +37,8 @@ from pipeline.features.store import FeatureStore, Shard, making, plan, verify, w
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, build
+from pipeline.manifest.build import statistics_of
 from pipeline.parts import lazy
 from pipeline.provenance import record
 from pipeline.settings.paths import Paths
@@ -118,6 +120,32 @@ class Project:
         engine = extraction.EngineSpec("grid", {}, Runtime())
         return extraction.ExtractionJob(manifest or self.manifest, Path("images"), self.store, engine, 32, SHARD)
 
+    def annotate(self) -> None:
+        """Annotations of the images, five captions each, written some at a time."""
+        with (self.folder / "karpathy.json").open("w") as tree, (self.folder / "captions.csv").open("w") as rows:
+            tree.write('{"images": [')
+            rows.write("image,caption\n")
+            for image in range(self.images):
+                captions = [f"a photograph of {image % 997} by {image % 1009} and {image + each}" for each in range(5)]
+                sentences = [{"raw": caption, "tokens": caption.split(), "sentid": 5 * image + number}
+                             for number, caption in enumerate(captions)]
+                tree.write(", " * bool(image) + json.dumps({"imgid": image, "filename": f"{image:08d}.jpg",
+                                                            "split": "train", "sentences": sentences}))
+                rows.writelines(f'{image:08d}.jpg,"{caption}"\n' for caption in captions)
+            tree.write("]}")
+
+    def from_karpathy(self) -> None:
+        self._from("karpathy.json")
+
+    def from_csv(self) -> None:
+        self._from("captions.csv")
+
+    def _from(self, name: str) -> None:
+        """All that `pipeline manifest` does but for looking at photographs."""
+        made = build("sample", None, self.folder / name).save(self.folder / "made.parquet")
+        assert made.digest
+        assert statistics_of(made)["train" if name == "karpathy.json" else "test"].images == self.images
+
     def write_manifest(self) -> None:
         described(range(self.images)).save(self.paths.manifest("sample"))
         self.paths.remembered("sample").mkdir()
@@ -196,6 +224,8 @@ class Project:
 
 
 STEPS: dict[str, Callable[[Project], None]] = {
+    "manifest: from Karpathy's JSON, without photographs": Project.from_karpathy,
+    "manifest: from a CSV, without photographs": Project.from_csv,
     "manifest: write": Project.write_manifest,
     "manifest: read, digests": Project.digests,
     DRY_RUN: Project.dry_run,
@@ -227,6 +257,7 @@ def _cost(step: Callable[[Project], None], project: Project) -> Cost:
 def work(images: int, folder: Path) -> Costs:
     """What each step takes, in a process of its own."""
     found: Costs = {}
+    Project(images, folder).annotate()
     for name, step in STEPS.items():
         with multiprocessing.get_context("fork").Pool(1) as process:
             found[name] = process.apply(_cost, (step, Project(images, folder)))
@@ -255,9 +286,9 @@ def main(sizes: list[int], measure: Callable[[int, Path], Costs] = work) -> bool
             found.append(measure(images, Path(folder)))
     steep = slopes(found[-2], found[-1], sizes[-1] / sizes[-2])
     wrong = {name: _wrong(name, found[-1][name], slope) for name, slope in steep.items()}
-    print(f"{'CPU-s':40s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}", f"{'MB':>8s}")
+    print(f"{'CPU-s':52s}", *(f"{images:>12,}" for images in sizes), f"{'slope':>8s}", f"{'MB':>8s}")
     for name, slope in steep.items():
-        print(f"{name:40s}", *(f"{each[name].seconds:12.2f}" for each in found), f"{slope:8.2f}",
+        print(f"{name:52s}", *(f"{each[name].seconds:12.2f}" for each in found), f"{slope:8.2f}",
               f"{found[-1][name].megabytes:8d}{wrong[name]}")
     columns = [("step", ""), *((f"{images:,}", ",.2f") for images in sizes), ("slope", ".2f"), ("MB", ",d")]
     numbers.keep("slopes", columns,

@@ -1,4 +1,4 @@
-"""JSON that is too long to be in memory at once: a list in it, one element at a time.
+"""JSON that is too long to be in memory at once: lists in it, one element at a time.
 
 The limits are those of `parsing.from_json`.
 """
@@ -14,41 +14,43 @@ BLANKS = re.compile(r"[ \t\n\r]*")
 DECODER = json.JSONDecoder()
 
 
-def elements(parts: Iterable[str], name: str) -> Iterator[Any]:
-    """Read the elements of a list that is a member of the outermost object.
+def elements(parts: Iterable[str], *names: str) -> Iterator[tuple[str, Any]]:
+    """Read the elements of lists that are members of the outermost object.
 
     Args:
         parts: The text of the object, cut anywhere.
-        name: The member.
+        names: The members.
 
     Yields:
-        The elements in order.
+        A member's name and an element of it, in the order of the text.
 
     Raises:
-        LookupError: If the outermost value is no object, or has no such list.
-        ValueError: If the text is not JSON or names the list twice, or an element is beyond the limits.
+        KeyError: If the outermost value is no object, or lacks such a list.
+        ValueError: If the text is not JSON or names a list twice, or an element is beyond the limits.
     """
-    text, found = _Text(parts), False
+    text, missing = _Text(parts), list(names)
     if text.next() != "{":
         text.value()
-        raise LookupError(name)
+        raise KeyError(names[0])
     for _ in text.members("{}"):
         if text.next() != '"':
             raise text.error("expected a name in double quotes")
         key = text.value()
         text.take(":")
-        if key != name or text.next() != "[":
+        if text.next() != "[":
             text.value()
             continue
-        if found:
-            raise ValueError(f"has {name!r} twice")
-        found = True
+        if key in names and key not in missing:
+            raise ValueError(f"has {key!r} twice")
+        missing = [name for name in missing if name != key]
         for _ in text.members("[]"):
-            yield text.value()
+            element = text.value()
+            if key in names:
+                yield key, element
     if text.next():
         raise text.error("expected nothing behind the last bracket")
-    if not found:
-        raise LookupError(name)
+    if missing:
+        raise KeyError(missing[0])
 
 
 class _Text:

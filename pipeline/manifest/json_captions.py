@@ -7,20 +7,22 @@ like them.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.reader import Reader, elements_of, expecting, json_of, table_of_rows
+from pipeline.manifest.reader import Reader, elements_of, expecting, table_of_rows
 from pipeline.manifest.table import SPLITS
 from pipeline.parts.errors import InputError, refusing
 
 NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
 BEGINNING = 1 << 16  # bytes that are looked at to recognise a file
 NO_OBJECT = "no object"
+CAPTION = ["image_id", "caption_id", "caption"]
 # "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).
 SPLIT_OF = {"restval": "train"}
 
@@ -49,37 +51,49 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
 
 
 def _file(path: Path, place: str) -> pd.DataFrame:
-    tree = json_of(path)
+    files: dict[int, str] = {}
+    objects: list[tuple[int, Any]] = []
     with expecting(path, "in COCO's layout"):
-        files = {whole(image["id"]): place + text(image["file_name"]) for image in tree["images"]}
-        rows = list(_rows(tree, files))
-    table = pd.DataFrame(rows, columns=["image_id", "file", "caption_id", "caption"])
-    order = {image: number for number, image in enumerate(files)}
-    table = table.sort_values("image_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+        table = table_of_rows(_captions(path, files, objects), CAPTION)
+        if table.empty:
+            table = table_of_rows(_of_objects(path, files, objects), CAPTION)
+        elif objects:
+            raise KeyError("caption")
+        places = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
+        if (places < 0).any():
+            raise KeyError(int(table["image_id"].iloc[int(places.argmin())]))
+    order = np.argsort(places, kind="stable")
+    table = table.iloc[order].reset_index(drop=True)
+    table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(places[order])
     if match := NAME.match(path.stem):
         table["split"] = match[3].lower()
     return table
 
 
-def _rows(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
-    if not any("caption" in each for each in tree["annotations"]):
-        return _of_objects(tree, files)
-    return [(image := whole(each["image_id"]), files[image], whole(each["id"]), text(each["caption"]).strip())
-            for each in tree["annotations"]]
+def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]]) -> Iterator[tuple[int, int, str]]:
+    """Read captions, and gather the files of images and the categories of objects, which have no captions."""
+    for member, each in elements_of(path, "images", "annotations"):
+        if member == "images":
+            files[whole(each["id"])] = text(each["file_name"])
+        elif "caption" in each:
+            yield whole(each["image_id"]), whole(each["id"]), text(each["caption"]).strip()
+        else:
+            objects.append((whole(each["image_id"]), each.get("category_id")))
 
 
-def _of_objects(tree: Mapping[str, Any], files: Mapping[int, str]) -> Iterable[tuple[int, str, int, str]]:
+def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, Any]]
+                ) -> Iterator[tuple[int, int, str]]:
     """A row an image, with the names of its objects, each once, in the order of the annotations."""
-    names = {whole(each["id"]): text(each["name"]) for each in tree["categories"]}
-    objects: dict[int, dict[str, None]] = {image: {} for image in files}
-    for each in tree["annotations"]:
-        objects[whole(each["image_id"])][names[whole(each["category_id"])]] = None
-    return [(image, file, image, ", ".join(objects[image]) or NO_OBJECT) for image, file in files.items()]
+    names = {whole(each["id"]): text(each["name"]) for _, each in elements_of(path, "categories")}
+    own: dict[int, dict[str, None]] = {image: {} for image in images}
+    for image, category in objects:
+        own[image][names[whole(category)]] = None
+    return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in own.items())
 
 
 def karpathy(path: Path) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    rows = (row for number, image in enumerate(elements_of(path, "images")) for row in _sentences(image, number))
+    rows = (row for number, (_, image) in enumerate(elements_of(path, "images")) for row in _sentences(image, number))
     with refusing(LookupError, "the annotation file is not in Karpathy's layout: expected a list 'images'"):
         return table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest, arranged
 STATE = ["size", "inode", "written", "changed"]
 UNKNOWN = -1  # in the place of a state
 TOGETHER = 4096  # files at once
+TASK = 64  # of them that a thread takes at once
 LARGEST = 2**63 - 1
 
 
@@ -54,8 +56,9 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
             here = slice(first, first + len(files))
             now[here] = [_state(file) for file in files]
             changed = np.flatnonzero((now[here] != before[here]).any(axis=1))
-            found[first + changed] = [checksum or "" for checksum in
-                                      threads.map(blake.if_there, [files[place] for place in changed])]
+            read = [files[place] for place in changed]
+            parts = threads.map(_checksums, [read[start:start + TASK] for start in range(0, len(read), TASK)])
+            found[first + changed] = [*chain.from_iterable(parts)]
             on_images(len(files))
     if not np.array_equal(now, before):
         now[now[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
@@ -78,6 +81,10 @@ def _read(known: Path, names: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDA
     except (OSError, ValueError, TypeError, KeyError):
         states[:] = UNKNOWN
     return states, found
+
+
+def _checksums(files: list[GalleryFile]) -> list[str]:
+    return [blake.if_there(file) or "" for file in files]
 
 
 def _state(file: GalleryFile) -> list[int]:

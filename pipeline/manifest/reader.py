@@ -84,10 +84,10 @@ def json_of(path: Path) -> Any:
         return parsing.from_json(text)
 
 
-def elements_of(path: Path, name: str) -> Iterator[Any]:
-    """Read a list in a JSON file of annotations, one element at a time; LookupError where the file has no such list."""
+def elements_of(path: Path, *names: str) -> Iterator[tuple[str, Any]]:
+    """Read lists in a JSON file of annotations, one element at a time, see `long_json.elements`."""
     with _json(path):
-        yield from long_json.elements(parts_of(path), name)
+        yield from long_json.elements(parts_of(path), *names)
 
 
 def _json(path: Path) -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from PIL import Image
 
 from pipeline import manifest
-from pipeline.manifest import build
+from pipeline.manifest import build, reader
+from pipeline.manifest.json_captions import COCO
 from pipeline.parts.errors import InputError
 
 IMAGES = [{"license": 1, "file_name": f"{name}.jpg", "id": number} for number, name in ((42, "b"), (9, "a"), (7, "c"))]
@@ -61,7 +63,30 @@ def test_instances_give_images_whose_captions_name_the_objects(folder: Path) -> 
     assert made.table["caption"].tolist() == ["cat, dog", "dog", "no object"]
 
 
+def test_annotations_may_stand_before_the_images(folder: Path) -> None:
+    made = build("coco", folder / "val2014", write(folder / "captions_val2014.json", annotations=CAPTIONS))
+    other = folder / "captions_val2017.json"
+    other.write_text(json.dumps({"annotations": CAPTIONS, "licenses": [{"id": 1}], "images": IMAGES}))
+    assert build("coco", folder / "val2014", other).table.equals(made.table)
+
+
+def test_captions_are_never_held_as_python_objects(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "AT_ONCE", 1000)
+    monkeypatch.setattr(reader, "PART", 1 << 14)
+    file = write(folder / "captions_val2014.json", annotations=[
+        {"image_id": 9, "id": number, "caption": f"caption {number} of a photograph"} for number in range(20_000)])
+    tracemalloc.start()
+    try:
+        assert len(COCO.read(file)) == 20_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * file.stat().st_size
+
+
 @pytest.mark.parametrize(("changes", "said"), [
+    ({"annotations": [*CAPTIONS, {"image_id": 9, "id": 4}]}, "KeyError: 'caption'"),
+    ({"annotations": []}, "KeyError: 'categories'"), ({"annotations": CAPTIONS, "images": 5}, "KeyError: 'images'"),
     ({"annotations": [{"image_id": 1, "id": 1, "caption": "x"}]}, "KeyError: 1"),
     ({"annotations": [{"image_id": 9, "id": 1, "caption": 5}]}, "expected text, got 5"),
     ({"annotations": 5}, "not in COCO's layout"), ({"images": [{"id": 1}], "annotations": []}, "file_name"),

@@ -30,6 +30,13 @@ def test_a_split_is_counted(table: Manifest) -> None:
         "train": Statistics(images=2, captions=4, unique_captions=3, shortest=3, longest=12)}
 
 
+def test_many_captions_are_counted() -> None:
+    rows = pd.DataFrame({"image_id": range(500), "file": [f"{image}.jpg" for image in range(500)], "bytes": 9,
+                         "split": "train", "caption_id": range(500),
+                         "caption": [f"caption {image % 400}" for image in range(500)]})
+    assert statistics_of(Manifest(rows, "own", Path()))["train"].unique_captions == 400
+
+
 @pytest.mark.parametrize(("stated", "said"), [
     ({}, []),
     ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, []),
