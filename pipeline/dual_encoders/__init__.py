@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage
@@ -24,7 +24,7 @@ DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
     "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
     "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
     "open_clip": "pipeline.dual_encoders.open_clip:OpenClip",
-}, "dual_encoders")
+}, "dual_encoders", "kind of dual encoder")
 
 
 def load(model: str, usage: Usage) -> DualEncoder:
@@ -45,11 +45,9 @@ def load(model: str, usage: Usage) -> DualEncoder:
     if not colon or not place:
         raise InputError(f"model {model!r}: expected KIND:FOLDER or KIND:NAME, such as "
                          f"clip:openai/clip-vit-base-patch32; kinds: {', '.join(DUAL_ENCODERS)}")
-    if kind not in DUAL_ENCODERS:
-        raise unknown("kind of dual encoder", kind, DUAL_ENCODERS)
     from pipeline.dual_encoders.base import try_image
 
-    encoder = DUAL_ENCODERS[kind].load(place, usage)
+    encoder = DUAL_ENCODERS.find(kind).load(place, usage)
     try_image(place, encoder)
     return encoder
 

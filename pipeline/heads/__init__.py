@@ -25,7 +25,7 @@ HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
     "cross": "pipeline.heads.cross:CrossEncoder",
     "late": "pipeline.heads.late:LateInteraction",
     "hgr": "pipeline.heads.hgr:HGR",
-}, "heads")
+}, "heads", "architecture")
 
 
 def build(recipe: Recipe, feature: str, width: int, text: Text, training: Training,
@@ -46,11 +46,8 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
     Raises:
         InputError: For an unknown architecture or option, or one that cannot be built from these parts.
     """
-    from pipeline.settings.section import build_by_name
-
-    architecture = recipe.architecture
-    return build_by_name("architecture", HEADS, architecture.name, feature, width, text, recipe, training, backbone,
-                         **architecture.options)
+    return HEADS.build(recipe.architecture.name, feature, width, text, recipe, training, backbone,
+                       **recipe.architecture.options)
 
 
 def reads_boxes(recipe: Recipe) -> bool:

@@ -10,8 +10,9 @@ Delayed imports stand below `if TYPE_CHECKING:`, where type checkers and editors
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,10 +20,11 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from pipeline.parts import plugins
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.parts.plugins import Offer
 
-Named = TypeVar("Named")
+Named = TypeVar("Named", covariant=True)
+Built = TypeVar("Built")
 
 
 class _Package(ModuleType):
@@ -100,10 +102,11 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     Args:
         places: Name -> "module:object" or "module:object.attribute".
         kind: What the table holds, such as "poolings": entry points of the group "vse_pipeline.poolings" belong to it.
+        one: What one of them is called in messages; None for the kind without its s.
     """
 
-    def __init__(self, places: Mapping[str, str], kind: str) -> None:
-        self._places, self.kind = places, kind
+    def __init__(self, places: Mapping[str, str], kind: str, one: str | None = None) -> None:
+        self._places, self.kind, self.one = places, kind, one or kind.removesuffix("s")
 
     def __getitem__(self, name: str) -> Named:
         module, _, path = self._place(name).partition(":")
@@ -120,6 +123,52 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """Whether a name is the table's own, not another package's."""
         return name in self._places
 
+    def find(self, name: str) -> Named:
+        """Look an object up.
+
+        Args:
+            name: A key of the table.
+
+        Returns:
+            The object.
+
+        Raises:
+            InputError: For a name that the table does not have.
+        """
+        if name not in self:
+            raise unknown(self.one, name, self)
+        return self[name]
+
+    def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
+        """Call an entry.
+
+        Args:
+            name: A key of the table.
+            given: The positional arguments that every entry takes.
+            options: The entry's own options, which its class documents; a value must have the type in its signature.
+
+        Returns:
+            What the entry gives: an object, if it is a class.
+
+        Raises:
+            InputError: For an unknown name or option (the message lists the known ones), or a value of another type.
+        """
+        from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+        entry, called = self.find(name), f"{self.one} {name!r}"
+        if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
+            raise InputError(f"{called}: expected a class or a function, got {type(entry).__name__}")
+        parameters = list(inspect.signature(entry, eval_str=True).parameters.values())
+        types = {known.name: known.annotation for known in parameters[len(given):]}
+        for option in options:
+            if option not in types:
+                raise unknown(f"option of the {self.one} {name},", option, types)
+        for option, value in options.items():
+            with refusing(ValidationError, f"{called}: its {option} must be "
+                          f"{inspect.formatannotation(types[option])}, got {value!r}"):
+                TypeAdapter(types[option], config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
+        return entry(*given, **options)
+
     def module(self, name: str) -> str:
         """Find where an object is defined, without importing it.
 
@@ -133,7 +182,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             InputError: For a name that the table does not have.
         """
         if name not in self:
-            raise unknown(self.kind.removesuffix("s"), name, self)
+            raise unknown(self.one, name, self)
         return self._place(name).partition(":")[0]
 
     def _place(self, name: str) -> str:

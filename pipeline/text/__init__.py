@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import unknown
 
 if TYPE_CHECKING:
     from pipeline.text.base import Text
@@ -16,24 +15,8 @@ if TYPE_CHECKING:
 TEXTS: lazy.LookupTable[type[Text]] = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",
     "bert": "pipeline.text.bert:BertText",
-}, "texts")
-
-
-def kind(name: str) -> type[Text]:
-    """Look up a kind of text.
-
-    Args:
-        name: A key of `TEXTS`.
-
-    Returns:
-        Its class.
-
-    Raises:
-        InputError: For an unknown name.
-    """
-    if name not in TEXTS:
-        raise unknown("text encoder", name, TEXTS)
-    return TEXTS[name]
+}, "texts", "text encoder")
+kind = TEXTS.find
 
 
 lazy.offer(__name__)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling
@@ -28,27 +27,7 @@ POOLINGS: lazy.LookupTable[type[Pooling]] = lazy.LookupTable({
     "seq2seq": "pipeline.heads.pooling.attention:Seq2SeqPool",
     "softpool": "pipeline.heads.pooling.mean:SoftPool",
 }, "poolings")
-
-
-def build(name: str, dim: int, **options: Any) -> Pooling:
-    """Build a pooling by name.
-
-    Args:
-        name: a key of `POOLINGS`.
-        dim: D, the dimension of the items and of the result.
-        options: The pooling's own; its class documents them.
-
-    Returns:
-        a module (items [B, N, D], counts int [B]) -> [B, D]; `Pooling.forward` documents it.
-
-    Raises:
-        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
-    """
-    from pipeline.settings.section import build_by_name
-
-    if dim < 1:
-        raise InputError(f"a pooling's dimension must be at least 1, got {dim}")
-    return build_by_name("pooling", POOLINGS, name, dim, **options)
+build = POOLINGS.build
 
 
 lazy.offer(__name__)

@@ -51,6 +51,8 @@ class Pooling(nn.Module, ABC):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
+        if dim < 1:
+            raise InputError(f"a pooling's dimension must be at least 1, got {dim}")
         self.dim = dim
 
     def forward(self, items: Tensor, counts: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.Lookup
     "vilt": "pipeline.systems.reranking.pixels:Vilt",
     "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
 }, "scorers")
+build = SCORERS.build
 
 # The key of head.json by which a head that scores pairs names its kind.
 HEAD_KEY = "scorer"
@@ -67,25 +68,6 @@ def resolve(name: str, source: PairSource) -> tuple[str, str]:
         return "system", name
     raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "
                      f"KIND:NAME with KIND one of {', '.join(SCORERS)}")
-
-
-def build(kind: str, name: str, source: PairSource) -> PairScorer:
-    """Build a scorer.
-
-    Args:
-        kind: A key of `SCORERS`.
-        name: What it is built from.
-        source: What it is opened for.
-
-    Returns:
-        The scorer.
-
-    Raises:
-        InputError: For an unknown kind, or if it cannot be opened.
-    """
-    from pipeline.settings.section import build_by_name
-
-    return build_by_name("scorer", SCORERS, kind, name, source)
 
 
 lazy.offer(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
 
@@ -18,24 +18,7 @@ RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
     "nnn": "pipeline.systems.rescoring.corrections:NNN",
     "db-norm": "pipeline.systems.rescoring.corrections:DBNorm",
 }, "rescorers")
-
-
-def build(name: str, **options: Any) -> Rescorer:
-    """Build a rescorer by name.
-
-    Args:
-        name: A key of `RESCORERS`.
-        options: The rescorer's own; its class documents them.
-
-    Returns:
-        The rescorer.
-
-    Raises:
-        InputError: For an unknown name or option (the message lists the known ones) or a refused value.
-    """
-    from pipeline.settings.section import build_by_name
-
-    return build_by_name("rescorer", RESCORERS, name, **options)
+build = RESCORERS.build
 
 
 def embedded_heads(run: Run) -> list[str]:
