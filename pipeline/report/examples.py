@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Similarity, rank
+from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Scores, rank
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord
@@ -146,7 +146,7 @@ class Top(NamedTuple):
     relevant: np.ndarray  # float [Q], its similarity
 
 
-def top_candidates(scores: Similarity | PerDirection, direction: Direction, queries: np.ndarray, count: int,
+def top_candidates(scores: Scores, direction: Direction, queries: np.ndarray, count: int,
                    right: Positives) -> Top:
     """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties by position."""
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores

@@ -16,6 +16,7 @@ from pipeline import heads
 from pipeline import text as texts
 from pipeline.compute import half, machine
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import Singles
 from pipeline.evaluation.statistics.intervals import divide
 from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
@@ -27,7 +28,7 @@ from pipeline.text.base import encode
 from pipeline.training import checkpoint, head, optimizer, sampling
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.scoring import Scores, all_pairs, embed, score_all_by_cross
+from pipeline.training.scoring import all_pairs, embed, score_all_by_cross
 from pipeline.training.source import usable
 from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingJob
@@ -181,7 +182,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
     return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
 
 
-def _of_scores(similarity: retrieval.Embeddings | Scores, val: Split) -> Row:
+def _of_scores(similarity: retrieval.Embeddings | Singles, val: Split) -> Row:
     """Metrics of similarities; of captions in several languages the means over languages."""
     if val.languages is None:
         return _row(retrieval.evaluate(similarity, val.caption_image))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.evaluation.retrieval import Marks
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.manifest import Split
@@ -51,7 +51,7 @@ class PairBatch:
         return cls(items, counts, tokens, lengths, **{side: torch.from_numpy(each) for side, each in rows.items()})
 
 
-def draw(split: Split, captions: Ids, by_caption: npt.NDArray[np.bool_], pairs: Pairs, nearest: Nearest | None,
+def draw(split: Split, captions: Ids, by_caption: Marks, pairs: Pairs, nearest: Nearest | None,
          rng: np.random.Generator) -> Ids:
     """Draw what makes wrong pairs, int64 [B, c].
 

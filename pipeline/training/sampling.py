@@ -5,8 +5,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.evaluation.retrieval import Ids
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
@@ -42,7 +42,7 @@ def require_languages(split: Split, sampling: str) -> None:
                          "uniform")
 
 
-def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def order(split: Split, sampling: str, rng: np.random.Generator) -> Ids:
     """Draw an epoch's order.
 
     `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it has captions.
@@ -58,7 +58,7 @@ def order(split: Split, sampling: str, rng: np.random.Generator) -> npt.NDArray[
     return rng.permutation(np.concatenate(drawn))
 
 
-def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> npt.NDArray[np.int64]:
+def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> Ids:
     """Draw a part of an endless order that takes all captions again and again, each time in another order."""
     length = len(order(split, sampling, np.random.default_rng((seed, 0))))
     passes = range(start // length, (start + count - 1) // length + 1)

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline.evaluation.retrieval import Singles
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
@@ -29,7 +29,6 @@ LEAST = 256
 # Images scored with all captions at once by a cross-encoder.
 AT_ONCE = 64
 
-Scores = npt.NDArray[np.float32]
 Progress = Callable[[int], object]
 
 
@@ -118,7 +117,7 @@ def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Coll
 
 @torch.inference_mode()
 def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int,
-              progress: Progress = lambda images: None) -> Scores:
+              progress: Progress = lambda images: None) -> Singles:
     """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
     model.eval()
     captions = read(model, text, split.captions, split.role_graphs)
@@ -140,7 +139,7 @@ def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, 
 
 @torch.inference_mode()
 def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Captions, caption: Ids,
-               batch_size: int, progress: Progress = lambda pairs: None) -> Scores:
+               batch_size: int, progress: Progress = lambda pairs: None) -> Singles:
     """Compare images with captions one by one by late interaction, float32 [P].
 
     Pairs of an image go together, so that it is projected once or twice.
@@ -166,7 +165,7 @@ def _caption_parts(model: Interaction, captions: Captions, places: Ids) -> Parts
 @torch.inference_mode()
 def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
                 batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
-                progress: Progress = lambda pairs: None) -> Scores:
+                progress: Progress = lambda pairs: None) -> Singles:
     """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a right and of a wrong pair.
 
     Different images enter the first layer once each, and captions of one length go together.
@@ -193,7 +192,7 @@ def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Seq
 
 
 def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]],
-                       batch_size: int, autocast: Callable[[], AbstractContextManager[object]]) -> Scores:
+                       batch_size: int, autocast: Callable[[], AbstractContextManager[object]]) -> Singles:
     """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32 [I, C]."""
     images, captions = len(rows), len(numbers)
     scores = score_pairs(model, source, np.repeat(rows, captions), numbers, np.tile(np.arange(captions), images),
@@ -202,7 +201,7 @@ def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbe
 
 
 def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
-              progress: Progress = lambda images: None) -> Scores:
+              progress: Progress = lambda images: None) -> Singles:
     """Score every pair of a split, in float32.
 
     Args:

@@ -12,8 +12,8 @@ from scored import score
 from sorting import measure
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.manifest import Manifest
-from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.layout import DIRECTIONS

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Side
+from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance, Side
 from pipeline.evaluation.statistics.intervals import Languages
 from pipeline.parts.errors import InputError, refusing
 
@@ -78,7 +77,7 @@ def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> pa.Ta
         raise InputError(f"{where}: {said}; expected {' '.join(names)}") from None
 
 
-def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, npt.NDArray[np.bool_]]:
+def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, Marks]:
     """The ids of a column, int64 [n], and which of them are images, bool [n]."""
     from pyarrow import compute
 
@@ -88,7 +87,7 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, np
     return numbers(column, first, path), (image | ~caption) if otherwise == "image" else image
 
 
-def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
+def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, Marks]:
     """The ids of a table's queries and documents, int64 [n] each, and in which rows an image asks, bool [n].
 
     Plain numbers are captions as queries, and images as documents.
@@ -115,12 +114,12 @@ def numbers(column: Any, first: int, path: Path) -> Ids:
                          "image:12 and caption:55") from None
 
 
-def finite(table: pa.Table, name: str, first: int, path: Path) -> npt.NDArray[np.float64]:
+def finite(table: pa.Table, name: str, first: int, path: Path) -> Floats:
     """Read a column of text as numbers, float64 [n]."""
     import pyarrow as pa
 
     try:
-        values: npt.NDArray[np.float64] = table[name].cast(pa.float64()).to_numpy()
+        values: Floats = table[name].cast(pa.float64()).to_numpy()
         wrong = np.flatnonzero(~np.isfinite(values))
         if not len(wrong):
             return values

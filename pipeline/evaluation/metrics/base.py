@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Ranks, Relevance, Similarity, Ties
+from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Ranks, Relevance, Scores, Ties
 from pipeline.evaluation.retrieval.placements import Placements, place
 from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.retrieval.relevance import as_relevance
@@ -151,7 +151,7 @@ class Sampling(Protocol):
 DIRECTIONS: tuple[retrieval.Direction, ...] = ("i2t", "t2i")
 
 
-def fold_of(source: Similarity | retrieval.PerDirection, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
+def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
             block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
     """One pool, with all right candidates placed where a metric asks for them."""
     best, relevance = (ranks.i2t, ranks.t2i), ranks.relevance
@@ -163,7 +163,7 @@ def fold_of(source: Similarity | retrieval.PerDirection, ranks: Ranks, metrics: 
     return Fold.of(relevance, best, ties, every)
 
 
-def of_pool(metrics: Sequence[Metric], source: Similarity | retrieval.PerDirection, truth: object, found: Metrics,
+def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics,
             rules: str | retrieval.Protocol, settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
     """Measures several metrics of a pool whose best right candidates are ranked already."""
     relevance = as_relevance(truth, source.shape)

@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 Ids: TypeAlias = npt.NDArray[np.int64]
 # Similarities, float32 or float64.
 Cells: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Singles: TypeAlias = npt.NDArray[np.float32]
+Marks: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = slice | Ids
+Direction: TypeAlias = Literal["i2t", "t2i"]
 
 # A block of this size is still in a processor's cache when it has been made and is then counted.
 CACHED_BYTES = 4_000_000

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pipeline.evaluation.retrieval import blocks
@@ -21,7 +20,7 @@ from pipeline.parts.errors import InputError
 warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
-def to_tensor(values: npt.NDArray[Any]) -> torch.Tensor:
+def to_tensor(values: np.ndarray) -> torch.Tensor:
     """Make a tensor of an array; it must not be written into."""
     return torch.from_numpy(blocks.as_cells(values))
 
@@ -31,7 +30,7 @@ class Joined:
 
     ndim = 2
 
-    def __init__(self, parts: Sequence[npt.NDArray[Any]]) -> None:
+    def __init__(self, parts: Sequence[np.ndarray]) -> None:
         """Hold the arrays."""
         self.parts = parts
         self.ends = np.cumsum([len(part) for part in parts])
@@ -41,7 +40,7 @@ class Joined:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, index: Any) -> np.ndarray:
         """Read some rows."""
         rows, columns = index if isinstance(index, tuple) else (index, slice(None))
         if isinstance(rows, slice):
@@ -54,11 +53,11 @@ class Joined:
             out[here] = part[rows[here] - start]
         return out[:, columns]
 
-    def _placed(self) -> list[tuple[npt.NDArray[Any], int]]:
+    def _placed(self) -> list[tuple[np.ndarray, int]]:
         return [(part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)]
 
 
-Embedding: TypeAlias = npt.NDArray[Any] | Joined | torch.Tensor | str | Path
+Embedding: TypeAlias = np.ndarray | Joined | torch.Tensor | str | Path
 TORCH = {4: torch.float32, 8: torch.float64}
 # Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
@@ -138,11 +137,11 @@ class Embeddings:
         """
         return blocks.product_blocks(shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize))
 
-    def _rows(self, values: npt.NDArray[Any]) -> torch.Tensor:
+    def _rows(self, values: np.ndarray) -> torch.Tensor:
         return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
 
 
-def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
+def _array(values: Embedding, what: str) -> np.ndarray:
     array: Any = values  # joined arrays are indexed like one array
     if not isinstance(values, Joined):
         array = blocks.open_npy(Path(values)) if isinstance(values, str | Path) else blocks.to_array(values)
@@ -150,7 +149,7 @@ def _array(values: Embedding, what: str) -> npt.NDArray[Any]:
     return array
 
 
-def _highest(values: npt.NDArray[Any], side: str) -> float:
+def _highest(values: np.ndarray, side: str) -> float:
     """Find the largest absolute value."""
     highest = 0.0
     for start in range(0, len(values), ROWS_AT_ONCE):
@@ -164,7 +163,7 @@ def _highest(values: npt.NDArray[Any], side: str) -> float:
     return highest
 
 
-def _equal_rows(values: npt.NDArray[Any]) -> Ids:
+def _equal_rows(values: np.ndarray) -> Ids:
     """Label equal rows alike: int64 [N]."""
     labels = np.arange(len(values))
     # A few dimensions show which rows may have an equal; only those are read in full.
@@ -180,7 +179,7 @@ def _equal_rows(values: npt.NDArray[Any]) -> Ids:
     return labels
 
 
-def _checksums(rows: npt.NDArray[Any]) -> Ids:
+def _checksums(rows: np.ndarray) -> Ids:
     """Sum the bits of each row, with random weights: int64 [N].
 
     The sums do not depend on the order of addition. Two different rows have the same sum with a chance below 2^-45.

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, cut
+from pipeline.evaluation.retrieval.blocks import Cells, Direction, Ids, cut
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries
+from pipeline.evaluation.retrieval.similarity import Scores, Similarity, WholeQueries, of_direction
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
 # So many candidates stand above a right one that a run does not list: it is never found.
@@ -106,12 +106,11 @@ class Placements:
         return QueryRanks(self.query, above, np.where(above >= NEVER, 0, wrong), right)
 
 
-def place(source: Similarity | PerDirection, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
+def place(source: Scores, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
           progress: Progress | None = None) -> Placements:
     """Find the place of every right candidate, and call `progress` with the number of queries finished so far."""
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
-    if isinstance(source, PerDirection):
-        source = source.direction(direction, block_bytes)
+    source = of_direction(source, direction, block_bytes)
     by_image = direction == "i2t"
     positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
     above, tied = count(_blocks(source, positives, by_image, block_bytes), _Placer(source, positives, by_image),

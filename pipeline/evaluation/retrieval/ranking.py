@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, Ids
+from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, Direction, Ids, Marks
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, WholeQueries, as_similarity
+from pipeline.evaluation.retrieval.similarity import PerDirection, Similarity, WholeQueries, as_similarity
 from pipeline.evaluation.retrieval.workers import Counter, Progress, count, in_items, threads
 from pipeline.parts.errors import InputError
 
@@ -87,7 +85,7 @@ class _AllQueries(Counter):
             _compare(block, self.thresholds.of[name].best[part], name == "i2t", above, at)
 
 
-def _compare(block: npt.NDArray[Any], threshold: npt.NDArray[Any], by_row: bool, above: Ids, at: Ids) -> None:
+def _compare(block: np.ndarray, threshold: np.ndarray, by_row: bool, above: Ids, at: Ids) -> None:
     """Add how many cells of each row or column are above its threshold, and how many are equal to it: [n] each."""
     width = min(block.shape[1], TILE_WIDTH)
     height = min(TILE_CELLS // width, ADDED)
@@ -102,7 +100,7 @@ def _compare(block: npt.NDArray[Any], threshold: npt.NDArray[Any], by_row: bool,
                 counts[part] += _sums(flags, by_row)[:part.stop - part.start]
 
 
-def _sums(flags: npt.NDArray[np.bool_], by_row: bool) -> npt.NDArray[np.integer[Any]]:
+def _sums(flags: Marks, by_row: bool) -> np.ndarray:
     words = flags.view(np.int64)
     if not by_row:
         return np.add.reduce(words, axis=0).view(np.uint8)

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.blocks import Floats, Ids
 from pipeline.evaluation.retrieval.relevance import Relevance
 from pipeline.parts.errors import InputError
 
 Ties: TypeAlias = Literal["expected", "pessimistic", "optimistic"]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.blocks import Floats, Ids
 from pipeline.parts.errors import InputError
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,7 @@ class Positives:
         pairs = slice(int(start[0]), int(start[-1]))
         return Positives(start - start[0], self.candidate[pairs]), pairs
 
-    def best(self, values: npt.NDArray) -> npt.NDArray:
+    def best(self, values: np.ndarray) -> np.ndarray:
         """Find the largest of each query's values.
 
         Args:

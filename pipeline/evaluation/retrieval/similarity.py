@@ -9,14 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index, Matrix, as_slice, open_npy, to_array
+from pipeline.evaluation.retrieval.blocks import Cells, Direction, Ids, Index, Matrix, as_slice, open_npy, to_array
 from pipeline.parts.errors import InputError
-
-Direction: TypeAlias = Literal["i2t", "t2i"]
 
 
 class EqualRows(NamedTuple):
@@ -117,6 +115,25 @@ class PerDirection(Protocol):
         """
 
 
+Scores: TypeAlias = Similarity | PerDirection
+# Memory for a block of scores, where nobody says how much.
+BLOCK_BYTES = 32_000_000
+
+
+def of_direction(source: Scores, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
+    """Take the matrix by which one direction is ranked.
+
+    Args:
+        source: The scores.
+        name: "i2t" or "t2i".
+        block_bytes: The most memory that a block may take.
+
+    Returns:
+        A matrix [I, C].
+    """
+    return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
+
+
 class Selection:
     """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
 
@@ -158,7 +175,7 @@ class Selection:
         return self.source.grid(shape, block_bytes)
 
 
-def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Similarity | PerDirection:
+def select(source: Scores, images: Ids, captions: Ids) -> Scores:
     """Select rows and columns of a source.
 
     Args:
@@ -177,11 +194,10 @@ def select(source: Similarity | PerDirection, images: Ids, captions: Ids) -> Sim
     return Selection(source, images, captions)
 
 
-def whole_queries(source: Similarity | PerDirection, direction: Direction, block_bytes: int
+def whole_queries(source: Scores, direction: Direction, block_bytes: int
                   ) -> Iterator[tuple[slice, Cells]]:
     """Read whole queries, block by block: which ones, and their scores [queries, candidates], images' for i2t."""
-    if isinstance(source, PerDirection):
-        source = source.direction(direction, block_bytes)
+    source = of_direction(source, direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
     at_once, every = max(1, block_bytes // (8 * candidates)), slice(0, candidates)
     for start in range(0, queries, at_once):
@@ -189,7 +205,7 @@ def whole_queries(source: Similarity | PerDirection, direction: Direction, block
         yield part, source.block(part, every) if direction == "i2t" else source.block(every, part).T
 
 
-def as_similarity(source: object) -> Similarity | PerDirection:
+def as_similarity(source: object) -> Scores:
     """Make a similarity source of an array, a torch tensor, a zarr array, or the path of one.
 
     A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.

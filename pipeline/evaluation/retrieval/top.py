@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.evaluation.retrieval.similarity import Direction, PerDirection, Similarity, whole_queries
+from pipeline.evaluation.retrieval.blocks import Direction, Ids
+from pipeline.evaluation.retrieval.similarity import Scores, Similarity, whole_queries
 
 
 class Top(NamedTuple):
@@ -21,7 +21,7 @@ class Top(NamedTuple):
     tied: np.ndarray  # bool [Q], whether any two of the first k + 1 candidates are equally similar
 
 
-def top(source: Similarity | PerDirection, direction: Direction, k: int, generator: np.random.Generator,
+def top(source: Scores, direction: Direction, k: int, generator: np.random.Generator,
         block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
     """Find the k best captions of every image, or the k best images of every caption.
 
@@ -65,7 +65,7 @@ class Hubness(NamedTuple):
     candidates: int  # how many there are
 
 
-def occurrences(source: Similarity | PerDirection, direction: Direction, k: int, seed: int, block_megabytes: float = 32
+def occurrences(source: Scores, direction: Direction, k: int, seed: int, block_megabytes: float = 32
                 ) -> Ids:
     """Count how often each candidate is among the k nearest of a query."""
     candidates = source.shape[1 if direction == "i2t" else 0]

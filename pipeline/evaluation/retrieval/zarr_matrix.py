@@ -49,12 +49,12 @@ class ZarrMatrix(Matrix):
             return _within_chunks(shape, chunks, max(1, min(block_bytes, blocks.CACHED_BYTES) // size))
         return blocks.row_blocks(shape, block_bytes // size, chunks)
 
-    def _read(self, images: Index, captions: Index) -> npt.NDArray[Any]:
+    def _read(self, images: Index, captions: Index) -> np.ndarray:
         if self.mapped:
             return self._as_opened(partial(self.mapped.block, images, captions))
         return self._as_opened(partial(self._decoded, lambda: np.asarray(self.values.oindex[images, captions])))
 
-    def _read_pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
+    def _read_pairs(self, images: Ids, captions: Ids) -> np.ndarray:
         if self.mapped:
             return self._as_opened(partial(self.mapped.pairs, images, captions))
         return self._as_opened(partial(self._decoded, lambda: np.asarray(self.values.vindex[images, captions])))
@@ -97,7 +97,7 @@ class _Mapped:
     def __reduce__(self) -> tuple[Any, ...]:
         return _Mapped, (self.values,)
 
-    def block(self, images: Index, captions: Index) -> npt.NDArray[Any]:
+    def block(self, images: Index, captions: Index) -> np.ndarray:
         parts = [_by_chunk(index, size, chunk)
                  for index, size, chunk in zip((images, captions), self.values.shape, self.chunks, strict=True)]
         if all(len(part) == 1 for part in parts) and all(isinstance(part[0][2], slice) for part in parts):
@@ -108,7 +108,7 @@ class _Mapped:
             out[crossed(top, left)] = self._chunk((row, column))[crossed(rows, columns)]
         return out
 
-    def pairs(self, images: Ids, captions: Ids) -> npt.NDArray[Any]:
+    def pairs(self, images: Ids, captions: Ids) -> np.ndarray:
         cells = np.empty(len(images), self.dtype)
         tall, wide = self.chunks
         across = ceil(self.values.shape[1] / wide)
@@ -121,7 +121,7 @@ class _Mapped:
         return cells
 
 
-def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> npt.NDArray[Any]:
+def _map(values: zarr.Array[Any], dtype: np.dtype[Any], piece: Piece) -> np.ndarray:
     """Map a chunk's file, read-only."""
     try:
         return np.asarray(np.memmap(file_of(values, piece), dtype, "r", shape=values.chunks))

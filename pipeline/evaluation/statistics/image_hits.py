@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Ranks, Ties
+from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Marks, Metrics, Ranks, Ties
 from pipeline.parts.errors import refusing
 
 # The order of the statistics in every array here: six recalls, i2t first, then their sum.
@@ -70,7 +69,7 @@ class FoldHits:
         return each
 
 
-def drawn(ranks: Ranks) -> npt.NDArray[np.bool_]:
+def drawn(ranks: Ranks) -> Marks:
     """Find the images that test sets draw: those with queries. Other images are candidates only."""
     asking = np.zeros(ranks.shape[0], bool)
     asking[ranks.i2t.query] = True

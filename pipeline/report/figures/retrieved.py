@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from PIL import Image, ImageOps
 
-from pipeline.evaluation.retrieval.similarity import Direction
+from pipeline.evaluation.retrieval import Direction
 from pipeline.files.images import ImageError
 from pipeline.report.examples import Example, Gallery, examples, how_chosen
 from pipeline.report.figures import drawing

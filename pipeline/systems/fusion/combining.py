@@ -9,12 +9,10 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Similarity, select
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, select
 from pipeline.evaluation.retrieval.blocks import cut
-from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries
+from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction
 
-# Memory for a block of scores, where nobody says how much.
-BLOCK_BYTES = 32_000_000
 # What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it.
 BYTES_A_CELL = 24
 
@@ -132,17 +130,12 @@ class QueryByQuery(WholeQueries, ABC):
         return source.block(which, every) if self.by_image else source.block(every, which).T
 
 
-def mean(sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> Similarity | PerDirection:
+def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
     """Average sources, in each direction where one has a matrix for each."""
     if not any(isinstance(source, PerDirection) for source in sources):
         return WeightedSum(sources, weights)  # type: ignore[arg-type]
     return Directions(*(WeightedSum([of_direction(source, name) for source in sources], weights)
                         for name in get_args(Direction)))
-
-
-def of_direction(source: Similarity | PerDirection, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
-    """Take the matrix by which one direction is ranked."""
-    return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
@@ -164,7 +157,7 @@ class PerQuery(ABC):
     A subclass implements `direction`.
     """
 
-    def __init__(self, sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> None:
+    def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
         """Hold the sources."""
         self.sources, self.weights = sources, weights
         self.shape = sources[0].shape

@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Similarity
+from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Index, Scores, Similarity
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean, of_direction
+from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean
 from pipeline.systems.fusion.standardised import Lines, Moments, ScaledPerQuery, ZScores
-
-Floats = npt.NDArray[np.float64]
 
 OFFSET = 60  # Cormack, Clarke and Büttcher (SIGIR 2009)
 
@@ -37,7 +35,7 @@ class ReciprocalRanks(QueryByQuery):
         return total
 
 
-def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Floats:
+def reciprocal_ranks(scores: np.ndarray, weight: float = 1) -> Floats:
     """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank."""
     queries, candidates = scores.shape
     by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
@@ -52,7 +50,7 @@ def reciprocal_ranks(scores: npt.NDArray[np.floating], weight: float = 1) -> Flo
     return out
 
 
-def _share(worth: Floats, key: npt.NDArray[Any], weight: float) -> None:
+def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
     """Give tied candidates the value of their mean rank.
 
     `worth` [Q, n] holds the values in the order of the ranks and is changed in place; neighbours with equal `key` are
@@ -70,7 +68,7 @@ def _share(worth: Floats, key: npt.NDArray[Any], weight: float) -> None:
     worth.reshape(-1)[np.repeat(first, tied) + within] = np.repeat(weight / (OFFSET + mean_rank), tied)
 
 
-def _descending(scores: npt.NDArray[np.floating]) -> tuple[npt.NDArray[Any], Ids]:
+def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
     """Sort each row, largest score first; return sort keys [Q, n] that are equal where scores are, and the candidates.
 
     A float32's bits and its position are packed into an int64. Sorting these is several times faster than sorting
@@ -139,9 +137,9 @@ class CombMNZ(RankFusion):
     whole_queries = _Listed
 
 
-Sources: TypeAlias = Sequence[Similarity | PerDirection]
+Sources: TypeAlias = Sequence[Scores]
 
-FUSIONS: dict[str, Callable[[Sources, list[float]], Similarity | PerDirection]] = {
+FUSIONS: dict[str, Callable[[Sources, list[float]], Scores]] = {
     "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
 # Fusions that depend on nothing but the order of each query's candidates.
 BY_ORDER = ("rank",)

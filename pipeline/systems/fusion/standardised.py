@@ -2,16 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, PerDirection, Similarity
+from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores, Similarity
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.workers import share
-from pipeline.systems.fusion.combining import CellByCell, PerQuery, of_direction
-
-Floats = npt.NDArray[np.float64]
+from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
 # Of scores that are gone over several times in float64, so many bytes at once stay in the processor's inner cache.
 BLOCK_BYTES = 1_000_000
@@ -35,7 +33,7 @@ class Lines:
         self.count, self.mean, self.squares = (np.zeros(lines) for _ in range(3))
         self.least, self.greatest = np.full(lines, np.inf), np.full(lines, -np.inf)
 
-    def merge(self, part: slice, count: npt.NDArray[Any] | int, mean: Floats, squares: Floats, least: Floats,
+    def merge(self, part: slice, count: np.ndarray | int, mean: Floats, squares: Floats, least: Floats,
               greatest: Floats) -> None:
         """Merge `count` values of each line, whose squared deviations from `mean` add up to `squares`."""
         before = self.count[part]
@@ -128,7 +126,7 @@ class Standardised(CellByCell):
 class ScaledPerQuery(PerQuery):
     """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
 
-    def __init__(self, sources: Sequence[Similarity | PerDirection], weights: Sequence[float]) -> None:
+    def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
         super().__init__(sources, weights)
         self.measured: dict[tuple[int, Direction | None], tuple[Lines, Lines]] = {}
 

@@ -4,14 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from pipeline.evaluation.retrieval import Ids, Side, rows_of
+from pipeline.evaluation.retrieval import Ids, Side, Singles, rows_of
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 
-Scores: TypeAlias = npt.NDArray[np.float32]
 Progress: TypeAlias = Callable[[int], object]
 
 
@@ -57,7 +53,7 @@ class PairScorer(Protocol):
         `members`, `features` and `untrained` are as in `provenance.record.made_from`, and join the retriever's.
         """
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Score pairs. The scorer may order them and divide them into batches as it likes.
 
         Args:

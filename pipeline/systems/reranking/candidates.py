@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pipeline.evaluation.retrieval import Direction, Ids, Protocol, select
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
 

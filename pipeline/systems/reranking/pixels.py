@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline.compute import device, products
+from pipeline.evaluation.retrieval import Singles
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import refusing
-from pipeline.systems.reranking.base import PairSource, Progress, Scores, manifest_rows
+from pipeline.systems.reranking.base import PairSource, Progress, manifest_rows
 
 
 class PixelScorer(ABC):
@@ -63,7 +64,7 @@ class PixelScorer(ABC):
                 "captions": self.captions.digest}
 
     @torch.inference_mode()
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Score pairs, see `PairScorer.score`."""
         rows = manifest_rows(self.images, "image", image_ids)
         captions = self.captions.rows(["caption"])["caption"].to_numpy()

@@ -8,11 +8,12 @@ import numpy as np
 
 from pipeline.compute import products
 from pipeline.compute.tasks import Wanted
+from pipeline.evaluation.retrieval import Singles
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairScorer, PairSource, Scores
+from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.system import System
 
@@ -45,7 +46,7 @@ def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
     return scorer
 
 
-def score(task: Shard, wanted: Wanted) -> dict[str, Scores]:
+def score(task: Shard, wanted: Wanted) -> dict[str, Singles]:
     """Score one shard."""
     key = task.kind, task.name, task.source, task.made_from
     scorer = _opened.get(key) or open_scorer(*key[:3])

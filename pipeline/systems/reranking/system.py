@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Ids, as_similarity, rows_of
+from pipeline.evaluation.retrieval import Ids, Singles, as_similarity, rows_of
 from pipeline.parts.errors import InputError
-from pipeline.systems.reranking.base import PairSource, Progress, Scores
+from pipeline.systems.reranking.base import PairSource, Progress
 from pipeline.systems.scores.system import System
 
 # Pairs read before progress is told.
@@ -45,7 +45,7 @@ class StoredSystem:
                 "fusion": {key: made.fusion[key] for key in ("method", "weights")} if made.fusion else None,
                 **{key: made[key] for key in kept if key in made}}
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Read pairs from the matrix, see `PairScorer.score`."""
         rows = self._places("image", self.store.image_ids, image_ids)
         columns = self._places("caption", self.store.caption_ids, caption_ids)

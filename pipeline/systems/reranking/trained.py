@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline import training
 from pipeline.compute import half, products
+from pipeline.evaluation.retrieval import Singles
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
@@ -13,7 +14,7 @@ from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.parts.errors import InputError
-from pipeline.systems.reranking.base import PairSource, Progress, Scores, manifest_rows
+from pipeline.systems.reranking.base import PairSource, Progress, manifest_rows
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import Captions, read, score_pairs, some_pairs
 
@@ -94,7 +95,7 @@ class CrossScorer(TrainedScorer):
         """The head's digests, and the precision."""
         return {**super().made_from, "kind": "cross", "precision": self.precision}
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Score pairs, see `PairScorer.score`."""
         captions, caption = self.captions_of(caption_ids)
         precision = TrainingPrecision(self.precision, self.source.device)
@@ -112,7 +113,7 @@ class LateScorer(TrainedScorer):
             raise InputError(f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr")
         self.model = self.head.model
 
-    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Score pairs, see `PairScorer.score`."""
         captions, caption = self.captions_of(caption_ids)
         return some_pairs(self.model, self.store, self.rows(image_ids), captions, caption, self.source.batch_size,

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import PerDirection, Side, Similarity
+from pipeline.evaluation.retrieval import Scores, Side, Similarity
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import WeightedSum
@@ -83,7 +83,7 @@ class Rescorer(Protocol):
 
     bank: BankSplit
 
-    def rescore(self, scores: Similarity, bank: Bank) -> Similarity | PerDirection:
+    def rescore(self, scores: Similarity, bank: Bank) -> Scores:
         """Compute the new similarities.
 
         Args:

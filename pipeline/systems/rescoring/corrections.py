@@ -8,39 +8,36 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from pipeline.evaluation.retrieval import Cells, Ids, PerDirection, Similarity
-from pipeline.evaluation.retrieval.similarity import Direction, Directions, whole_queries
+from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Marks, PerDirection, Scores, Similarity
+from pipeline.evaluation.retrieval.similarity import Directions, whole_queries
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import CellByCell
 from pipeline.systems.rescoring.bank import Bank, BankSplit
 
 BLOCK_BYTES = 64 * 2**20
-Values = npt.NDArray[np.float64]
-Marks = npt.NDArray[np.bool_]
 
 
-def blocks(scores: Similarity | PerDirection, direction: Direction) -> Iterator[Values]:
+def blocks(scores: Scores, direction: Direction) -> Iterator[Floats]:
     """Read whole queries, as rows: images for i2t, captions for t2i."""
     for _, cells in whole_queries(scores, direction, BLOCK_BYTES):
         yield np.ascontiguousarray(cells, np.float64)
 
 
-def of_rows(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+def of_rows(scores: Similarity, value: Callable[[Floats], Floats]) -> Floats:
     """Compute a value of each row."""
     return np.concatenate([value(block) for block in blocks(scores, "i2t")])
 
 
-def of_columns(scores: Similarity, value: Callable[[Values], Values]) -> Values:
+def of_columns(scores: Similarity, value: Callable[[Floats], Floats]) -> Floats:
     """Compute a value of each column."""
     return np.concatenate([value(block) for block in blocks(scores, "t2i")])
 
 
-def mean_of_greatest(k: int) -> Callable[[Values], Values]:
+def mean_of_greatest(k: int) -> Callable[[Floats], Floats]:
     """Make the mean of each row's k greatest values."""
-    def mean(rows: Values) -> Values:
+    def mean(rows: Floats) -> Floats:
         width = rows.shape[1]
         best = rows if width <= k else np.partition(rows, width - k, axis=1)[:, -k:]
         return np.asarray(np.sort(best, axis=1).mean(1))  # sorted, so that equal rows have equal means
@@ -48,9 +45,9 @@ def mean_of_greatest(k: int) -> Callable[[Values], Values]:
     return mean
 
 
-def log_sum_exp(beta: float) -> Callable[[Values], Values]:
+def log_sum_exp(beta: float) -> Callable[[Floats], Floats]:
     """Make the logarithm of each row's sum of exp(β s), which does not overflow."""
-    def total(rows: Values) -> Values:
+    def total(rows: Floats) -> Floats:
         scaled = beta * rows
         greatest = scaled.max(1)
         return np.asarray(greatest + np.log(np.exp(scaled - greatest[:, None]).sum(1)))
@@ -60,7 +57,7 @@ def log_sum_exp(beta: float) -> Callable[[Values], Values]:
 
 # From cells in float64, and of each two numbers int64 in shapes that fit together: new cells. The numbers are its row
 # and its column; or the query and the candidate.
-Correct = Callable[[Values, Ids, Ids], Values]
+Correct = Callable[[Floats, Ids, Ids], Floats]
 
 
 class Corrected(CellByCell):
@@ -74,7 +71,7 @@ class Corrected(CellByCell):
         return self.correct(np.asarray(next(parts), np.float64), images, captions).astype(np.float32)
 
 
-def lowered(source: Similarity, of_rows: Values, of_columns: Values, scale: float = 1) -> Corrected:
+def lowered(source: Similarity, of_rows: Floats, of_columns: Floats, scale: float = 1) -> Corrected:
     """Take a value of the row [I] and one of the column [C] off a multiple of the similarities [I, C].
 
     For an image's ranking of captions the row's value changes nothing, nor the column's for a caption's ranking of
@@ -206,8 +203,8 @@ class DualSoftmax(_BySoftmax):
         return Directions(self._shared(scores, True, of_columns(bank.images, total)),
                           self._shared(scores, False, of_rows(bank.captions, total)))
 
-    def _shared(self, scores: Similarity, by_image: bool, totals: Values) -> Similarity:
-        def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
+    def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
+        def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
             above = self.beta * cells - totals[candidate]
             return np.asarray(cells * (np.exp(above) if self.bank == "test" else expit(above)))
 
@@ -279,18 +276,18 @@ class QBNorm(_BySoftmax):
         return Directions(_lowered(scores, True, *captions), _lowered(scores, False, *images))
 
 
-def _lowered(scores: Similarity, by_image: bool, totals: Values, are_hubs: Marks) -> Similarity:
+def _lowered(scores: Similarity, by_image: bool, totals: Floats, are_hubs: Marks) -> Similarity:
     """Take off the candidates' totals where the query's best candidate is a hub."""
     every = blocks(scores, "i2t" if by_image else "t2i")
     reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
 
-    def correct(cells: Values, query: np.ndarray, candidate: np.ndarray) -> Values:
+    def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
         return np.asarray(cells - reaches[query] * totals[candidate])
 
     return by_query(scores, by_image, correct)
 
 
-def best(queries: Values, k: int) -> Marks:
+def best(queries: Floats, k: int) -> Marks:
     """Mark the k best candidates of each query."""
     width = queries.shape[1]
     if k >= width:
@@ -298,6 +295,6 @@ def best(queries: Values, k: int) -> Marks:
     return np.asarray(queries >= np.partition(queries, width - k, axis=1)[:, width - k][:, None])
 
 
-def hubs(blocks: Iterable[Values], k: int) -> Marks:
+def hubs(blocks: Iterable[Floats], k: int) -> Marks:
     """Find the candidates that are among the k best of any query."""
     return np.asarray(np.logical_or.reduce([best(block, k).any(0) for block in blocks]))

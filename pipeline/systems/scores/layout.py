@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from pipeline.compute import made_with
-from pipeline.evaluation.retrieval import PerDirection, Side, Similarity
+from pipeline.evaluation.retrieval import Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.similarity import Directions
@@ -170,7 +170,7 @@ def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Coll
                          "ensemble` again")
 
 
-def divided(scores: Similarity | PerDirection, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
+def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
     """Divide scores into the matrices that a store holds, and how they are fused when they are read."""
     members = scores.sources if isinstance(scores, PerQuery) else [scores]
     each: list[list[Any]] = [[member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]

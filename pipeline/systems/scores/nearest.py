@@ -1,17 +1,14 @@
 """Exact nearest neighbours of queries, in one pass over the vectors."""
 
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from pipeline.evaluation.retrieval import Floats, Singles
 from pipeline.evaluation.retrieval.blocks import Ids, cut
 from pipeline.evaluation.retrieval.embeddings import to_tensor
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
-
-Floats = npt.NDArray[np.float32]
 
 # Vectors that a thread takes at once, at most as many as have PRODUCTS products (16 MB) with all queries; and those
 # that are made float32 at once, in the processor's cache.
@@ -21,7 +18,7 @@ VECTORS, PRODUCTS, CONVERTED = 65_536, 4_000_000, 2048
 UNIT, HALF_UNIT = 2.0**-24, 2.0**-11
 
 
-def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids, Floats]:
+def nearest(queries: Singles, vectors: np.ndarray, count: int) -> tuple[Ids, Singles]:
     """Find the vectors with the largest inner product with each query, largest first; of equal ones the earlier first.
 
     All vectors are multiplied fast, with rounding. Those within the rounding error of the best are multiplied again in
@@ -44,7 +41,7 @@ def nearest(queries: Floats, vectors: npt.NDArray[Any], count: int) -> tuple[Ids
 class _Best:
     """One query's best so far: their places [k] and products float64 [k], largest first."""
 
-    def __init__(self, query: Floats, count: int) -> None:
+    def __init__(self, query: Singles, count: int) -> None:
         self.query, self.count = query.astype(np.float64), count
         self.length = float(np.linalg.norm(self.query))
         self.places, self.products, self.longest = np.empty(0, np.int64), np.empty(0), 1.0
@@ -61,14 +58,14 @@ class _Best:
             least = products.topk(self.count).values[-1].item()
         return least - 2 * rounding * self.longest * self.length
 
-    def add(self, rows: npt.NDArray[Any], places: Ids) -> None:
+    def add(self, rows: np.ndarray, places: Ids) -> None:
         """Takes the best of these vectors [m, d]."""
         exact = rows.astype(np.float64)
         self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", exact, exact).max())))
         # Row by row, so that equal vectors have equal products wherever they stand.
         self.take(places, np.einsum("ij,j->i", exact, self.query))
 
-    def take(self, places: Ids, products: npt.NDArray[np.float64]) -> None:
+    def take(self, places: Ids, products: Floats) -> None:
         """Takes the best of these, and of those before."""
         self.places, self.products = np.concatenate([self.places, places]), np.concatenate([self.products, products])
         order = np.lexsort((self.places, -self.products))[:self.count]
@@ -78,7 +75,7 @@ class _Best:
 class _Worker:
     """One thread's best of the blocks that it takes."""
 
-    def __init__(self, queries: Floats, vectors: npt.NDArray[Any], count: int) -> None:
+    def __init__(self, queries: Singles, vectors: np.ndarray, count: int) -> None:
         self.queries, self.vectors = queries, vectors
         self.best = [_Best(query, count) for query in queries]
 
@@ -95,7 +92,7 @@ class _Worker:
             self.best[number].add(block[here], here + rows.start)
 
 
-def _products(queries: Floats, block: npt.NDArray[Any]) -> tuple[torch.Tensor, float]:
+def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]:
     """The products float32 [Q, B], and by how much each may be off, as a share of both lengths multiplied.
 
     A sum of d products is off by at most d roundings (Higham 2002, 3.5). One query is multiplied at the speed of

@@ -23,19 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Ids, Index, PerDirection, Protocol, Similarity, select
-from pipeline.evaluation.retrieval.similarity import Directions
+from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Protocol, Scores, Similarity, select
+from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
+from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
 from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import BLOCK_BYTES, PerQuery, QueryByQuery, of_direction
+from pipeline.systems.fusion.combining import PerQuery, QueryByQuery
 from pipeline.systems.scores.layout import IDS
 
 if TYPE_CHECKING:
     import zarr
 
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.integer[Any]]
 # How a candidate's two scores become one, see `Combination`.
 COMBINATIONS = ("scorer", "add", "norm_add")
 
@@ -57,7 +55,7 @@ class Combination:
         if not 0 <= self.weight <= 1:
             raise InputError(f"expected a weight from 0 to 1, received {self.weight}")
 
-    def of(self, retrieved: npt.NDArray[np.floating], scored: npt.NDArray[np.floating], are_logits: bool) -> Floats:
+    def of(self, retrieved: np.ndarray, scored: np.ndarray, are_logits: bool) -> Floats:
         """Combine the scores of queries' candidates."""
         there, here = retrieved.astype(np.float64), scored.astype(np.float64)
         if are_logits and self.name != "scorer":
@@ -87,7 +85,7 @@ class Folded:
     Reranked systems have such scores, and ensembles of these.
     """
 
-    def __init__(self, source: Similarity | PerDirection, folds: tuple[Ids, Ids], name: str,
+    def __init__(self, source: Scores, folds: tuple[Ids, Ids], name: str,
                  chosen: tuple[Ids, Ids] | None = None) -> None:
         """Hold the source."""
         self.source, self.folds, self.name = source, folds, name
@@ -130,7 +128,7 @@ class Folded:
 class Reranked(Folded):
     """A retriever's scores, with each query's candidates above all others in the order of their worth."""
 
-    def __init__(self, source: Similarity | PerDirection, candidates: Mapping[Direction, Candidates],
+    def __init__(self, source: Scores, candidates: Mapping[Direction, Candidates],
                  folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
                  languages: Sequence[Reranked] = ()) -> None:
         """Hold the source."""
@@ -173,7 +171,7 @@ class Reranked(Folded):
         return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
 
 
-def _dense(worth: Floats) -> Places:
+def _dense(worth: Floats) -> np.ndarray:
     """Each row's values as places from 0 up, equal where the values are: [Q, k]."""
     order = np.argsort(worth, axis=1, kind="stable")
     ascending = np.take_along_axis(worth, order, 1)
@@ -187,7 +185,7 @@ def _dense(worth: Floats) -> Places:
 class _Reordered(QueryByQuery):
     """The scores [I, C] of one direction, block by block of whole queries."""
 
-    def __init__(self, source: Similarity, places: Places, worth: Places, by_image: bool, block_bytes: int) -> None:
+    def __init__(self, source: Similarity, places: Any, worth: Any, by_image: bool, block_bytes: int) -> None:
         super().__init__(source.shape, by_image, block_bytes)
         self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
@@ -211,8 +209,8 @@ class Scored:
     """The candidates of one direction with both scores."""
 
     places: Ids  # int64 [Q, k], rows or columns of the pool; -1 for a query that the protocol leaves out
-    retrieved: npt.NDArray[np.float64]  # float64 [Q, k], the retriever's scores
-    scores: npt.NDArray[np.float32]  # float32 [Q, k], the scorer's
+    retrieved: Floats  # float64 [Q, k], the retriever's scores
+    scores: Singles  # float32 [Q, k], the scorer's
 
 
 def of_language(number: int, direction: str) -> str:
@@ -239,7 +237,7 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     return of_images, of_captions
 
 
-def source(retriever: Similarity | PerDirection, found: Mapping[str, Scored], owner: Ids,
+def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids,
            record: Mapping[str, Any]) -> Reranked:
     """Order candidates by their combined scores."""
     rules = protocol_of(record)
@@ -258,7 +256,7 @@ def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) ->
     return of_images, of_captions
 
 
-def _reordered(retriever: Similarity | PerDirection, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
+def _reordered(retriever: Scores, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
                record: Mapping[str, Any], languages: Sequence[Reranked] = ()) -> Reranked:
     how, rules = combination_of(record), protocol_of(record)
     k = None if record["k"] == "all" else record["k"]

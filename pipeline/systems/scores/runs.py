@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Collection, Direction, Ids, Positives, Relevance, Side
+from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
+from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files.atomic import replacing
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError, refusing
-from pipeline.systems.fusion.combining import of_direction
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Run(NamedTuple):
 
     query: Ids
     candidate: Ids
-    score: npt.NDArray[np.float64]
+    score: Floats
 
 
 def write(path: Path, system: System, count: int, seed: int, block_megabytes: float,
@@ -66,7 +65,7 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
 
 
 def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
-          progress: Progress) -> tuple[Ids, npt.NDArray[np.float64]]:
+          progress: Progress) -> tuple[Ids, Floats]:
     """Places and scores [Q, k] of the best candidates, best first."""
     source = of_direction(system.scores, way, int(block_megabytes * 1e6))
     candidates = source.shape[1 if way == "i2t" else 0]
@@ -144,7 +143,7 @@ def _placed(path: Path, run: Run, collection: Collection, positives: Positives, 
     return Placements.of(positives, np.where(found, above, NEVER), np.where(found, tied, 1), max(size, 1))
 
 
-def _counted(query: Ids, score: npt.NDArray[np.float64], positives: Positives, right: npt.NDArray[np.float64]
+def _counted(query: Ids, score: Floats, positives: Positives, right: Floats
              ) -> tuple[Ids, Ids]:
     """How many of its query's scores are above each right one [P], and how many equal it."""
     above, tied = (np.zeros(len(right), np.int64) for _ in range(2))

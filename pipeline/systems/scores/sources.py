@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Ids
+from pipeline.evaluation.retrieval import Ids, Scores
 from pipeline.evaluation.retrieval.collection import Side
-from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, Similarity, as_similarity
+from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval import Embeddings
     from pipeline.files.remembered import Remembered
 
-Scores: TypeAlias = Similarity | PerDirection
 
 
 @dataclass(frozen=True)
