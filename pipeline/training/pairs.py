@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.evaluation.retrieval import Marks
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Marks
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.manifest import Split
 from pipeline.settings.recipe import Pairs

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.evaluation.retrieval import Singles
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
 from pipeline.manifest import Split

@@ -18,8 +18,7 @@ from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.heads import reads_boxes
-from pipeline.heads.base import Backbone
+from pipeline.heads import Backbone, reads_boxes
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe

@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Ranks, Relevance, Scores, Ties
+from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Ranks, Relevance, Scores, Ties, protocol
 from pipeline.evaluation.retrieval.placements import Placements, place
-from pipeline.evaluation.retrieval.protocols import protocol
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.statistics.intervals import Interval, wilson
 

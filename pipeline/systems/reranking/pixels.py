@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline.compute import device, products
-from pipeline.evaluation.retrieval import Singles
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins

@@ -8,8 +8,7 @@ import numpy as np
 
 from pipeline.compute import products
 from pipeline.compute.tasks import Wanted
-from pipeline.evaluation.retrieval import Singles
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.systems import reranking

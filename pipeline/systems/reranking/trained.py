@@ -6,8 +6,7 @@ import numpy as np
 
 from pipeline import training
 from pipeline.compute import half, products
-from pipeline.evaluation.retrieval import Singles
-from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder

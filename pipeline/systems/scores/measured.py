@@ -18,8 +18,7 @@ from pipeline.evaluation.metrics.base import measure as measure_folds
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties
 from pipeline.evaluation.retrieval.placements import place
 from pipeline.evaluation.retrieval.workers import Progress, after
-from pipeline.evaluation.statistics import interval
-from pipeline.evaluation.statistics.image_hits import pack
+from pipeline.evaluation.statistics import interval, pack
 from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.files.atomic import replacing
 from pipeline.files.results import cell

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Ids, Scores
-from pipeline.evaluation.retrieval.collection import Side
+from pipeline.evaluation.retrieval import Ids, Scores, Side
 from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.files.digest import of_files
 from pipeline.parts.errors import InputError
