@@ -14,8 +14,7 @@ from transformers.utils import logging
 
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
-from pipeline.files import weights
-from pipeline.files.digest import of_files
+from pipeline.files import digest, weights
 from pipeline.parts.errors import InputError
 
 TEXT_FILES = ("*.json", "*.txt", "*.model")
@@ -54,7 +53,7 @@ class TransformersEncoder:
             self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
         tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *tensors]
-        digests = dict(zip(used, of_files(used), strict=True))
+        digests = dict(zip(used, digest.of_files(used), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         self.network = placed(_network(folder, config), usage)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline import dual_encoders
-from pipeline.files import record
+from pipeline.files import record, weights
 from pipeline.files.digest import digest
-from pipeline.files.weights import checkpoints
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import ENCODER
@@ -34,7 +33,7 @@ def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
 def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None) -> dict[str, Any]:
     """Describe an encoder, by its card in manifests/weights.yaml where it has one, else by what the user says."""
     place = model.partition(":")[2]
-    card = next((each for each in checkpoints().values()
+    card = next((each for each in weights.checkpoints().values()
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
     return {"model": model, "title": card.title if card else None,
             "trained_on": trained_on or (card.trained_on if card else None), "usage": encoder.usage.recorded,

@@ -16,9 +16,8 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from pipeline.files import weights
+from pipeline.files import parsing, weights
 from pipeline.files.digest import digest, sha256
-from pipeline.files.parsing import from_json
 from pipeline.files.weights import LOCAL
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
@@ -79,7 +78,7 @@ class BertText:
         """Load config.json, source.json and the tokenizer's files."""
         with refusing((OSError, ValueError, KeyError, TypeError, RecursionError), f"{folder}: not a tokenizer with its "
                       "BERT's configuration; train the head again"):
-            source = from_json((folder / "source.json").read_text(encoding="utf-8"))
+            source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
             return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
                        source.get("found"))
 
@@ -155,7 +154,7 @@ def _tokenizer(folder: Path) -> Any:
 def _pretrained(folder: Path) -> Any:
     with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{folder}: no BERT that can "
                   f"be read from config.json and model.safetensors: {_line(error)}"):
-        kind = from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+        kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
         config = AutoConfig.from_pretrained(folder, **LOCAL)

@@ -25,10 +25,9 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs
 from pipeline.text.base import encode
-from pipeline.training import checkpoint, head, optimizer, sampling
+from pipeline.training import checkpoint, head, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.scoring import all_pairs, embed, score_all_by_cross
 from pipeline.training.source import usable
 from pipeline.training.tasks import Rounds, Tasks
 from pipeline.training.training_job import TrainingJob
@@ -163,9 +162,9 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
     source, batch_size = job.source, max(1, job.training.batch_size // job.training.pieces)
     rows: dict[str, Row] = {}
     if isinstance(model, Interaction):
-        rows["late"] = _of_scores(all_pairs(model, source, val, text, batch_size), val)
+        rows["late"] = _of_scores(scoring.all_pairs(model, source, val, text, batch_size), val)
     elif "emb" in job.recipe.tasks:
-        rows["emb"] = _of_scores(retrieval.Embeddings(*embed(model, source, val, text, batch_size)), val)
+        rows["emb"] = _of_scores(retrieval.Embeddings(*scoring.embed(model, source, val, text, batch_size)), val)
     if "ce" in job.recipe.tasks:
         assert isinstance(model, CrossEncoder)
         # The first images with their first caption each (Geigle et al.'s released code).
@@ -173,7 +172,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
         part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
                      val.captions[first])
         part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
-        scores = score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
+        scores = scoring.score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
                                     precision.autocast)
         rows["ce"] = _row(retrieval.evaluate(scores, part.caption_image))
     if len(rows) == 1:

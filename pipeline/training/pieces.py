@@ -15,10 +15,9 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
+from pipeline.training import request, scoring
 from pipeline.training.head import HeadUse, OpenHead, kept_open
-from pipeline.training.request import made_by
 from pipeline.training.scoring import AT_ONCE as SCORED
-from pipeline.training.scoring import embed_captions, embed_images, embeds, score_all
 from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
@@ -96,7 +95,7 @@ def _cut(values: np.ndarray, size: int) -> list[np.ndarray]:
 def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
     """Find the pieces that an earlier run left."""
     description = opened.head.description
-    versions = made_by(description["text"], Recipe.model_validate(description["recipe_settings"]))
+    versions = request.made_by(description["text"], Recipe.model_validate(description["recipe_settings"]))
     return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
                              "versions": versions})
 
@@ -124,14 +123,14 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
                          "again")
     head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
-    if not embeds(head):
+    if not scoring.embeds(head):
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
-        return {"scores": score_all(head, reader, part, batch_size)}
+        return {"scores": scoring.score_all(head, reader, part, batch_size)}
     arrays = {}
     if len(piece.images):
-        arrays["images"] = embed_images(head.model, reader, rows, batch_size)
+        arrays["images"] = scoring.embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        arrays["captions"] = embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
+        arrays["captions"] = scoring.embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
     return arrays
 
 

@@ -20,15 +20,12 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, head, scoring, source
 from pipeline.training.ance import AnceBatch, AnceStep
 from pipeline.training.batches import TrainingBatches, ahead
-from pipeline.training.head import load
 from pipeline.training.mining import Nearest, nearest
 from pipeline.training.optimizer import Step, TrainingPrecision, Update
 from pipeline.training.pairs import PairBatch, PairStep
-from pipeline.training.scoring import embed
-from pipeline.training.source import stored
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
 
@@ -111,15 +108,15 @@ class Rounds:
             return
         if job.retriever is None:
             with precision.autocast():
-                vectors = embed(model, job.source, split, self.right.text, size)
+                vectors = scoring.embed(model, job.source, split, self.right.text, size)
         elif self.nearest is None:
             description = checkpoint.read_description(job.retriever)
             if description.get("feature") != job.feature or "finetuned" in description:
                 raise InputError(f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
                                  "features as well")
-            store = stored(job.source.path, job.manifest, Recipe.model_validate(description["recipe_settings"]))
-            retriever = load(job.retriever, job.manifest, store, job.training.device)
-            vectors = embed(retriever.model, store, split, retriever.text, size)
+            store = source.stored(job.source.path, job.manifest, Recipe.model_validate(description["recipe_settings"]))
+            retriever = head.load(job.retriever, job.manifest, store, job.training.device)
+            vectors = scoring.embed(retriever.model, store, split, retriever.text, size)
         else:
             return
         self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest)

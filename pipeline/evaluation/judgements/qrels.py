@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.judgements import rows
-from pipeline.evaluation.judgements.coco_pairs import positives_of
+from pipeline.evaluation.judgements import coco_pairs, rows
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.relevance import Floats
-from pipeline.files.atomic import replacing
-from pipeline.files.parsing import from_json, whole
+from pipeline.files import atomic, parsing
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
@@ -85,9 +83,9 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
             raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
                              f"{len(files)}")
         with refusing((ValueError, TypeError, AttributeError), f"{files[0]}: expected JSON, from ids to lists of ids"):
-            pairs = {int(query): [whole(each) for each in listed]
-                     for query, listed in from_json(files[0].read_bytes()).items()}
-        positives.append(positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
+            pairs = {int(query): [parsing.whole(each) for each in listed]
+                     for query, listed in parsing.from_json(files[0].read_bytes()).items()}
+        positives.append(coco_pairs.positives_of(pairs, collection, side, str(files[0])))  # type: ignore[arg-type]
     return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
 
 
@@ -163,7 +161,7 @@ def ids(path: Path) -> tuple[Ids, Ids]:
 
 def write(path: Path, relevance: Relevance, image_ids: Ids, caption_ids: Ids) -> bool:
     """Write TREC qrels, with ids such as image:12 and whole grades; returns whether a grade changed by rounding."""
-    with replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
+    with atomic.replacing(path) as partial_file, partial_file.open("w", encoding="utf-8") as file:
         for positives, asking, answering, ours, theirs in (
                 (relevance.i2t, "image", "caption", image_ids, caption_ids),
                 (relevance.t2i, "caption", "image", caption_ids, image_ids)):

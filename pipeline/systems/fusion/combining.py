@@ -9,8 +9,7 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, select
-from pipeline.evaluation.retrieval.blocks import cut
+from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, blocks, select
 from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction
 
 # What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it.
@@ -121,8 +120,8 @@ class QueryByQuery(WholeQueries, ABC):
         """Cut a shape into blocks of whole queries."""
         asking = min(self.asking, shape[0 if self.by_image else 1])
         if self.by_image:
-            return cut((asking, shape[1]), self.queries_at_once, shape[1])
-        return cut((shape[0], asking), shape[0], self.queries_at_once)
+            return blocks.cut((asking, shape[1]), self.queries_at_once, shape[1])
+        return blocks.cut((shape[0], asking), shape[0], self.queries_at_once)
 
     def of_source(self, source: Similarity, which: Index) -> Cells:
         """Read all scores of some queries from a source."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from pipeline.compute.tasks import Executor, KeptPieces
 from pipeline.evaluation.retrieval.protocols import Protocol
-from pipeline.files import record
-from pipeline.files.atomic import exclusive
+from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.settings.features import letters
@@ -80,7 +79,7 @@ class Outcome(NamedTuple):
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
     """Write a reranked system. Pairs that an earlier run scored are not scored again."""
     report, retriever, datasets = report or Report(), job.retriever, range(1, len(job.pool.datasets))
-    with exclusive(job.path):
+    with atomic.exclusive(job.path):
         if job.tune:
             tuning.require_val(retriever)
         # For each two data sets that are paired, the queries' own first.

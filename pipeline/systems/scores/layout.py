@@ -38,9 +38,7 @@ from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.evaluation.retrieval.workers import Progress
-from pipeline.files import record
-from pipeline.files.atomic import creating
-from pipeline.files.digest import of_files, of_folder
+from pipeline.files import atomic, digest, record
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import CONTENTS, Made
@@ -124,7 +122,7 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
     return tuple(found)
 
 
-def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], digests: Digests = of_files
+def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], digests: Digests = digest.of_files
             ) -> np.ndarray:
     """Map the vectors of one side, float32 [length, d], after comparing them, ids and record with their digests."""
     import zarr
@@ -140,7 +138,7 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
     refuse_missing(array, f"embeddings {name}")
     recorded = made_from.get(CONTENTS)
     for each in (*IDS, name):
-        if isinstance(recorded, Mapping) and recorded.get(each) != of_folder(path / each, digests):
+        if isinstance(recorded, Mapping) and recorded.get(each) != digest.of_folder(path / each, digests):
             command = "score" if (path / "similarity").exists() else "embed"
             raise InputError(f"{path}/{each}: has changed since it was written; run `pipeline {command}` again")
     record.read(path)  # which refuses an edited one
@@ -149,7 +147,7 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
 
 def digests(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
     """Digest a store's arrays."""
-    return {file.parent.name: of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
+    return {file.parent.name: digest.of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
             if file.parent.name not in leave_out}
 
 
@@ -189,7 +187,7 @@ def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str
     import zarr
 
     attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
-    with creating(path) as making:
+    with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes=attributes)
         for name, values in arrays.items():
             array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,

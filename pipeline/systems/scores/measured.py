@@ -15,13 +15,10 @@ from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
 from pipeline.evaluation.metrics.base import measure as measure_folds
-from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties
-from pipeline.evaluation.retrieval.placements import place
+from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.workers import Progress, after
-from pipeline.evaluation.statistics import interval, pack
-from pipeline.evaluation.statistics.intervals import mean_recall
-from pipeline.files.atomic import replacing
-from pipeline.files.results import cell
+from pipeline.evaluation.statistics import interval, intervals, pack
+from pipeline.files import atomic, results
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
@@ -67,7 +64,7 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
         for each in numbers.values():
             each["mR"] = each["rsum"] / 6
             each["interval"]["mR"] = [end / 6 for end in each["interval"]["rsum"]]
-        mean, *ends = mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
+        mean, *ends = intervals.mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
         whole |= {"languages": numbers, "mean_of_languages": {"mR": mean, "interval": {"mR": ends}}}
         of_images |= {"languages": hits}
     return Measured(whole, of_images, ranked)
@@ -142,7 +139,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     if vectors := _vectors(system):
         from pipeline.evaluation.retrieval.embeddings import Others  # and with it torch
 
-        every = [place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
+        every = [placements.place(Others(side), Relevance.of_directions(pairs, pairs), "i2t", settings.block_megabytes)
                  for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
         drawn = right.across.drawn_with[every[1].query]
         within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), system.scores.shape[0])
@@ -187,8 +184,8 @@ def write_query_tables(path: Path, tables: list[pd.DataFrame]) -> None:
     whole = tables[0]
     for other in tables[1:]:
         whole = whole.merge(other, how="outer", on=[key for key in KEYS if key in whole], sort=False)
-    with replacing(path) as partial:
+    with atomic.replacing(path) as partial:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
-            whole.rename(columns=cell).to_csv(partial, index=False)
+            whole.rename(columns=results.cell).to_csv(partial, index=False)

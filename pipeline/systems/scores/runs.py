@@ -17,13 +17,11 @@ import numpy as np
 
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side
+from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side, similarity
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
-from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
-from pipeline.files.atomic import replacing
-from pipeline.files.parsing import from_json
+from pipeline.files import atomic, parsing
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.scores.system import System
 
@@ -46,7 +44,7 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
           progress: Progress = lambda queries: None) -> None:
     """Writes the best candidates of every query, of both directions."""
     name, generator, before = "".join(system.name.split()) or "run", np.random.default_rng(seed), 0
-    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with atomic.replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
         for number, (way, asking, answering) in enumerate(WAYS):
@@ -67,7 +65,7 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
 def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
           progress: Progress) -> tuple[Ids, Floats]:
     """Places and scores [Q, k] of the best candidates, best first."""
-    source = of_direction(system.scores, way, int(block_megabytes * 1e6))
+    source = similarity.of_direction(system.scores, way, int(block_megabytes * 1e6))
     candidates = source.shape[1 if way == "i2t" else 0]
     places = top(source, way, min(count, candidates), generator, block_megabytes, progress).places
     scores = scores_at(source, way, places)
@@ -99,7 +97,7 @@ def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
 
     with (refusing((ValueError, AttributeError), f"{path}: is no run of ranx; expected JSON: query, document, score"),
           refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
-        tree = from_json(path.read_bytes(), of_pairs=without_repetition)
+        tree = parsing.from_json(path.read_bytes(), of_pairs=without_repetition)
         listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
     if not listed:
         raise InputError(f"{path}: is empty, expected JSON: query, document, score")
