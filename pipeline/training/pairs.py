@@ -1,4 +1,8 @@
-"""The task `ce`: a cross-encoder learns to score right pairs above wrong ones, which are drawn for each."""
+"""The tasks `ce` and `ance`: a cross-encoder tells right pairs from wrong ones, which are drawn, or near and wrong.
+
+`ce` trains its scores of pairs, `ance` its embeddings. What is near is found again in each epoch, or once by a
+retriever.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,61 @@ from torch import Tensor
 from pipeline.evaluation.retrieval import Ids, Marks
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.manifest import Split
-from pipeline.settings.recipe import Pairs
+from pipeline.parts.errors import InputError
+from pipeline.settings.recipe import Ance, Pairs
 from pipeline.training.batches import Batch, TrainingBatches, joined
-from pipeline.training.mining import Nearest
 from pipeline.training.optimizer import Step
+
+# Similarities in memory at once: 128 MB.
+AT_ONCE = 1 << 25
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """What looks right and is wrong, of I images and C captions."""
+
+    captions: Ids  # int64 [I, k], each image's nearest captions of other images
+    images: Ids  # int64 [C, k], each caption's nearest other images
+
+
+def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:
+    """Find the nearest wrong captions of unit vectors of images [I, d], and images of those of captions [C, d]."""
+    if len(images) < 2:
+        raise InputError("hard negatives need two images or more")
+    vectors = torch.from_numpy(images).float(), torch.from_numpy(captions).float()
+    own = torch.from_numpy(np.asarray(caption_image))
+    most = int(np.bincount(caption_image, minlength=len(images)).max())
+    of_captions = _best(vectors[1], vectors[0], own, torch.arange(len(images)), min(count, len(images) - 1))
+    of_images = _best(vectors[0], vectors[1], torch.arange(len(images)), own, min(count, len(captions) - most))
+    return Nearest(of_images, of_captions)
+
+
+def _best(queries: torch.Tensor, vectors: torch.Tensor, query_image: torch.Tensor, vector_image: torch.Tensor,
+          count: int) -> Ids:
+    """Int64 [Q, count], the nearest vectors of other images."""
+    found = []
+    for start in range(0, len(queries), step := max(1, AT_ONCE // len(vectors))):
+        part = slice(start, start + step)
+        products = queries[part] @ vectors.T
+        products.masked_fill_(query_image[part, None] == vector_image, float("-inf"))
+        found.append(products.topk(count, dim=1).indices)
+    return torch.cat(found).numpy()
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """b right pairs, and c wrong pairs for each."""
+    """b right pairs, and for each c wrong pairs; or c wrong captions of its image and c wrong images of its caption."""
 
-    items: Tensor  # float [M, N, D], the images of all pairs, those of the right ones first
+    items: Tensor  # float [M, N, D], the images, those of the right pairs first
     counts: Tensor  # int64 [M]
-    tokens: Tensor  # int64 [L, T], the captions of all pairs, those of the right ones first
+    tokens: Tensor  # int64 [L, T], the captions, those of the right pairs first
     lengths: Tensor  # int64 [L]
-    caption: Tensor  # int64 [b, 1 + c], each pair's row of `tokens`; the first column is right
-    image: Tensor  # int64 [b, 1 + c], each pair's row of `items`
+    caption: Tensor  # int64 [b, 1 + c], rows of `tokens`; the first column is right
+    image: Tensor  # int64 [b, 1 + c], rows of `items`
 
     @classmethod
-    def of(cls, batches: TrainingBatches, right: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
-           rng: np.random.Generator) -> PairBatch:
+    def drawn(cls, batches: TrainingBatches, right: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
+              rng: np.random.Generator) -> PairBatch:
         """Draw wrong pairs for the captions of a batch.
 
         Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et
@@ -48,6 +87,21 @@ class PairBatch:
         items, counts = joined((right.items, right.counts), batches.images(images, rng))
         tokens, lengths = joined((right.tokens, right.lengths), batches.captions(words, rng))
         return cls(items, counts, tokens, lengths, **{side: torch.from_numpy(each) for side, each in rows.items()})
+
+    @classmethod
+    def near(cls, batches: TrainingBatches, captions: Ids, ance: Ance, nearest: Nearest, rng: np.random.Generator
+             ) -> PairBatch:
+        """Draw wrong images near some captions, and wrong captions near their images."""
+        images = batches.split.caption_image[captions]
+        wrong_images = _sampled(nearest.images[captions], ance.negatives, rng)
+        wrong_captions = _sampled(nearest.captions[images], ance.negatives, rng)
+        more_images, image = np.unique(wrong_images, return_inverse=True)
+        more_captions, caption = np.unique(wrong_captions, return_inverse=True)
+        items, counts = joined(batches.images(images, rng), batches.images(more_images, rng))
+        tokens, lengths = joined(batches.captions(captions, rng), batches.captions(more_captions, rng))
+        own = np.arange(len(captions))[:, None]
+        rows = (np.hstack([own, len(own) + place.reshape(len(own), -1)]) for place in (caption, image))
+        return cls(items, counts, tokens, lengths, *map(torch.from_numpy, rows))
 
 
 def draw(split: Split, captions: Ids, by_caption: Marks, pairs: Pairs, nearest: Nearest | None,
@@ -108,3 +162,53 @@ def _state(scores: Tensor) -> dict[str, float]:
     state = {"first": (right > wrong).all(1).float().mean(), "similarity": scores.mean(),
              "separation": right.mean() - wrong.mean(), "spread": scores.max() - scores.min()}
     return {name: float(value) for name, value in state.items()}
+
+
+def _sampled(near: Ids, count: int, rng: np.random.Generator) -> Ids:
+    """Draw `count` different ones of each row [Q, k]; all of them where there are fewer."""
+    order = rng.random(near.shape).argsort(1)[:, :count]
+    return np.take_along_axis(near, order, 1)
+
+
+@dataclass
+class AnceStep(Step[PairBatch]):
+    """A training step over near negatives.
+
+    The loss is that of `near_triplet`. A batch in `pieces`, spread over `processes`, gives the gradients of the whole
+    batch, except for rounding and for what dropout draws.
+
+    Its log: loss; "violations", the share of near ones whose loss is above 0.
+    """
+
+    model: CrossEncoder
+    ance: Ance
+
+    def _share(self, batch: PairBatch) -> dict[str, float]:
+        device = next(self.model.parameters()).device
+        whole, pairs = torch.zeros(2, device=device), len(batch.image)
+        for rows in torch.arange(pairs).chunk(self.update.pieces):
+            near = near_triplet(*self._similarities(batch, rows, device), self.ance.margin)
+            share = len(rows) / (pairs * self.update.processes.count)
+            loss = near.sum(0).mean() * share
+            self.update.precision.scaled(loss).backward()
+            whole += torch.stack([loss.detach(), (near > 0).float().mean() * share])
+        self.update.processes.add_up([whole])
+        return {"loss": float(whole[0]), "violations": float(whole[1])}
+
+    def _similarities(self, batch: PairBatch, rows: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """Those of some right pairs [b], of their captions with near images [b, n], and of images with captions."""
+        vectors = []
+        for table, parts, embed in ((batch.image, (batch.items, batch.counts), self.model.embed_images),
+                                    (batch.caption, (batch.tokens, batch.lengths), self.model.embed_captions)):
+            wanted, place = torch.unique(table[rows], return_inverse=True)
+            values, counts = (each[wanted].to(device) for each in parts)
+            with self.update.precision.autocast():
+                vectors.append(embed(values, counts).float()[place.to(device)])
+        images, captions = vectors
+        return ((images[:, 0] * captions[:, 0]).sum(1), (captions[:, :1] * images[:, 1:]).sum(2),
+                (images[:, :1] * captions[:, 1:]).sum(2))
+
+
+def near_triplet(right: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
+    """Compute each query's hinge loss [2, b] over its n near negatives [b, n], the mean over them (not the hardest)."""
+    return torch.stack([(margin + near - right[:, None]).clamp(min=0).mean(1) for near in (images, captions)])

@@ -1,6 +1,6 @@
 """What a recipe trains in a round: embeddings, scores of pairs, or several in turn.
 
-The step of the task `emb` is in step.py, that of `ce` in pairs.py and that of `ance` in ance.py.
+The step of the task `emb` is in step.py, those of `ce` and `ance` are in pairs.py.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
 from pipeline.training import checkpoint, head, scoring, source
-from pipeline.training.ance import AnceBatch, AnceStep
 from pipeline.training.batches import TrainingBatches, ahead
-from pipeline.training.mining import Nearest, nearest
 from pipeline.training.optimizer import Step, TrainingPrecision, Update
-from pipeline.training.pairs import PairBatch, PairStep
+from pipeline.training.pairs import AnceStep, Nearest, PairBatch, PairStep, nearest
 from pipeline.training.step import TrainingStep
 from pipeline.training.training_job import TrainingJob
 
@@ -134,11 +132,11 @@ class Rounds:
             if task == "emb":
                 read.append(right)
             elif task == "ce":
-                read.append(PairBatch.of(self.right, right, captions, recipe.pairs, self.nearest,
-                                         np.random.default_rng((*key, drawn))))
+                read.append(PairBatch.drawn(self.right, right, captions, recipe.pairs, self.nearest,
+                                            np.random.default_rng((*key, drawn))))
                 drawn += 1
             else:
                 assert self.nearest is not None
-                read.append(AnceBatch.of(self.right, captions[self.right.own][:self.near], recipe.ance, self.nearest,
-                                         np.random.default_rng((*key, 3, self.right.own.start))))
+                read.append(PairBatch.near(self.right, captions[self.right.own][:self.near], recipe.ance, self.nearest,
+                                           np.random.default_rng((*key, 3, self.right.own.start))))
         return read

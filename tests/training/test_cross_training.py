@@ -22,9 +22,7 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
-from pipeline.training.ance import AnceBatch, AnceStep, near_triplet
-from pipeline.training.mining import nearest
-from pipeline.training.pairs import PairStep
+from pipeline.training.pairs import AnceStep, PairStep, near_triplet, nearest
 from pipeline.training.source import stored
 from pipeline.training.step import LateStep, TrainingStep
 from pipeline.training.tasks import Rounds, Tasks
@@ -195,9 +193,9 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
         model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, None).eval()
         step = Tasks.of(job, model, "cpu").steps["ance"]
         generator = torch.Generator().manual_seed(1)
-        batch = AnceBatch(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3),
+        batch = PairBatch(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3),
                           torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4),
-                          *[torch.tensor([[4, 5], [5, 6], [6, 7], [4, 7]])] * 2)
+                          *[torch.tensor([[0, 4, 5], [1, 5, 6], [2, 6, 7], [3, 4, 7]])] * 2)
         log = step(batch)
         found.append((log["loss"], torch.cat([weight.grad.flatten() for weight in model.parameters()
                                               if weight.grad is not None])))

@@ -11,8 +11,7 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs
 from pipeline.training import sampling
-from pipeline.training.mining import nearest
-from pipeline.training.pairs import draw
+from pipeline.training.pairs import draw, nearest
 from pipeline.training.sampling import subset
 
 
