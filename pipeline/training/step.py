@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from pipeline.compute.threads import side_by_side
-from pipeline.heads import HeadNetwork, Interaction, objectives
+from pipeline.heads import objectives
+from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.objectives import Objective
 from pipeline.heads.projection import ItemMoments
 from pipeline.heads.two_tower import TwoTower

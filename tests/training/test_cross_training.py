@@ -22,7 +22,7 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
-from pipeline.training.pairs import AnceStep, PairStep, near_triplet, nearest
+from pipeline.training.pairs import AnceStep, PairBatch, PairStep, near_triplet, nearest
 from pipeline.training.source import stored
 from pipeline.training.step import LateStep, TrainingStep
 from pipeline.training.tasks import Rounds, Tasks

@@ -17,7 +17,8 @@ from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
 from pipeline.evaluation.metrics.base import measure as measure_folds
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.workers import Progress, after
-from pipeline.evaluation.statistics import interval, intervals, pack
+from pipeline.evaluation.statistics import interval, pack
+from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.files import atomic, results
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -64,7 +65,7 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
         for each in numbers.values():
             each["mR"] = each["rsum"] / 6
             each["interval"]["mR"] = [end / 6 for end in each["interval"]["rsum"]]
-        mean, *ends = intervals.mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
+        mean, *ends = mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
         whole |= {"languages": numbers, "mean_of_languages": {"mR": mean, "interval": {"mR": ends}}}
         of_images |= {"languages": hits}
     return Measured(whole, of_images, ranked)
