@@ -23,7 +23,7 @@ from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import judged, layout, measured
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.made import CONTENTS, RESCORED
-from pipeline.systems.scores.sources import Fused, Matrix
+from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
 #: Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders.
@@ -85,8 +85,8 @@ def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> l
     return matrices
 
 
-def _stored(store: System) -> Matrix | Fused:
-    assert isinstance(store.kind, Matrix | Fused)
+def _stored(store: System) -> Matrices:
+    assert isinstance(store.kind, Matrices)
     return store.kind
 
 

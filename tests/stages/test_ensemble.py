@@ -17,7 +17,7 @@ from pipeline.manifest import Manifest
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.sources import Fused
+from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
@@ -234,7 +234,7 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
     code, _, err = pipeline("ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion)
     assert code == 0, err
     mine, grid, every = opened("mine"), opened(GRID), slice(None)
-    assert isinstance(corrected.kind, Fused)
+    assert isinstance(corrected.kind, Matrices)
     assert corrected.kind.method == DIRECTIONS
     for direction in ("i2t", "t2i"):
         own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]

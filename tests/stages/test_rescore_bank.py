@@ -16,7 +16,7 @@ from tiny_project import ROOT
 
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.sources import Fused
+from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -65,7 +65,7 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(pipeline:
         code, _, err = pipeline(command, *RUN)
         assert code == 0, err
     kind = store("qb-norm").kind
-    assert isinstance(kind, Fused)
+    assert isinstance(kind, Matrices)
     assert kind.method == DIRECTIONS
     assert "nothing to do" in pipeline("rescore", *RUN)[1]
     assert f"{HEAD}+qb-norm" in json.loads(Path("results/metrics.json").read_text())

@@ -107,20 +107,13 @@ def _pairs(table: pa.Table, collection: Collection, first: int, path: Path) -> I
     if (large := np.flatnonzero(grade > LARGEST)).size:
         raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
                          "sums of gains do not hold exactly")
-    where, row = str(path), first + np.arange(len(table))
-    if "image" in table.column_names:
-        image = collection.require("image", rows.numbers(table["image"], first, path), where, row)
-        caption = collection.require("caption", rows.numbers(table["caption"], first, path), where, row)
-        yield False, _Pairs(caption.astype(np.int32), image.astype(np.int32), grade)
-        return
-    query, document, asks = rows.directions(table, first, path)
-    sides: tuple[tuple[bool, Side, Side], ...] = ((True, "image", "caption"), (False, "caption", "image"))
-    for by_image, asking, answering in sides:
-        here = asks == by_image
-        if here.any():
-            asked = collection.require(asking, query[here], where, row[here])
-            judged = collection.require(answering, document[here], where, row[here])
-            yield by_image, _Pairs(asked.astype(np.int32), judged.astype(np.int32), grade[here])
+    image, caption, asks = rows.pairs(table, first, path)
+    sides: tuple[tuple[Side, Ids], ...] = (("image", image), ("caption", caption))
+    for by_image, own in ((True, sides), (False, sides[::-1])):
+        if len(here := np.flatnonzero(asks == by_image)):
+            query, candidate = (collection.require(side, ids[here], str(path), first + here).astype(np.int32)
+                                for side, ids in own)
+            yield by_image, _Pairs(query, candidate, grade[here])
 
 
 def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> Positives:
@@ -149,13 +142,9 @@ def ids(path: Path) -> tuple[Ids, Ids]:
     """The distinct ids of images and of captions that a file judges, for a pool of which nothing else is known."""
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for table, first in rows.tables(path, TREC, partial(_header, path)):
-        if "image" in table.column_names:
-            images.append(np.unique(rows.numbers(table["image"], first, path)))
-            captions.append(np.unique(rows.numbers(table["caption"], first, path)))
-        else:
-            query, document, asks = rows.directions(table, first, path)
-            images.append(np.unique(np.where(asks, query, document)))
-            captions.append(np.unique(np.where(asks, document, query)))
+        image, caption, _ = rows.pairs(table, first, path)
+        images.append(np.unique(image))
+        captions.append(np.unique(caption))
     return np.unique(np.concatenate(images)), np.unique(np.concatenate(captions))
 
 

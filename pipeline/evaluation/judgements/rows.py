@@ -21,11 +21,6 @@ BOM = b"\xef\xbb\xbf"
 BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 
-def name_of(side: Side, number: int) -> str:
-    """Write an id as files of both directions do: image:12."""
-    return f"{side}:{number}"
-
-
 def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]] | None = None
            ) -> Iterator[tuple[pa.Table, int]]:
     """The rows as text, piece by piece, each with the number of its first row, from 1."""
@@ -87,17 +82,20 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, Ma
     return numbers(column, first, path), (image | ~caption) if otherwise == "image" else image
 
 
-def directions(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, Marks]:
-    """The ids of a table's queries and documents, int64 [n] each, and in which rows an image asks, bool [n].
+def pairs(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, Marks]:
+    """The ids of a table's images and captions, int64 [n] each, and in which rows the image asks, bool [n].
 
-    Plain numbers are captions as queries, and images as documents.
+    Of queries and documents plain numbers are captions as queries, and images as documents.
     """
+    if "image" in table.column_names:
+        image, caption = (numbers(table[name], first, path) for name in ("image", "caption"))
+        return image, caption, np.zeros(len(table), bool)
     query, asks = sides(table["query"], "caption", first, path)
     document, answers = sides(table["document"], "image", first, path)
     if (wrong := np.flatnonzero(asks == answers)).size:
         kind = "an image" if asks[wrong[0]] else "a caption"
         raise InputError(f"{path}: row {first + wrong[0]} has {kind} for {kind}; expected a caption and an image")
-    return query, document, asks
+    return np.where(asks, query, document), np.where(asks, document, query), asks
 
 
 def numbers(column: Any, first: int, path: Path) -> Ids:

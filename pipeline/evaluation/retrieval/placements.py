@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -150,12 +150,12 @@ class _Placer(Counter):
         pairs, part = self.positives.part(queries)
         right = scores[pairs.query, pairs.candidate]
         scores.sort(axis=1)
-        for counts, values in zip(self.counts, _around(scores, right, pairs.start), strict=True):
+        for counts, values in zip(self.counts, around(scores, right, pairs.start), strict=True):
             counts[part] = values
 
 
-def _around(ordered: Cells, right: Cells, start: Ids) -> tuple[Ids, Ids]:
-    """Count how many scores of its row are above each right one, and how many are equal to it."""
+def around(ordered: Iterable[Cells], right: Cells, start: Ids) -> tuple[Ids, Ids]:
+    """Count how many scores of its row, ascending, are above each right one, and how many are equal to it."""
     above, tied = (np.empty(len(right), np.int64) for _ in range(2))
     bounds = start.tolist()
     for row, first, last in zip(ordered, bounds[:-1], bounds[1:], strict=True):

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores, Similarity, similarity, workers
+from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores, Similarity, similarity
+from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
 # Of scores that are gone over several times in float64, so many bytes at once stay in the processor's inner cache.
@@ -83,7 +84,7 @@ def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
     """Measure each row and each column, to about the last digit of float64."""
     # A block is there as it is, in float64, and as deviations.
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
-    first, *others = workers.share(blocks, lambda: _Worker(source), lambda cells: None)
+    first, *others = share(blocks, lambda: _Worker(source), lambda cells: None)
     for other in others:
         for mine, theirs in ((first.rows, other.rows), (first.columns, other.columns)):
             mine.merge(slice(None), theirs.count, theirs.mean, theirs.squares, theirs.least, theirs.greatest)

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.evaluation.judgements import rows
 from pipeline.evaluation.metrics.base import Fold
 from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side, similarity
-from pipeline.evaluation.retrieval.placements import NEVER, Placements
+from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
 from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files import atomic, parsing
@@ -77,10 +77,10 @@ def read(path: Path) -> dict[Direction, Run]:
     """Read a run. Plain numbers are captions as queries and images as documents."""
     parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
     for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
-        query, document, by_image = rows.directions(table, first, path)
+        image, caption, asks = rows.pairs(table, first, path)
         score = rows.finite(table, "score", first, path)
-        parts["i2t"].append(Run(query[by_image], document[by_image], score[by_image]))
-        parts["t2i"].append(Run(query[~by_image], document[~by_image], score[~by_image]))
+        parts["i2t"].append(Run(image[asks], caption[asks], score[asks]))
+        parts["t2i"].append(Run(caption[~asks], image[~asks], score[~asks]))
     return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}
 
 
@@ -137,19 +137,7 @@ def _placed(path: Path, run: Run, collection: Collection, positives: Positives, 
     at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
     found = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
     score = run.score[order][at] if len(key) else np.zeros(len(wanted))
-    above, tied = _counted(query, run.score, positives, np.where(found, score, np.nan))
+    by_query = np.lexsort((run.score, query))
+    listed = np.split(run.score[by_query], np.searchsorted(query[by_query], np.arange(1, len(positives))))
+    above, tied = around(listed, np.where(found, score, np.nan), positives.start)
     return Placements.of(positives, np.where(found, above, NEVER), np.where(found, tied, 1), max(size, 1))
-
-
-def _counted(query: Ids, score: Floats, positives: Positives, right: Floats
-             ) -> tuple[Ids, Ids]:
-    """How many of its query's scores are above each right one [P], and how many equal it."""
-    above, tied = (np.zeros(len(right), np.int64) for _ in range(2))
-    order = np.lexsort((score, query))
-    start = np.searchsorted(query[order], np.arange(len(positives) + 1))
-    score = score[order]
-    for number in np.flatnonzero((positives.count > 0) & (np.diff(start) > 0)).tolist():
-        mine, pairs = score[start[number]:start[number + 1]], slice(*positives.start[number:number + 2].tolist())
-        upper = mine.searchsorted(right[pairs], "right")
-        above[pairs], tied[pairs] = len(mine) - upper, upper - mine.searchsorted(right[pairs], "left")
-    return above, tied

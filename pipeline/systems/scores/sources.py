@@ -34,23 +34,6 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A stored matrix [I, C]."""
-
-    values: zarr.Array
-    method, weights, each = None, (), ()
-
-    @property
-    def matrices(self) -> tuple[zarr.Array, ...]:
-        """The matrix alone."""
-        return (self.values,)
-
-    def scores(self) -> Scores:
-        """Open the matrix."""
-        return as_similarity(self.values)
-
-
-@dataclass(frozen=True)
 class Vectors:
     """Stored unit vectors, whose inner products are computed block by block."""
 
@@ -72,18 +55,20 @@ class Vectors:
 
 
 @dataclass(frozen=True)
-class Fused:
-    """Stored matrices of several systems, fused query by query; or two of one system, one a direction."""
+class Matrices:
+    """A stored matrix; or two, one a direction; or those of several systems, fused query by query."""
 
     matrices: tuple[zarr.Array, ...]  # [I, C], those of a member after each other
-    method: str  # the fusion, or `layout.DIRECTIONS`
-    weights: tuple[float, ...]  # one for each member
-    each: tuple[int, ...]  # how many of the matrices each member has: 1, or 2 for one for each direction
+    method: str | None = None  # the fusion, or `layout.DIRECTIONS`; None for one matrix
+    weights: tuple[float, ...] = ()  # one for each member
+    each: tuple[int, ...] = ()  # how many of the matrices each member has: 1, or 2 for one for each direction
     folds: tuple[str, tuple[Ids, Ids]] | None = None  # of reranked members the protocol's name, and each item's fold
 
     def scores(self) -> Scores:
-        """Fuse the matrices."""
+        """Open the matrices, and fuse several."""
         stored = [as_similarity(matrix) for matrix in self.matrices]
+        if self.method is None:
+            return stored[0]
         if self.method == layout.DIRECTIONS:
             return Directions(*stored)  # type: ignore[arg-type]
         members = iter(stored)
@@ -93,7 +78,7 @@ class Fused:
         return Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
 
 
-def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Matrix | Fused:
+def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Matrices:
     """Read the stored matrices, checked to fit the ids and what is said of their fusion."""
     held = layout.matrices(group)
     fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
@@ -111,8 +96,6 @@ def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made)
                         or not set(each) <= {1, 2} or sum(each) != len(held))):
         raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {method!r} with {len(weights)} "
                          "weights; make the ensemble again")
-    if method is None:
-        return Matrix(held[0])
     rules = reranked.protocol_of(made_from) if "protocol" in made_from else None
     folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
-    return Fused(held, method, weights, each, folds)
+    return Matrices(held, method, weights, each, folds)

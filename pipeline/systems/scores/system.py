@@ -19,7 +19,7 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked, sources
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Scored
-from pipeline.systems.scores.sources import Fused, Given, Matrix, Scores, Vectors
+from pipeline.systems.scores.sources import Given, Matrices, Scores, Vectors
 
 if TYPE_CHECKING:
     import zarr
@@ -118,13 +118,13 @@ class System(Collection):
     @property
     def similarity(self) -> zarr.Array:
         """The stored matrix [I, C], of a system that has one for both directions."""
-        if isinstance(self.kind, Matrix):
-            return self.kind.values
         if isinstance(self.kind, Candidates):
             raise InputError(f"{self.path}: is reranked, and scores each query's candidates by themselves; use its "
                              f"retriever {self.kind.retriever.name}")
-        if not isinstance(self.kind, Fused):
+        if not isinstance(self.kind, Matrices):
             raise InputError(f"{self.path}: has no stored matrix; score it with `pipeline score`")
+        if self.kind.method is None:
+            return self.kind.matrices[0]
         what = "two matrices, one a direction" if self.kind.method == layout.DIRECTIONS else (
             f"an ensemble by {self.kind.method} scores each query by itself and has no one matrix")
         raise InputError(f"{self.path}: {what}; use a head, or an ensemble by mean")
@@ -308,7 +308,7 @@ class Candidates:
 
 
 # Where a system's scores come from.
-Kind: TypeAlias = Given | Matrix | Vectors | Fused | Candidates
+Kind: TypeAlias = Given | Matrices | Vectors | Candidates
 
 
 def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
