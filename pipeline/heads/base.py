@@ -135,28 +135,26 @@ class Interaction(HeadNetwork):
         """
 
     @abstractmethod
-    def similarity(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare all images with all captions.
+    def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
+        """Compare all images with all captions, or with `paired` one by one. It is called without autocast.
 
         Args:
             images: The parts of I images.
-            captions: The parts of C captions.
+            captions: The parts of C captions; with `paired` of I.
+            paired: Whether each image is compared with one caption.
 
         Returns:
-            Float32 [I, C], each from -1 to 1.
+            Float32 [I, C], each from -1 to 1; with `paired` [I, 1].
         """
 
-    @abstractmethod
+    def similarity(self, images: Parts, captions: Parts, paired: bool = False) -> Tensor:
+        """Compare all images with all captions, in float32: [I, C]."""
+        with torch.autocast(images[0].device.type, enabled=False):
+            return self.compare(images, captions, paired)
+
     def pairs(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare images with captions one by one.
-
-        Args:
-            images: The parts of P images.
-            captions: The parts of P captions.
-
-        Returns:
-            Float32 [P].
-        """
+        """Compare images with captions one by one, in float32: [P]."""
+        return self.similarity(images, captions, paired=True)[:, 0]
 
     @abstractmethod
     def products(self, images: Parts, captions: Parts) -> int:

@@ -80,26 +80,16 @@ class HGR(Interaction):
         nodes = self.graph(torch.cat([event[:, None], phrases], 1), graphs.edges)
         return normalize(nodes, dim=-1), present
 
-    def similarity(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare all clips with all captions, see `Interaction.similarity`."""
-        return self._compared(images, captions, paired=False)
-
-    def pairs(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare clips with captions one by one, see `Interaction.pairs`."""
-        return self._compared(images, captions, paired=True)[:, 0]
-
-    def _compared(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
-        """[I, C], or [P, 1] of pairs."""
+    def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
         (event, *levels, counts), (nodes, present) = images, captions
-        with torch.autocast(event.device.type, enabled=False):
-            event, nodes = event.float(), nodes.float()
-            whole = (event * nodes[:, 0]).sum(1, keepdim=True) if paired else event @ nodes[:, 0].T
-            present = present[:, None] if paired else present[None]
-            for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
-                frames, part = level.float(), nodes[:, 1:][:, slots]
-                products = (part @ frames.transpose(1, 2))[:, None] if paired \
-                    else torch.einsum("ind,cpd->icpn", frames, part)
-                whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
+        event, nodes = event.float(), nodes.float()
+        whole = (event * nodes[:, 0]).sum(1, keepdim=True) if paired else event @ nodes[:, 0].T
+        present = present[:, None] if paired else present[None]
+        for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
+            frames, part = level.float(), nodes[:, 1:][:, slots]
+            products = (part @ frames.transpose(1, 2))[:, None] if paired \
+                else torch.einsum("ind,cpd->icpn", frames, part)
+            whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
         return whole / LEVELS
 
     def products(self, images: Parts, captions: Parts) -> int:

@@ -53,19 +53,11 @@ class LateInteraction(Interaction):
         """Every word's unit vector [B, T, d], padding zero, and lengths [B], see `Interaction.caption_parts`."""
         return _units(self.text(tokens, lengths), lengths), lengths
 
-    def similarity(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare all images with all captions, see `Interaction.similarity`."""
+    def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
         (items, counts), (words, lengths) = images, captions
-        with torch.autocast(items.device.type, enabled=False):
-            products = torch.einsum("ind,ctd->ictn", items.float(), words.float())
-            return self._compared(products, items.float(), counts[:, None], lengths[None])
-
-    def pairs(self, images: Parts, captions: Parts) -> Tensor:
-        """Compare images with captions one by one, see `Interaction.pairs`."""
-        (items, counts), (words, lengths) = images, captions
-        with torch.autocast(items.device.type, enabled=False):
-            products = (words.float() @ items.float().transpose(1, 2))[:, None]
-            return self._compared(products, items.float(), counts[:, None], lengths[:, None])[:, 0]
+        items, words = items.float(), words.float()
+        products = (words @ items.transpose(1, 2))[:, None] if paired else torch.einsum("ind,ctd->ictn", items, words)
+        return self._compared(products, items, counts[:, None], lengths[:, None] if paired else lengths[None])
 
     def products(self, images: Parts, captions: Parts) -> int:
         """Count the products of words with items, see `Interaction.products`."""
