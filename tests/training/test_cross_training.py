@@ -170,12 +170,14 @@ def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifes
     images, captions = (rng.standard_normal((size, 4)) for size in (len(split.image_ids), len(split.captions)))
     rounds.nearest = nearest(images, captions, split.caption_image, 3)
     first = next(iter(rounds.epoch(0)))[1]
-    assert (first.images.shape, first.captions.shape) == ((4, 2), (4, 2))
-    assert (first.images >= 4).all()
-    assert (first.images[:, 0] != first.images[:, 1]).all()
+    assert (first.image.shape, first.caption.shape) == ((4, 3), (4, 3))
+    assert (first.image[:, 0] == first.caption[:, 0]).all()
+    assert first.image[:, 0].tolist() == [0, 1, 2, 3]
+    assert (first.image[:, 1:] >= 4).all()
+    assert (first.image[:, 1] != first.image[:, 2]).all()
     store = {features.tobytes(): row for row, features in enumerate(job.source.read(split.store_rows)[0])}
     rows = [store[np.asarray(items).tobytes()] for items in first.items]
-    for own, near in enumerate(first.images):
+    for own, near in enumerate(first.image[:, 1:]):
         assert {rows[each] for each in near} <= {int(each) for each in range(len(split.image_ids))} - {rows[own]}
 
 

@@ -10,7 +10,7 @@ from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Index, 
 from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery, joint, mean
-from pipeline.systems.fusion.standardised import Lines, Moments, ScaledPerQuery, ZScores
+from pipeline.systems.fusion.standardised import Lines, ScaledPerQuery, ZScores
 
 OFFSET = 60  # Cormack, Clarke and Büttcher (SIGIR 2009)
 
@@ -102,8 +102,7 @@ class CombSum(ScaledPerQuery):
     Source: Fox and Shaw, TREC-2, 1994; scaling: Lee, SIGIR 1997.
     """
 
-    def scaled(self, lines: Lines) -> Moments:
-        return lines.ranges()
+    scaled = staticmethod(Lines.ranges)
 
 
 class _Listed(ReciprocalRanks):

@@ -1,7 +1,6 @@
 """Z-scores: each query's candidates are scaled to mean 0 and standard deviation 1 before systems are averaged."""
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -125,20 +124,11 @@ class Standardised(CellByCell):
 class ScaledPerQuery(PerQuery):
     """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
 
+    scaled: Callable[[Lines], Moments]  # of all lines
+
     def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
         super().__init__(sources, weights)
         self.measured: dict[tuple[int, Direction | None], tuple[Lines, Lines]] = {}
-
-    @abstractmethod
-    def scaled(self, lines: Lines) -> Moments:
-        """Say how lines are scaled.
-
-        Args:
-            lines: The queries' statistics.
-
-        Returns:
-            What is taken off each line's values, and what they are then multiplied by.
-        """
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         sources, moments = [similarity.of_direction(source, name, block_bytes) for source in self.sources], []
@@ -154,5 +144,4 @@ class ScaledPerQuery(PerQuery):
 class ZScores(ScaledPerQuery):
     """The weighted sum of sources whose scores are standardised among each query's candidates."""
 
-    def scaled(self, lines: Lines) -> Moments:
-        return lines.moments()
+    scaled = staticmethod(Lines.moments)
