@@ -8,8 +8,7 @@ from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.text import Text
-from pipeline.text.base import with_dropout
+from pipeline.text import Text, with_dropout
 from pipeline.text.role_graphs import PHRASES, ROLES, VERBS, GraphBatch
 
 LEVELS = 3

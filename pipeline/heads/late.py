@@ -11,9 +11,7 @@ from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attend
 from pipeline.heads.pooling.base import valid_mask
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.text import Text
-from pipeline.text.base import with_dropout
-from pipeline.text.role_graphs import GraphBatch
+from pipeline.text import GraphBatch, Text, with_dropout
 
 
 class LateInteraction(Interaction):

@@ -8,8 +8,7 @@ from pipeline.heads import pooling, projection
 from pipeline.heads.base import Backbone, HeadNetwork
 from pipeline.heads.projection import ItemNorm, ResidualProjection
 from pipeline.settings import Recipe, Training
-from pipeline.text import Text
-from pipeline.text.base import with_dropout
+from pipeline.text import Text, with_dropout
 
 # Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's.
 LONG = 128

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.text.base import Text
+    from pipeline.text.base import Text, encode, with_dropout
+    from pipeline.text.role_graphs import GraphBatch
 
 TEXTS: lazy.LookupTable[type[Text]] = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",

@@ -106,7 +106,18 @@ class Text(Protocol):
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """Let an encoder leave out components of word vectors in training."""
+    """Let an encoder leave out components of word vectors in training.
+
+    Args:
+        encoder: The encoder.
+        share: Which share of the components is left out.
+
+    Returns:
+        The encoder.
+
+    Raises:
+        InputError: If it has no word vectors.
+    """
     if share:
         if not hasattr(encoder, "dropout"):
             raise InputError("the recipe's dropout is of word vectors, which the text encoder bigru has; choose it, or "
@@ -116,7 +127,15 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
 
 
 def encode(text: Text, captions: Iterable[str]) -> list[list[int]]:
-    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut."""
+    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut.
+
+    Args:
+        text: The words.
+        captions: The captions.
+
+    Returns:
+        The numbers of each.
+    """
     return [assemble(text, words) for words in text.split(list(captions))]
 
 

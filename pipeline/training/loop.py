@@ -23,8 +23,7 @@ from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
-from pipeline.text import Text, role_graphs
-from pipeline.text.base import encode
+from pipeline.text import Text, encode, role_graphs
 from pipeline.training import checkpoint, head, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision

@@ -13,8 +13,7 @@ from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
-from pipeline.text import Text, role_graphs
-from pipeline.text.base import encode
+from pipeline.text import Text, encode, role_graphs
 from pipeline.training import batches, optimizer
 from pipeline.training.head import Head
 from pipeline.training.source import ImageSource, ItemReader
