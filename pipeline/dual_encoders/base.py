@@ -1,7 +1,5 @@
 """What every class of dual encoder offers, how one is used, and what all libraries' networks need."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +77,7 @@ class DualEncoder(Protocol):
     weights_file: str | None  # SHA-256 of its weights, where they are one file
 
     @classmethod
-    def load(cls, place: str, usage: Usage) -> DualEncoder:
+    def load(cls, place: str, usage: Usage) -> "DualEncoder":
         """Load a model.
 
         Args:

@@ -1,7 +1,5 @@
 """Dual encoders of the library `transformers`, read from files alone: no code that a model brings is run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -59,7 +57,7 @@ class TransformersEncoder:
         self.network = placed(_network(folder, config), usage)
 
     @classmethod
-    def load(cls, place: str, usage: Usage) -> TransformersEncoder:
+    def load(cls, place: str, usage: Usage) -> "TransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
         files, instead = [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0]
         return cls(weights.folder(place, "model", "name the folder", files, instead), usage)

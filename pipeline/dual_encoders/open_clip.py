@@ -1,7 +1,5 @@
 """Models of the library OpenCLIP, also those with an image tower of timm, read from a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -48,7 +46,7 @@ class OpenClip:
         self.network = placed(network, usage)
 
     @classmethod
-    def load(cls, place: str, usage: Usage) -> OpenClip:
+    def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
         return cls(weights.folder(place, "model", "name the folder", [*TEXT_FILES, WEIGHTS]), usage)
 

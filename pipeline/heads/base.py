@@ -1,7 +1,5 @@
 """The interfaces of a head's network, of one that compares parts, and of the network that makes its features."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
@@ -45,7 +43,7 @@ class Backbone(nn.Module):
         """
         return self._items(pixels)
 
-    def train(self, mode: bool = True) -> Backbone:
+    def train(self, mode: bool = True) -> "Backbone":
         super().train(mode)
         for module in self.network.modules():
             if isinstance(module, _BatchNorm):

@@ -3,8 +3,6 @@
 A new one is a file with a class that offers what `base.Text` lists, and a line in TEXTS.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
     from pipeline.text.base import Text, encode, with_dropout
     from pipeline.text.role_graphs import GraphBatch
 
-TEXTS: lazy.LookupTable[type[Text]] = lazy.LookupTable({
+TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",
     "bert": "pipeline.text.bert:BertText",
 }, "texts", "text encoder")

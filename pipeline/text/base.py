@@ -1,7 +1,5 @@
 """The interface of a kind of text, captions as numbers and the network that encodes them, and what kinds share."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,7 +26,7 @@ class Text(Protocol):
     longest: int  # the most numbers of a caption
 
     @classmethod
-    def learn(cls, captions: Iterable[str], training: Training) -> Text:
+    def learn(cls, captions: Iterable[str], training: Training) -> "Text":
         """Learn words from the training captions, or load those that the settings name.
 
         Args:
@@ -43,7 +41,7 @@ class Text(Protocol):
         """
 
     @classmethod
-    def load(cls, folder: Path) -> Text:
+    def load(cls, folder: Path) -> "Text":
         """Load what `save` left.
 
         Args:

@@ -4,8 +4,6 @@ DistilBERT and XLM-RoBERTa (Conneau et al. 2020), which knows a hundred language
 VSE∞ section 5.1.1 and A.1, VSE+2AD section 4.2 and B: bert-base-uncased, its tokens projected from 768 to d.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -67,14 +65,14 @@ class BertText:
                              f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
 
     @classmethod
-    def learn(cls, captions: Iterable[str], training: Training) -> BertText:
+    def learn(cls, captions: Iterable[str], training: Training) -> "BertText":
         """Load the checkpoint `training.bert`: a folder, or a name on the Hugging Face hub."""
         folder = weights.folder(training.bert, "BERT checkpoint", "set training.NAME.bert to the folder")
         network = _without_pooler(_pretrained(folder))
         return cls(_tokenizer(folder), network.config, folder, weights.digest(network), _found(training.bert, folder))
 
     @classmethod
-    def load(cls, folder: Path) -> BertText:
+    def load(cls, folder: Path) -> "BertText":
         """Load config.json, source.json and the tokenizer's files."""
         with refusing((OSError, ValueError, KeyError, TypeError, RecursionError), f"{folder}: not a tokenizer with its "
                       "BERT's configuration; train the head again"):

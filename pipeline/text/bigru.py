@@ -1,7 +1,5 @@
 """The BiGRU text encoder: word embeddings and a GRU in either direction, averaged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -81,7 +79,7 @@ class BiGRUText:
         self.longest = LONGEST
 
     @classmethod
-    def learn(cls, captions: Iterable[str], training: Training) -> BiGRUText:
+    def learn(cls, captions: Iterable[str], training: Training) -> "BiGRUText":
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
         Their first vectors are those of `training.word_vectors`; of words that it lacks, and without it, drawn ones.
@@ -98,7 +96,7 @@ class BiGRUText:
         return cls(replace(found, vectors=vectors.digest), vectors)
 
     @classmethod
-    def load(cls, folder: Path) -> BiGRUText:
+    def load(cls, folder: Path) -> "BiGRUText":
         """Load vocabulary.json."""
         with refusing(OSError, f"{folder}/vocabulary.json: not there; train the head again"):
             return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))

@@ -4,8 +4,6 @@ The content of a batch depends on (seed, epoch, step) alone, so a run that is in
 ones.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -52,13 +50,13 @@ class Batch:
         """Mark, bool [B, B], where a row's image and a column's caption belong to one image, the diagonal included."""
         return self.image_ids[:, None] == self.image_ids[None, :]
 
-    def split(self, pieces: int) -> list[Batch]:
+    def split(self, pieces: int) -> "list[Batch]":
         """Divide the pairs in order."""
         own = self._own()
         parts = zip(*(tensor.chunk(pieces) for tensor in own.values()), strict=True)
         return [replace(self, **dict(zip(own, part, strict=True))) for part in parts]
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> "Batch":
         """Move everything but `image_ids` to a device."""
         return replace(self, **{name: own.to(device, non_blocking=True) for name, own in self._own().items()})
 

@@ -4,8 +4,6 @@
 retriever.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +67,7 @@ class PairBatch:
 
     @classmethod
     def drawn(cls, batches: TrainingBatches, right: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
-              rng: np.random.Generator) -> PairBatch:
+              rng: np.random.Generator) -> "PairBatch":
         """Draw wrong pairs for the captions of a batch.
 
         Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et
@@ -90,7 +88,7 @@ class PairBatch:
 
     @classmethod
     def near(cls, batches: TrainingBatches, captions: Ids, ance: Ance, nearest: Nearest, rng: np.random.Generator
-             ) -> PairBatch:
+             ) -> "PairBatch":
         """Draw wrong images near some captions, and wrong captions near their images."""
         images = batches.split.caption_image[captions]
         wrong_images = _sampled(nearest.images[captions], ance.negatives, rng)

@@ -1,7 +1,5 @@
 """The request for a head, which can be compared with a finished one without loading its network, its text or torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +30,7 @@ class TrainingRequest:
     store: Path  # the features
     head: tuple[str, str, str, str, int]  # names of data set, feature, text and recipe, and the seed
     recipe: Recipe  # the recipe
-    training: Training  # the sizes
+    training: "Training"  # the sizes
 
     def as_json(self) -> dict[str, Any] | None:
         """Collect all that the head depends on.

@@ -1,7 +1,5 @@
 """The task `emb`: a step over all pairs of a batch, the others are negatives, whichever process embeds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +42,7 @@ class TrainingStep(Step[Batch]):
     same_image_negatives: bool  # whether other captions of a pair's image count as negatives
 
     @staticmethod
-    def of(model: HeadNetwork, update: Update, recipe: Recipe) -> TrainingStep:
+    def of(model: HeadNetwork, update: Update, recipe: Recipe) -> "TrainingStep":
         """Build the step of a recipe's task `emb`."""
         kind = LateStep if isinstance(model, Interaction) else TrainingStep
         objective = objectives.build(recipe.objective.name, **recipe.objective.options)

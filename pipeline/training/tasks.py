@@ -3,8 +3,6 @@
 The step of the task `emb` is in step.py, those of `ce` and `ance` are in pairs.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +52,7 @@ class Tasks:
     order: Sequence[str]  # the tasks of a round
 
     @classmethod
-    def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> Tasks:
+    def of(cls, job: TrainingJob, model: HeadNetwork, device: str) -> "Tasks":
         """Build the steps of a recipe's tasks."""
         update = Update.of(model, job.recipe, job.training, job.processes, device)
         steps: dict[str, Step[Any]] = {task: step_of(task, model, update, job.recipe) for task in job.recipe.tasks}

@@ -12,8 +12,6 @@ wrong, as does a pair that is not in the file. Files are read in pieces: 16 byte
 be more rows than pairs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -101,7 +99,7 @@ def _header(path: Path, line: bytes) -> list[str]:
     return names
 
 
-def _pairs(table: pa.Table, collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
+def _pairs(table: "pa.Table", collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
     """A piece's rows by direction: whether images ask, and the pairs."""
     grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
     if (large := np.flatnonzero(grade > LARGEST)).size:

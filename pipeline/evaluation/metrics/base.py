@@ -3,8 +3,6 @@
 Intervals are over test sets of other images, each drawn with its captions.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -49,7 +47,7 @@ class Fold:
 
     @classmethod
     def of(cls, relevance: Relevance, best: tuple[QueryRanks, QueryRanks], ties: Ties,
-           every: tuple[Placements, Placements] | None = None) -> Fold:
+           every: tuple[Placements, Placements] | None = None) -> "Fold":
         """Bring together what was counted of one pool."""
         i2t, t2i = every or (None, None)
         return cls(Ranked(best[0], best[0].query, i2t and i2t.broken(ties)),

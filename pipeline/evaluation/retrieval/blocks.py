@@ -3,8 +3,6 @@
 `Matrix` is the source whose cells lie in memory or in a `.npy` file, by memory map.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator
@@ -75,7 +73,7 @@ def cut(shape: tuple[int, int], rows: int, columns: int) -> Iterator[tuple[slice
             yield slice(top, min(top + rows, shape[0])), slice(left, min(left + columns, shape[1]))
 
 
-def check_floats(values: npt.NDArray[Any] | zarr.Array[Any], what: str, axes: tuple[str, str],
+def check_floats(values: "npt.NDArray[Any] | zarr.Array[Any]", what: str, axes: tuple[str, str],
                  integers: bool = False) -> None:
     """Check a matrix's shape and type."""
     if values.ndim != 2 or 0 in values.shape:
@@ -139,7 +137,7 @@ class Matrix:
 
     equal = None
 
-    def __init__(self, values: npt.NDArray[Any] | zarr.Array[Any]) -> None:
+    def __init__(self, values: "npt.NDArray[Any] | zarr.Array[Any]") -> None:
         """Check the matrix."""
         check_floats(values, "similarity matrix", ("images", "captions"), integers=True)
         self.values: Any = values

@@ -1,7 +1,5 @@
 """Recall at K, median and mean rank, and RSUM, from ranks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -63,7 +61,7 @@ class Metrics:
     captions_unused: int
     protocol: str
     ties: Ties
-    folds: tuple[Metrics, ...] = ()
+    folds: "tuple[Metrics, ...]" = ()
     ranks: tuple[Ranks, ...] = field(default=(), repr=False, compare=False)
 
     @property

@@ -1,7 +1,5 @@
 """Evaluation protocols by name: which images and captions are used, and whether the test set is cut into folds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -34,7 +32,7 @@ class Protocol:
     captions_by_language: Mapping[str, int] = field(default_factory=dict)
     same_text: bool = False
 
-    def of_language(self, name: str) -> Protocol:
+    def of_language(self, name: str) -> "Protocol":
         """Find the rules for the captions of one language.
 
         Args:

@@ -1,7 +1,5 @@
 """Ranks by counting: how many candidates beat the best right one, in one pass over a matrix for both directions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -72,7 +70,7 @@ def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
 class _AllQueries(Counter):
     """Counts of the queries of some directions: of each the cells above its threshold, and those equal to it."""
 
-    def __init__(self, source: Similarity, thresholds: _Thresholds, directions: tuple[Direction, ...]) -> None:
+    def __init__(self, source: Similarity, thresholds: "_Thresholds", directions: tuple[Direction, ...]) -> None:
         self.source, self.thresholds, self.directions = source, thresholds, directions
         self.lengths = tuple(len(thresholds.of[name].best) for name in directions for _ in range(2))
 

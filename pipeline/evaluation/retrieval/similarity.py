@@ -4,8 +4,6 @@ Rows are images, columns are captions. `blocks.py` and `zarr_matrix.py` read, `e
 `combining.py` sums.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,7 +101,7 @@ class PerDirection(Protocol):
             The scores [I, C].
         """
 
-    def select(self, images: Ids, captions: Ids) -> PerDirection:
+    def select(self, images: Ids, captions: Ids) -> "PerDirection":
         """Restrict the candidates to some images and captions.
 
         Args:

@@ -5,8 +5,6 @@ summed by image; `FoldHits` gives recalls for any weights of the images, and eac
 Captions in several languages make a pool of each language, and the mean over languages has an interval of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Objectives: from a similarity matrix to a loss. A new one is a file here and a line in `OBJECTIVES`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -9,7 +7,7 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.heads.objectives.base import Objective
 
-OBJECTIVES: lazy.LookupTable[type[Objective]] = lazy.LookupTable({
+OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable({
     "adopt": "pipeline.heads.objectives.adopt:AdOpt",
     "constant_k": "pipeline.heads.objectives.infonce:ConstantK",
     "crcl": "pipeline.heads.objectives.infonce:CRCL",

@@ -1,7 +1,5 @@
 """Poolings: from a set of items to one vector. A new one is a file here and a line in `POOLINGS`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -9,7 +7,7 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.heads.pooling.base import Pooling
 
-POOLINGS: lazy.LookupTable[type[Pooling]] = lazy.LookupTable({
+POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable({
     "adapool": "pipeline.heads.pooling.mean:AdaPool",
     "adpool": "pipeline.heads.pooling.adpool:AdPool",
     "adpool_released": "pipeline.heads.pooling.adpool:ReleasedAdPool",

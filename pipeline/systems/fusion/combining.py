@@ -1,7 +1,5 @@
 """Scores computed from other scores: cell by cell, query by query, or for each direction by itself; and their sum."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -173,6 +171,6 @@ class PerQuery(ABC):
             The fused scores [I, C].
         """
 
-    def select(self, images: Ids, captions: Ids) -> PerQuery:
+    def select(self, images: Ids, captions: Ids) -> "PerQuery":
         """Restrict the candidates; scores are fused among those that stay."""
         return type(self)([select(source, images, captions) for source in self.sources], self.weights)

@@ -12,8 +12,6 @@
 Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is a file here and a line in `SCORERS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
-SCORERS: lazy.LookupTable[Callable[[str, PairSource], PairScorer]] = lazy.LookupTable({
+SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable({
     "system": "pipeline.systems.reranking.system:StoredSystem",
     "cross": "pipeline.systems.reranking.trained:CrossScorer",
     "late": "pipeline.systems.reranking.trained:LateScorer",
@@ -41,7 +39,7 @@ build = SCORERS.build
 HEAD_KEY = "scorer"
 
 
-def resolve(name: str, source: PairSource) -> tuple[str, str]:
+def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     """Find out what kind of scorer a user's name means.
 
     Args:

@@ -1,7 +1,5 @@
 """Rescorers: from a system's similarities to new ones. A new one is a file here and a line in `RESCORERS`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -10,7 +8,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Run
     from pipeline.systems.rescoring.bank import Rescorer
 
-RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
+RESCORERS: "lazy.LookupTable[type[Rescorer]]" = lazy.LookupTable({
     "csls": "pipeline.systems.rescoring.corrections:CSLS",
     "inverted-softmax": "pipeline.systems.rescoring.corrections:InvertedSoftmax",
     "qb-norm": "pipeline.systems.rescoring.corrections:QBNorm",
@@ -21,7 +19,7 @@ RESCORERS: lazy.LookupTable[type[Rescorer]] = lazy.LookupTable({
 build = RESCORERS.build
 
 
-def embedded_heads(run: Run) -> list[str]:
+def embedded_heads(run: "Run") -> list[str]:
     """List the heads whose vectors of the split train a run's rescorers read: those of its bank.
 
     Args:

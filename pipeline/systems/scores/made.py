@@ -1,7 +1,5 @@
 """The record of what made a system, which lies in its store, in results and in what is made of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipeline.files.digest import digest
@@ -101,10 +99,10 @@ class Made(dict[str, Any]):
         return digest(self)
 
     @property
-    def without_digests(self) -> Made:
+    def without_digests(self) -> "Made":
         """The same without the digests of the store's arrays, which another store has others of."""
         return Made({key: value for key, value in self.items() if key != CONTENTS})
 
-    def with_step(self, step: dict[str, Any], **more: Any) -> Made:
+    def with_step(self, step: dict[str, Any], **more: Any) -> "Made":
         """Add a correction or a reranking, for a system that is made of this one."""
         return Made(self.without_digests | {"steps": [*self.steps, step]} | more)

@@ -3,8 +3,6 @@
 The same scores always give the same numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -159,7 +157,7 @@ def _vectors(system: System) -> tuple[Any, Any] | None:
     return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None
 
 
-def query_table(every: Sequence[Measured], name: str = "") -> pd.DataFrame:
+def query_table(every: Sequence[Measured], name: str = "") -> "pd.DataFrame":
     """A row for each query of one system by each protocol: its rank, ties and hits."""
     import pandas as pd
 
@@ -180,7 +178,7 @@ def query_table(every: Sequence[Measured], name: str = "") -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def write_query_tables(path: Path, tables: list[pd.DataFrame]) -> None:
+def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
     """Write the systems' tables side by side, by query."""
     whole = tables[0]
     for other in tables[1:]:

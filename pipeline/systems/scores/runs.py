@@ -6,8 +6,6 @@
 A candidate that a run does not list is never found. Equal scores are tied; ranks are not read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,7 +82,7 @@ def read(path: Path) -> dict[Direction, Run]:
     return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}
 
 
-def _of_json(path: Path) -> Iterator[tuple[pa.Table, int]]:
+def _of_json(path: Path) -> "Iterator[tuple[pa.Table, int]]":
     import pyarrow as pa
 
     def without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
