@@ -12,7 +12,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from pipeline.compute.device import PRECISIONS, require
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
@@ -149,9 +149,9 @@ def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
     """Read a part of a model by a library."""
-    with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {_line(error)}"),
+    with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {first_line(error)}"),
           refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
-                   f"({_line(error)}); pip install 'vse-pipeline[encoders]'")):
+                   f"({first_line(error)}); pip install 'vse-pipeline[encoders]'")):
         return read()
 
 
@@ -163,7 +163,7 @@ def placed(network: Any, usage: Usage) -> Any:
 def try_image(place: str, encoder: DualEncoder) -> None:
     """Embed a grey image: a network and a preprocessing that do not fit are found before the first photograph."""
     with refusing(READING, lambda error: f"{place}: its network does not take the images that its preprocessing "
-                  f"prepares: {_line(error)}"):
+                  f"prepares: {first_line(error)}"):
         encoder.embed_images([encoder.prepare(Image.new("RGB", (64, 64), "grey"))])
 
 
@@ -178,8 +178,3 @@ def unit(output: Any) -> np.ndarray:
         raise InputError(f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "
                          "it does so there its weights are damaged")
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
-
-
-def _line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__

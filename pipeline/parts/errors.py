@@ -51,6 +51,19 @@ def short_of_memory(error: Exception) -> bool:
             or "can't allocate memory" in str(error) or "not enough memory" in str(error))
 
 
+def first_line(error: Exception) -> str:
+    """Shorten what another library says to its first line.
+
+    Args:
+        error: The error.
+
+    Returns:
+        At most 200 characters of it; of an error without a message its kind.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__
+
+
 def counted(number: int, noun: str) -> str:
     """Say how many of something there are.
 

@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from pipeline.files import parsing, weights
 from pipeline.files.digest import digest, sha256
 from pipeline.files.weights import LOCAL
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
 
@@ -141,7 +141,7 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
 
 def _tokenizer(folder: Path) -> Any:
     with refusing((OSError, ValueError, KeyError, TypeError), lambda error: f"{folder}: no tokenizer that can be read: "
-                  f"{_line(error)}"):
+                  f"{first_line(error)}"):
         tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
     if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
         raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], or "
@@ -151,7 +151,7 @@ def _tokenizer(folder: Path) -> Any:
 
 def _pretrained(folder: Path) -> Any:
     with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{folder}: no BERT that can "
-                  f"be read from config.json and model.safetensors: {_line(error)}"):
+                  f"be read from config.json and model.safetensors: {first_line(error)}"):
         kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
@@ -165,7 +165,3 @@ def _without_pooler(network: Any) -> nn.Module:
     if hasattr(network, "pooler"):
         network.pooler = None
     return network
-
-
-def _line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

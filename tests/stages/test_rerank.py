@@ -22,7 +22,7 @@ from pipeline.settings.paths import Paths
 from pipeline.studies import throughput
 from pipeline.systems.reranking import shards, tuning
 from pipeline.systems.reranking.rerank import what_differs
-from pipeline.systems.reranking.system import StoredSystem
+from pipeline.systems.reranking.scorers import StoredSystem
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import CONTENTS
 from pipeline.systems.scores.reranked import Combination, Scored

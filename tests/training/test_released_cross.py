@@ -23,7 +23,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.trained import CrossScorer
+from pipeline.systems.reranking.scorers import CrossScorer
 from pipeline.text.base import encode
 from stages.cli import cli
 

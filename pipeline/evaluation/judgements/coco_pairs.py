@@ -30,23 +30,18 @@ FILES: dict[str, tuple[Side, Side]] = {"sits_test.csv": ("caption", "image"), "s
 ID = {"image": re.compile(r"COCO_\w+_(\d{12})\.jpg"), "caption": re.compile(r"COCO_\w+:sentid:(\d{1,12})")}
 
 
-class Extended(NamedTuple):
-    """The package's 5,000 images and 25,000 captions as rows and columns of a pool, and what is right among them."""
+def eccv_caption(collection: Collection, truth: Any = None) -> tuple[Ids, Ids, dict[str, Relevance]]:
+    """The rows and columns of a pool that are the package's 5,000 images and 25,000 captions, and what is right there.
 
-    rows: Ids
-    columns: Ids
-    relevance: dict[str, Relevance]
-
-
-def eccv_caption(collection: Collection, truth: Any = None) -> Extended:
-    """The part of the pool that the package has, and what is right in it by ECCV Caption ("eccv") and CxC ("cxc")."""
+    That is by ECCV Caption ("eccv"), and by CxC ("cxc").
+    """
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],
                      np.searchsorted(rows, collection.caption_image[columns]))
-    return Extended(rows, columns, {name: Relevance.of_directions(
+    return rows, columns, {name: Relevance.of_directions(
         positives_of(pairs["i2t"], few, "image", name), positives_of(pairs["t2i"], few, "caption", name),
-        few.caption_image) for name, pairs in (("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))})
+        few.caption_image) for name, pairs in (("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))}
 
 
 def pairs_of_package() -> Any:

@@ -192,8 +192,7 @@ def select(source: Scores, images: Ids, captions: Ids) -> Scores:
     return Selection(source, images, captions)
 
 
-def whole_queries(source: Scores, direction: Direction, block_bytes: int
-                  ) -> Iterator[tuple[slice, Cells]]:
+def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Iterator[tuple[slice, Cells]]:
     """Read whole queries, block by block: which ones, and their scores [queries, candidates], images' for i2t."""
     source = of_direction(source, direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]

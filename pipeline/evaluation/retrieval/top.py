@@ -65,8 +65,7 @@ class Hubness(NamedTuple):
     candidates: int  # how many there are
 
 
-def occurrences(source: Scores, direction: Direction, k: int, seed: int, block_megabytes: float = 32
-                ) -> Ids:
+def occurrences(source: Scores, direction: Direction, k: int, seed: int, block_megabytes: float = 32) -> Ids:
     """Count how often each candidate is among the k nearest of a query."""
     candidates = source.shape[1 if direction == "i2t" else 0]
     found = top(source, direction, min(k, candidates), np.random.default_rng(seed), block_megabytes)

@@ -20,7 +20,7 @@ from zarr.storage import LocalStore
 from pipeline.compute import by_path
 from pipeline.evaluation.retrieval import blocks
 from pipeline.evaluation.retrieval.blocks import Ids, Index, Matrix, crossed
-from pipeline.parts.errors import InputError, short_of_memory
+from pipeline.parts.errors import InputError, first_line, short_of_memory
 
 Read = TypeVar("Read")
 Piece = tuple[int, ...]
@@ -81,7 +81,7 @@ class ZarrMatrix(Matrix):
                     _ = self.values[area]
                 except Exception as damage:
                     raise damaged(self.values, piece, damage) from None
-            raise InputError(f"{place_of(self.values)}: cannot be read ({said(error)}); write it again") from None
+            raise InputError(f"{place_of(self.values)}: cannot be read ({first_line(error)}); write it again") from None
 
 
 class _Mapped:
@@ -255,9 +255,4 @@ def file_of(values: zarr.Array[Any], piece: Piece) -> Path:
 
 def damaged(values: zarr.Array[Any], piece: Piece, error: Exception) -> InputError:
     """Make the error for a piece that cannot be read."""
-    return InputError(f"{file_of(values, piece)}: is damaged ({said(error)}); write the similarity array again")
-
-
-def said(error: Exception) -> str:
-    """Shorten a codec's error for a message."""
-    return next(iter(str(error).splitlines()), "")[:100] or type(error).__name__
+    return InputError(f"{file_of(values, piece)}: is damaged ({first_line(error)}); write the similarity array again")

@@ -1,8 +1,7 @@
 """Retrieve and rerank: a retriever's best candidates of each query, reordered by a scorer of pairs.
 
     base.py         what a scorer of pairs offers, and what it is opened for
-    system.py       a scorer: the stored similarities of another system
-    trained.py      scorers: heads that score pairs, cross-encoders and late interaction, from stored features
+    scorers.py      scorers: stored similarities of another system, and heads, from stored features
     pixels.py       scorers: published networks that read the image files
     candidates.py   the best k of each query
     shards.py       scores of the pairs, shard by shard
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 # Kind of scorer -> what builds one from a name and a `PairSource`.
 SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.LookupTable({
-    "system": "pipeline.systems.reranking.system:StoredSystem",
-    "cross": "pipeline.systems.reranking.trained:CrossScorer",
-    "late": "pipeline.systems.reranking.trained:LateScorer",
-    "hgr": "pipeline.systems.reranking.trained:LateScorer",
+    "system": "pipeline.systems.reranking.scorers:StoredSystem",
+    "cross": "pipeline.systems.reranking.scorers:CrossScorer",
+    "late": "pipeline.systems.reranking.scorers:LateScorer",
+    "hgr": "pipeline.systems.reranking.scorers:LateScorer",
     "blip": "pipeline.systems.reranking.pixels:Blip",
     "blip2": "pipeline.systems.reranking.pixels:Blip2",
     "vilt": "pipeline.systems.reranking.pixels:Vilt",

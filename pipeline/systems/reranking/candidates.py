@@ -87,8 +87,7 @@ def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
     return Pairs(keys // captions, keys % captions)
 
 
-def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int
-                ) -> dict[str, Scored]:
+def with_scores(found: Mapping[str, Scored], pairs: Pairs, scores: np.ndarray, captions: int) -> dict[str, Scored]:
     """Give each candidate the score of its pair."""
     keys = pairs.image * captions + pairs.caption
     scored: dict[str, Scored] = {}

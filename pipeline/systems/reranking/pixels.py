@@ -18,7 +18,7 @@ from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import refusing
+from pipeline.parts.errors import first_line, refusing
 from pipeline.systems.reranking.base import PairSource, Progress, manifest_rows
 
 
@@ -43,7 +43,7 @@ class PixelScorer(ABC):
         folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
         with refusing((OSError, ValueError, KeyError, TypeError, RuntimeError), lambda error: f"{name}: no "
                       f"{self.network} that can be read from its configuration, processor and model.safetensors: "
-                      f"{str(error).strip().partition(chr(10))[0][:200]}"):
+                      f"{first_line(error)}"):
             self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
             self.model: Any = getattr(transformers, self.network).from_pretrained(
                 folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval()

@@ -53,8 +53,7 @@ def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, An
     return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
 
 
-def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
-          ) -> float:
+def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float) -> float:
     """RSUM; with captions in several languages, the mean over these."""
     rules, owner = reranked.protocol_of(record), retriever.caption_image
     scores = reranked.source(retriever.scores, found, owner, record)

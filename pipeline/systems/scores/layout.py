@@ -39,7 +39,7 @@ from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.evaluation.retrieval.workers import Progress
 from pipeline.files import atomic, digest, record
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.scores.made import CONTENTS, Made
 
@@ -90,7 +90,7 @@ def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
 def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
     import zarr
 
-    from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing, said
+    from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
 
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
@@ -103,7 +103,7 @@ def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
     except InputError:
         raise
     except Exception as error:  # codecs raise many kinds on bytes that they did not write
-        raise InputError(f"{path}: is damaged or cut short ({said(error)}); make the store again") from None
+        raise InputError(f"{path}: is damaged or cut short ({first_line(error)}); make the store again") from None
 
 
 def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:

@@ -237,8 +237,7 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     return of_images, of_captions
 
 
-def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids,
-           record: Mapping[str, Any]) -> Reranked:
+def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: Mapping[str, Any]) -> Reranked:
     """Order candidates by their combined scores."""
     rules = protocol_of(record)
     own, *languages = ({name: found[of_language(number, name)] for name in get_args(Direction)}

@@ -21,7 +21,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.trained import CrossScorer
+from pipeline.systems.reranking.scorers import CrossScorer
 from pipeline.text.base import encode
 from pipeline.training import scoring
 from pipeline.training.source import stored
