@@ -1,5 +1,7 @@
 """What is recorded of a dual encoder and of its embeddings, and how both are read again."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

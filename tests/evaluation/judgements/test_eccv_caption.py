@@ -87,9 +87,9 @@ def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...], mon
 
 def test_a_caption_keeps_its_own_image_where_others_are_left_out(truth: Any, pool: tuple[np.ndarray, ...]) -> None:
     _, image_ids, caption_ids, caption_image = pool
-    found = eccv_caption(Collection(image_ids, caption_ids, caption_image), truth)
-    owner = found.relevance["eccv"].owner
-    np.testing.assert_array_equal(image_ids[found.rows][owner], image_ids[caption_image][found.columns])
+    rows, columns, relevance = eccv_caption(Collection(image_ids, caption_ids, caption_image), truth)
+    owner = relevance["eccv"].owner
+    np.testing.assert_array_equal(image_ids[rows][owner], image_ids[caption_image][columns])
 
 
 def test_right_pairs_on_top_score_100(truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
