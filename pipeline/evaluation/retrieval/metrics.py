@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.protocols import Protocol
+from pipeline.evaluation.retrieval import protocols, ranking, workers
 from pipeline.evaluation.retrieval.protocols import protocol as find
-from pipeline.evaluation.retrieval.ranking import rank
 from pipeline.evaluation.retrieval.ranks import Floats, QueryRanks, Ranks, Ties, check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
-from pipeline.evaluation.retrieval.workers import Progress, after
 
 RECALLS = (1, 5, 10)
 
@@ -84,8 +82,8 @@ class Metrics:
         }
 
 
-def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all", ties: Ties = "expected",
-             block_megabytes: float = 32, progress: Progress | None = None) -> Metrics:
+def evaluate(similarity: object, truth: object, protocol: str | protocols.Protocol = "all", ties: Ties = "expected",
+             block_megabytes: float = 32, progress: workers.Progress | None = None) -> Metrics:
     """Measure image-text retrieval in both directions.
 
     i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among the first K, t2i
@@ -118,9 +116,9 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
     parts = rules.parts(relevance.owner, source.shape[0])
     ranks = []
     for images, captions in parts:
-        told = progress and after(progress, int(images[0]))
+        told = progress and workers.after(progress, int(images[0]))
         pool = select(source, images, captions)
-        ranks.append(rank(pool, relevance.select(images, captions), block_megabytes, told))
+        ranks.append(ranking.rank(pool, relevance.select(images, captions), block_megabytes, told))
     unused = source.shape[1] - sum(len(captions) for _, captions in parts)
     return measure(ranks, rules.name, ties, unused)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.compute import products
-from pipeline.compute.tasks import Wanted
+from pipeline.compute import products, tasks
 from pipeline.evaluation.retrieval import Ids, Singles
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
@@ -45,7 +44,7 @@ def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
     return scorer
 
 
-def score(task: Shard, wanted: Wanted) -> dict[str, Singles]:
+def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
     """Score one shard."""
     key = task.kind, task.name, task.source, task.made_from
     scorer = _opened.get(key) or open_scorer(*key[:3])

@@ -12,9 +12,8 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
 from pipeline.systems.rescoring import bank as banks
-from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores import ENCODER, sources
 from pipeline.systems.scores.made import BANK, RESCORED, Made
-from pipeline.systems.scores.sources import Given
 from pipeline.systems.scores.system import System
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def compute(source: System, made: Made, paths: Paths) -> System:
         train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
         bank = banks.of_train(train, test, embedded, weights)
     corrected = rescorer.rescore(scores, bank)
-    return replace(source, kind=Given(lambda: corrected))
+    return replace(source, kind=sources.Given(lambda: corrected))
 
 
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
