@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from pipeline import dual_encoders, training
     from pipeline.compute.tasks import Executor
-    from pipeline.dual_encoders import Usage, embedding
-    from pipeline.dual_encoders import record as records
+    from pipeline.dual_encoders import Usage, embedding, record as records
     from pipeline.features.store import FeatureStore
     from pipeline.files.atomic import exclusive
     from pipeline.manifest import Manifest, Split

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipeline.files import atomic, digest
     from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.studies.hard_negatives import accuracy, swaps
-    from pipeline.studies.hard_negatives import questions as asking
+    from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
     from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
     from stages import scored_systems
 

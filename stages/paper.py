@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipeline.features.store.layout import read_header
     from pipeline.files.results import read_json, texts, updating
     from pipeline.provenance import results
-    from pipeline.report import figures, latex, markdown, names, tables
-    from pipeline.report import heads as report_heads
+    from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
     from pipeline.report.fitting import Paper
     from pipeline.report.measured import MeasuredSystem, read_metrics
     from pipeline.report.table import Bold, Rows, TableRequest

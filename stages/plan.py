@@ -14,8 +14,7 @@ from stages.progress import say
 if TYPE_CHECKING:
     from importlib import resources
 
-    from pipeline import heads as networks
-    from pipeline import manifest, training
+    from pipeline import heads as networks, manifest, training
     from pipeline.dual_encoders import DUAL_ENCODERS
     from pipeline.evaluation.metrics import METRICS
     from pipeline.features import extraction

@@ -49,8 +49,7 @@ from pipeline.settings import Named, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
 from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.reranking import SCORERS
-from pipeline.systems.reranking import build as build_scorer
+from pipeline.systems.reranking import SCORERS, build as build_scorer
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.rescoring.bank import Bank

@@ -6,9 +6,7 @@ from pipeline.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.manifest.build import build, differences
-    from pipeline.manifest.dataset import Dataset, refuse_unknown
-    from pipeline.manifest.dataset import load as dataset
-    from pipeline.manifest.dataset import names as datasets
+    from pipeline.manifest.dataset import Dataset, load as dataset, names as datasets, refuse_unknown
     from pipeline.manifest.photographs import with_checksums
     from pipeline.manifest.split import Split
     from pipeline.manifest.table import SPLITS, Manifest

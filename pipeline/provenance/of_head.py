@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import text as texts
-from pipeline import training
+from pipeline import text as texts, training
 from pipeline.dual_encoders import embedding, record
 from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.files.digest import digest, of_files, sha256

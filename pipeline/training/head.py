@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline import heads
-from pipeline import text as texts
+from pipeline import heads, text as texts
 from pipeline.compute import products
 from pipeline.compute.device import require
 from pipeline.features.store import FeatureStore

@@ -12,8 +12,7 @@ from statistics import fmean
 import numpy as np
 import torch
 
-from pipeline import heads
-from pipeline import text as texts
+from pipeline import heads, text as texts
 from pipeline.compute import half, machine
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Singles

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import heads
-from pipeline import text as texts
+from pipeline import heads, text as texts
 from pipeline.compute import made_with
 from pipeline.features.store import provenance
 from pipeline.files import atomic, digest, record

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import settings
-from pipeline import text as texts
+from pipeline import settings, text as texts
 from pipeline.parts.errors import InputError
 from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRU, BiGRUText

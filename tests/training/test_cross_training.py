@@ -15,8 +15,7 @@ import torch
 from folders import tree
 from tiny_bert import tiny_bert
 
-from pipeline import heads, settings, training
-from pipeline import text as texts
+from pipeline import heads, settings, text as texts, training
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest

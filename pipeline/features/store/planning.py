@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.features.store import layout as layouts
-from pipeline.features.store import ledger, shard_file
+from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile

@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pipeline.features.store import layout as layouts
-from pipeline.features.store import ledger, shard_file, verify
+from pipeline.features.store import layout as layouts, ledger, shard_file, verify
 from pipeline.features.store.layout import COPY, DONE, FAILED, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.files import atomic, blake, parsing
 from pipeline.files.digest import digest

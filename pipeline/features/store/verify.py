@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.features.store import layout as layouts
-from pipeline.features.store import ledger, shard_file
+from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
 from pipeline.files.digest import digest, digest_of_rows
 from pipeline.parts.errors import refusing

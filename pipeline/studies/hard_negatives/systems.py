@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.dual_encoders import DualEncoder, embedding
-from pipeline.dual_encoders import record as encoder_record
+from pipeline.dual_encoders import DualEncoder, embedding, record as encoder_record
 from pipeline.features.importers.base import rows_of
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError

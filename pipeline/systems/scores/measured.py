@@ -11,8 +11,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, of_pool
-from pipeline.evaluation.metrics.base import measure as measure_folds
+from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, measure as measure_folds, of_pool
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval, pack

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.features.importers import export as exporting
-from pipeline.features.importers import import_features
+from pipeline.features.importers import export as exporting, import_features
 from pipeline.features.importers.export import scan_name
 from pipeline.features.store import FeatureStore, StoreError
 from pipeline.manifest import Manifest

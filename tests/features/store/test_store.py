@@ -25,13 +25,13 @@ from pipeline.features.store import (
     StoreError,
     StoreLayout,
     exclusive,
+    layout as layouts,
     ledger,
     reader,
     shard_file,
     verify,
     write_shard,
 )
-from pipeline.features.store import layout as layouts
 from pipeline.features.store.shard_file import all_finite
 from pipeline.files import atomic, blake
 from pipeline.files.digest import digest

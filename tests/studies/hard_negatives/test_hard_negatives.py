@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.parts.errors import InputError
-from pipeline.studies.hard_negatives import accuracy
-from pipeline.studies.hard_negatives import questions as published
+from pipeline.studies.hard_negatives import accuracy, questions as published
 from pipeline.studies.hard_negatives.questions import Question
 from pipeline.studies.hard_negatives.swaps import SWAPS, of_captions
 
