@@ -9,8 +9,6 @@
 A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -19,7 +17,7 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     from pipeline.dual_encoders.base import DualEncoder, Usage
 
-DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
+DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable({
     "clip": "pipeline.dual_encoders.hugging_face:Clip",
     "siglip": "pipeline.dual_encoders.hugging_face:Siglip",
     "siglip2": "pipeline.dual_encoders.hugging_face:Siglip2",
@@ -27,7 +25,7 @@ DUAL_ENCODERS: lazy.LookupTable[type[DualEncoder]] = lazy.LookupTable({
 }, "dual_encoders", "kind of dual encoder")
 
 
-def load(model: str, usage: Usage) -> DualEncoder:
+def load(model: str, usage: "Usage") -> "DualEncoder":
     """Load an encoder.
 
     Args:

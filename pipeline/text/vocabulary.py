@@ -1,7 +1,5 @@
 """Words, their numbers, learned from the training captions or read from SCAN's vocabulary files, and first vectors."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -65,7 +63,7 @@ class Vocabulary:
         return words
 
     @classmethod
-    def of(cls, captions: Iterable[str], minimum_count: int = 1) -> Vocabulary:
+    def of(cls, captions: Iterable[str], minimum_count: int = 1) -> "Vocabulary":
         """Learn the words of captions."""
         counts = Counter(word for caption in captions for word in words(caption))
         kept = sorted((word for word, count in counts.items() if count >= minimum_count),
@@ -73,7 +71,7 @@ class Vocabulary:
         return cls((*SPECIAL, *kept))
 
     @classmethod
-    def of_scan(cls, path: Path) -> Vocabulary:
+    def of_scan(cls, path: Path) -> "Vocabulary":
         """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer."""
         return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
 
@@ -110,7 +108,7 @@ class Vocabulary:
         return json.dumps({"splitting": self.splitting, **vectors, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Vocabulary:
+    def from_json(cls, text: str) -> "Vocabulary":
         """Read what `to_json` wrote."""
         with refusing(ValueError, f"vocabulary: expected JSON of different words that begin with {', '.join(SPECIAL)}; "
                       f"of their splitting, one of {', '.join(SPLITTINGS)}; first vectors are named by the SHA-256 of "

@@ -1,7 +1,5 @@
 """Files of judgements and runs as tables of text, read piece by piece, and the ids in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +20,7 @@ BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 
 def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]] | None = None
-           ) -> Iterator[tuple[pa.Table, int]]:
+           ) -> "Iterator[tuple[pa.Table, int]]":
     """The rows as text, piece by piece, each with the number of its first row, from 1."""
     columns: list[str] | None = None
     comma, first = False, 1
@@ -59,7 +57,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield rest + b"\n"
 
 
-def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> pa.Table:
+def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> "pa.Table":
     import pyarrow as pa
     from pyarrow import csv
 
@@ -82,7 +80,7 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, Ma
     return numbers(column, first, path), (image | ~caption) if otherwise == "image" else image
 
 
-def pairs(table: pa.Table, first: int, path: Path) -> tuple[Ids, Ids, Marks]:
+def pairs(table: "pa.Table", first: int, path: Path) -> tuple[Ids, Ids, Marks]:
     """The ids of a table's images and captions, int64 [n] each, and in which rows the image asks, bool [n].
 
     Of queries and documents plain numbers are captions as queries, and images as documents.
@@ -112,7 +110,7 @@ def numbers(column: Any, first: int, path: Path) -> Ids:
                          "image:12 and caption:55") from None
 
 
-def finite(table: pa.Table, name: str, first: int, path: Path) -> Floats:
+def finite(table: "pa.Table", name: str, first: int, path: Path) -> Floats:
     """Read a column of text as numbers, float64 [n]."""
     import pyarrow as pa
 

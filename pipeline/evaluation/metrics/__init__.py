@@ -3,8 +3,6 @@
 A new one is a class in `kinds.py` and a line in `METRICS`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +13,7 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
 
-METRICS: lazy.LookupTable[type[Metric]] = lazy.LookupTable({
+METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({
     "R": "pipeline.evaluation.metrics.kinds:Hit",
     "Recall": "pipeline.evaluation.metrics.kinds:Recall",
     "P": "pipeline.evaluation.metrics.kinds:Precision",
@@ -38,7 +36,7 @@ WRITTEN = re.compile(
     r"(?P<name>mAP@R|[A-Za-z0-9_-]+)(\(rel=(?P<grade>\d+(\.\d+)?)\))?(@(?P<k>\d{1,9}))?", re.IGNORECASE)
 
 
-def parse(name: str) -> Metric:
+def parse(name: str) -> "Metric":
     """A metric from its name.
 
     Args:
@@ -65,7 +63,7 @@ def parse(name: str) -> Metric:
     return metric(k or None, grade or None)
 
 
-def parse_all(names: Sequence[str]) -> list[Metric]:
+def parse_all(names: Sequence[str]) -> "list[Metric]":
     """Find metrics by their names.
 
     Args:

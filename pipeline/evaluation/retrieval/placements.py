@@ -3,8 +3,6 @@
 `ranks.py` knows the best right one of a query, and is faster. Metrics that ask for all right ones need this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -43,7 +41,7 @@ class Placements:
     candidates: int  # how many candidates a query has
 
     @classmethod
-    def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> Placements:
+    def of(cls, positives: Positives, above: Ids, tied: Ids, candidates: int, query: Ids | None = None) -> "Placements":
         """Sort the pairs of each query."""
         asking = np.flatnonzero(positives.count) if query is None else query
         owner, grade = positives.query, positives.grades
@@ -73,14 +71,14 @@ class Placements:
         right = np.diff(begins, append=len(owner))
         return Groups(owner[begins], self.above[begins], self.tied[begins], right, begins - self.start[owner[begins]])
 
-    def at_least(self, grade: float) -> Placements:
+    def at_least(self, grade: float) -> "Placements":
         """Take candidates of a lower grade as wrong."""
         kept = self.grade >= grade
         count = np.bincount(self.owner[kept], minlength=len(self))
         return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[kept], self.tied[kept],
                           self.grade[kept], self.candidates)
 
-    def broken(self, ties: Ties) -> Placements:
+    def broken(self, ties: Ties) -> "Placements":
         """Break ties for the worst or the best."""
         if check_ties(ties) == "expected":
             return self

@@ -4,8 +4,6 @@ Threads that take whole blocks do not wait for each other, as the threads within
 counting then takes no extra time.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -45,7 +43,7 @@ W = TypeVar("W", bound=Worker)
 Part: TypeAlias = tuple[int, list[tuple[int, Ids]]]
 # Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item.
 CELLS_A_TASK = 500_000_000
-_place: ContextVar[Executor | None] = ContextVar("place", default=None)
+_place: "ContextVar[Executor | None]" = ContextVar("place", default=None)
 
 
 class Counter(Worker):
@@ -62,7 +60,7 @@ class Counter(Worker):
 
 
 @contextmanager
-def counted_on(place: Executor | None) -> Iterator[None]:
+def counted_on(place: "Executor | None") -> Iterator[None]:
     """Have `count` send blocks to the workers of a cluster; None for the threads of this process."""
     before = _place.set(place)
     try:
@@ -117,7 +115,7 @@ def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
         yield part
 
 
-def _count_part(content: bytes, blocks: list[Block], wanted: Wanted) -> Part:
+def _count_part(content: bytes, blocks: list[Block], wanted: "Wanted") -> Part:
     """Count some blocks on a worker."""
     from pipeline.compute import products
 

@@ -4,8 +4,6 @@ Systems are compared image by image: the sum of each recall's hits over an image
 needs. It is kept exactly, also where ties make it a fraction.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zlib
@@ -36,7 +34,7 @@ class FoldHits:
     queries: Ids  # int64 [I, 2], the image's number of queries, i2t and t2i
 
     @classmethod
-    def of(cls, ranks: Ranks, ties: Ties) -> FoldHits:
+    def of(cls, ranks: Ranks, ties: Ties) -> "FoldHits":
         """Sum the chances of a hit over each image's queries."""
         images = ranks.shape[0]
         both = ((ranks.i2t, ranks.i2t.query), (ranks.t2i, ranks.relevance.drawn_with[ranks.t2i.query]))
@@ -45,7 +43,7 @@ class FoldHits:
         asking = drawn(ranks)
         return cls(np.stack(hits, 1)[asking].astype(np.float64), queries[asking])
 
-    def minus(self, other: FoldHits) -> FoldHits:
+    def minus(self, other: "FoldHits") -> "FoldHits":
         """Subtract another system's hits on the same queries."""
         return FoldHits(self.hits - other.hits, self.queries)
 
@@ -138,7 +136,7 @@ class ImageHits:
         """The recalls and their sum, in the order of `STATISTICS`: float64 [7]."""
         return statistics(self.folds)
 
-    def equals(self, other: ImageHits) -> bool:
+    def equals(self, other: "ImageHits") -> bool:
         """Compare two systems' hits.
 
         Args:

@@ -3,8 +3,6 @@
 Other relevance than one image a caption comes from a qrels file, or is that of equal captions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,17 +105,17 @@ class Truth:
     same_text: bool = False  # whether captions with the same text are one query, for which all their images are right
 
     @classmethod
-    def of(cls, settings: Evaluate) -> Truth:
+    def of(cls, settings: Evaluate) -> "Truth":
         """Read the settings of a run."""
         return cls(Path(settings.qrels) if settings.qrels else None, settings.same_text is not None)
 
     @classmethod
-    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> Truth:
+    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
         """Look up what protocols count as right."""
         known = [retrieval.PROTOCOLS.get(each) if isinstance(each, str) else each for each in protocols]
         return cls(same_text=any(each is not None and each.same_text for each in known))
 
-    def or_of(self, protocols: Sequence[str | Protocol]) -> Truth:
+    def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
         """Fall back on what protocols count as right."""
         return Truth.of_protocols(protocols) if self == Truth() else self
 

@@ -1,7 +1,5 @@
 """Where a system's scores come from: scores at hand, stored matrices, fused ones, or stored vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,14 +38,14 @@ class Vectors:
     path: Path  # the store
     made_from: Made  # its record, with the digests of the arrays
     shape: tuple[int, int]  # how many images and captions it has
-    remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
+    remembered: "Remembered | None" = None  # digests used while files are unchanged; None to digest them each time
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
         digests = self.remembered.of_files if self.remembered else of_files
         return layout.vectors(self.path, side, self.shape[side == "caption"], self.made_from, digests)
 
-    def scores(self) -> Embeddings:
+    def scores(self) -> "Embeddings":
         """Map the vectors."""
         from pipeline.evaluation.retrieval.embeddings import Embeddings
 
@@ -58,7 +56,7 @@ class Vectors:
 class Matrices:
     """A stored matrix; or two, one a direction; or those of several systems, fused query by query."""
 
-    matrices: tuple[zarr.Array, ...]  # [I, C], those of a member after each other
+    matrices: "tuple[zarr.Array, ...]"  # [I, C], those of a member after each other
     method: str | None = None  # the fusion, or `layout.DIRECTIONS`; None for one matrix
     weights: tuple[float, ...] = ()  # one for each member
     each: tuple[int, ...] = ()  # how many of the matrices each member has: 1, or 2 for one for each direction
@@ -78,7 +76,7 @@ class Matrices:
         return Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
 
 
-def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Matrices:
+def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Made) -> Matrices:
     """Read the stored matrices, checked to fit the ids and what is said of their fusion."""
     held = layout.matrices(group)
     fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
