@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.features.store import ledger, read_header
 from pipeline.files import record
@@ -12,12 +12,9 @@ from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
 from pipeline.parts.errors import InputError
-from pipeline.settings import Recipe
+from pipeline.settings import Recipe, Training
 from pipeline.text import TEXTS
 from pipeline.training import checkpoint
-
-if TYPE_CHECKING:
-    from pipeline.settings import Training
 
 KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
 
@@ -30,7 +27,7 @@ class TrainingRequest:
     store: Path  # the features
     head: tuple[str, str, str, str, int]  # names of data set, feature, text and recipe, and the seed
     recipe: Recipe  # the recipe
-    training: "Training"  # the sizes
+    training: Training  # the sizes
 
     def as_json(self) -> dict[str, Any] | None:
         """Collect all that the head depends on.

@@ -280,4 +280,3 @@ class NewImages:
                 row[:len(each.features)] = each.extras.get("boxes", 0)
             items = store.join(items, counts, boxes, np.array(sizes, np.int32))
         return items, counts
-

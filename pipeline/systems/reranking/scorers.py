@@ -70,7 +70,6 @@ class StoredSystem:
                                                  "on the same split of the same manifest")
 
 
-
 class TrainedScorer:
     """A head with its stored features, and the captions it may be asked about. A subclass scores.
 

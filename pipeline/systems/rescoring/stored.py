@@ -3,22 +3,20 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline.evaluation.retrieval import Similarity, as_similarity
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
 from pipeline.systems.rescoring import bank as banks
 from pipeline.systems.scores import ENCODER, sources
 from pipeline.systems.scores.made import BANK, RESCORED, Made
 from pipeline.systems.scores.system import System
 
-if TYPE_CHECKING:
-    from pipeline.settings.paths import Paths
 
-
-def made_from(source: System, name: str, options: Mapping[str, Any], paths: "Paths") -> Made:
+def made_from(source: System, name: str, options: Mapping[str, Any], paths: Paths) -> Made:
     """Compose the record of a rescored system: its source's, with one more step."""
     split = rescoring.build(name, **options).bank
     bank = {BANK: {store.name: store.seal for store in _embedded(source, paths)}} if split == "train" else {}
@@ -26,7 +24,7 @@ def made_from(source: System, name: str, options: Mapping[str, Any], paths: "Pat
         RESCORED: {"system": source.name, "seal": source.seal}}, **bank)
 
 
-def compute(source: System, made: Made, paths: "Paths") -> System:
+def compute(source: System, made: Made, paths: Paths) -> System:
     """Rescore a system by the last recorded step."""
     step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
@@ -47,13 +45,13 @@ def compute(source: System, made: Made, paths: "Paths") -> System:
     return replace(source, kind=sources.Given(lambda: corrected))
 
 
-def _vectors(source: System, paths: "Paths") -> tuple[list[System], list[float]]:
+def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
     (names, weights), made = banks.heads_of(source), source.made_from
     return [System.open_vectors(paths.similarity(made.dataset, name, made["split"])) for name in names], weights
 
 
-def _embedded(source: System, paths: "Paths") -> list[System]:
+def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
     dataset, stores = source.made_from.dataset, []
     for name in banks.heads_of(source)[0]:

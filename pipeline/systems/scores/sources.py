@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, Scores, Side
 from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.files.digest import of_files
+from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import layout, reranked
@@ -18,10 +20,6 @@ from pipeline.systems.scores.reranked import Folded
 
 if TYPE_CHECKING:
     import zarr
-
-    from pipeline.evaluation.retrieval import Embeddings
-    from pipeline.files.remembered import Remembered
-
 
 
 @dataclass(frozen=True)
@@ -38,18 +36,16 @@ class Vectors:
     path: Path  # the store
     made_from: Made  # its record, with the digests of the arrays
     shape: tuple[int, int]  # how many images and captions it has
-    remembered: "Remembered | None" = None  # digests used while files are unchanged; None to digest them each time
+    remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
         digests = self.remembered.of_files if self.remembered else of_files
         return layout.vectors(self.path, side, self.shape[side == "caption"], self.made_from, digests)
 
-    def scores(self) -> "Embeddings":
+    def scores(self) -> "retrieval.Embeddings":
         """Map the vectors."""
-        from pipeline.evaluation.retrieval.embeddings import Embeddings
-
-        return Embeddings(self.of("image"), self.of("caption"), double=True)
+        return retrieval.Embeddings(self.of("image"), self.of("caption"), double=True)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.evaluation.statistics.intervals import Languages, divide
+from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked, sources
@@ -23,9 +25,6 @@ from pipeline.systems.scores.sources import Given, Matrices, Scores, Vectors
 
 if TYPE_CHECKING:
     import zarr
-
-    from pipeline.evaluation.retrieval import Embeddings
-    from pipeline.files.remembered import Remembered
 
 UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
 
@@ -167,11 +166,9 @@ class System(Collection):
         rows = rows_of(self.ids(side), ids, lambda each: f"{self.path}: lacks {side} {each}{otherwise}")
         return self.vectors(side)[rows]
 
-    def embeddings(self) -> Embeddings:
+    def embeddings(self) -> retrieval.Embeddings:
         """Map the unit vectors of images and captions."""
-        from pipeline.evaluation.retrieval import Embeddings
-
-        return Embeddings(self.vectors("image"), self.vectors("caption"))
+        return retrieval.Embeddings(self.vectors("image"), self.vectors("caption"))
 
     def has_vectors(self) -> bool:
         """Look up whether its store holds vectors."""
