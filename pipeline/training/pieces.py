@@ -15,9 +15,9 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
-from pipeline.training import request, scoring
+from pipeline.training import request
 from pipeline.training.head import HeadUse, OpenHead, kept_open
-from pipeline.training.scoring import AT_ONCE as SCORED
+from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images, embeds, score_all
 from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
@@ -123,14 +123,14 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
                          "again")
     head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
-    if not scoring.embeds(head):
+    if not embeds(head):
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
-        return {"scores": scoring.score_all(head, reader, part, batch_size)}
+        return {"scores": score_all(head, reader, part, batch_size)}
     arrays = {}
     if len(piece.images):
-        arrays["images"] = scoring.embed_images(head.model, reader, rows, batch_size)
+        arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        arrays["captions"] = scoring.embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
+        arrays["captions"] = embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
     return arrays
 
 
