@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import boto3
 import fsspec
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.server import ThreadedMotoServer
 
 BUCKET = "photographs"
@@ -23,10 +23,12 @@ def running() -> Iterator[str]:
         The bucket's address.
     """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request takes longer than some requests
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    server, s3 = ThreadedMotoServer("127.0.0.1", 0, verbose=False), create_backend_app("s3")
     with pytest.MonkeyPatch.context() as changed:
+        # else each request lists moto's folder twice to find its service
+        changed.setattr(DomainDispatcherApplication, "get_application", lambda self, environ: s3)
+        server.start()
+        host, port = server.get_host_and_port()
         for name, value in (("AWS_ENDPOINT_URL", f"http://{host}:{port}"), ("AWS_ACCESS_KEY_ID", "test"),
                             ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):
             changed.setenv(name, value)
