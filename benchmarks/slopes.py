@@ -244,20 +244,22 @@ STEPS: dict[str, Callable[[Project], None]] = {
 
 
 def _cost(step: Callable[[Project], None], project: Project) -> Cost:
-    """Python's garbage collector visits only objects that the step makes: visiting those of all imported libraries
-    takes 0.15 s, at 10,000 images not once, and would look like a steep slope."""
     torch.set_num_threads(1)
-    gc.collect()
-    gc.freeze()
     begin = time.process_time()
     step(project)
     return Cost(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
 
 
 def work(images: int, folder: Path) -> Costs:
-    """What each step takes, in a process of its own."""
+    """What each step takes, in a process of its own.
+
+    Python's garbage collector visits only objects that the step makes: visiting those of all imported libraries takes
+    0.15 s, at 10,000 images not once, and would look like a steep slope.
+    """
     found: Costs = {}
     Project(images, folder).annotate()
+    gc.collect()
+    gc.freeze()
     for name, step in STEPS.items():
         with multiprocessing.get_context("fork").Pool(1) as process:
             found[name] = process.apply(_cost, (step, Project(images, folder)))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from pipeline.compute import measured
 
@@ -24,6 +28,15 @@ def write(folder: Path, cpu: Measurements) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cpu.json").write_text(json.dumps({measured.cpu(): cpu}), encoding="utf-8")
     return folder
+
+
+@contextmanager
+def given(folder: Path, cpu: Measurements) -> Iterator[Measurements]:
+    """Give this machine another CPU meanwhile, and fail if anything was measured of the real one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(measured.FOLDER, str(write(folder, cpu)))
+        yield cpu
+    refuse_measured(folder)
 
 
 def refuse_measured(folder: Path) -> None:

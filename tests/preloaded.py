@@ -1,23 +1,27 @@
-"""`pipeline` and `dvc` for tests that run them dozens of times, each forked from one process that has imported torch.
+"""`pipeline` and `dvc` for tests that run them dozens of times, each forked from one process that has imported all.
 
-A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports. Python in
-the variable BEFORE runs before the command, in its process: to kill it at a certain moment, for instance.
+A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports, unless
+PYTHONPATH names other code. Python in the variable BEFORE runs before the command, in its process: to kill it at a
+certain moment, for instance.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,26 +59,37 @@ class Commands:
         return ran
 
 
-@contextmanager
-def commands(folder: Path) -> Iterator[Commands]:
-    """Starts the process that they are forked from."""
+def commands(folder: Path, session: int) -> Commands:
+    """Have a process that they are forked from: one for all workers of a session, ended with the session."""
     address, binaries = folder / "socket", folder / "bin"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            start(address, binaries, session)
+    return Commands(binaries)
+
+
+def start(address: Path, binaries: Path, session: int) -> None:
     binaries.mkdir()
     for name in ("pipeline", "dvc"):
         client = binaries / name
         client.write_text(CLIENT.format(python=sys.executable, address=str(address)), encoding="utf-8")
         client.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen([sys.executable, "-P", __file__, str(address)], env=environment) as server:
-        while not address.exists():
-            assert server.poll() is None
-            time.sleep(0.05)
-        yield Commands(binaries)
-        server.terminate()
+    server = subprocess.Popen([sys.executable, "-P", __file__, str(address), str(session)], env=environment,
+                              start_new_session=True)
+    while not address.exists():
+        assert server.poll() is None
+        time.sleep(0.05)
+    server.returncode = 0  # nobody waits for it
 
 
-def serve(address: str) -> None:
+def serve(address: str, session: int) -> None:
     import dvc.cli
+    import dvc.commands.repro
+    import dvc.repo.reproduce
+    import dvc.repo.status
     import matplotlib.figure
     import pandas
     import pyarrow.parquet
@@ -83,14 +98,15 @@ def serve(address: str) -> None:
     import zarr
 
     assert all((dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
+    import_ours()
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them
-    parent = os.getppid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
+    listening.bind(f"{address}.bound")
     listening.listen()
-    listening.settimeout(5)
-    while os.getppid() == parent:
+    os.rename(f"{address}.bound", address)
+    listening.settimeout(1)
+    while runs(session):
         try:
             asking, _ = listening.accept()
         except TimeoutError:
@@ -99,6 +115,31 @@ def serve(address: str) -> None:
             listening.close()
             answer(asking)
         asking.close()
+
+
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def import_ours() -> None:
+    """Import the modules of this tree, but for those that need a package that is not installed."""
+    import pipeline
+    import stages
+
+    for package in (pipeline, stages):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            with suppress(ModuleNotFoundError):
+                importlib.import_module(module.name)
+
+
+def forget_ours() -> None:
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("pipeline", "stages"):
+            del sys.modules[name]
 
 
 def answer(asking: socket.socket) -> None:
@@ -116,6 +157,8 @@ def answer(asking: socket.socket) -> None:
         os.dup2(stream_of_command, number)
     os.chdir(folder)
     before = environment.pop("BEFORE", "")
+    if environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH"):
+        forget_ours()
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = arguments
@@ -148,4 +191,4 @@ def end(main: Callable[[], object]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], int(sys.argv[2]))

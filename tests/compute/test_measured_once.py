@@ -101,3 +101,11 @@ def test_a_test_that_measures_the_real_cpu_fails(file: Path) -> None:
     measured.once("what no test was given", lambda: 1.0)
     with pytest.raises(AssertionError, match="asks for the real CPU's speed"):
         given_cpus.refuse_measured(file.parent)
+
+
+def test_so_does_one_that_is_given_another_cpu(tmp_path: Path) -> None:
+    with given_cpus.given(tmp_path, given_cpus.AVX2):
+        assert half.fastest("cpu") == "fp32"
+    with (pytest.raises(AssertionError, match="asks for the real CPU's speed"),
+          given_cpus.given(tmp_path, given_cpus.AVX2)):
+        measured.once("what no test was given", lambda: 1.0)
