@@ -17,6 +17,7 @@ from PIL import Image
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 
 from pipeline import dual_encoders
+from pipeline.compute.tasks import InProcess
 from pipeline.dual_encoders import embedding, record
 from pipeline.dual_encoders.base import Usage
 from pipeline.manifest import Manifest, build
@@ -81,6 +82,17 @@ def test_vectors_of_another_usage_or_of_other_files_lie_in_another_space() -> No
               identity(precision="bf16")]
     assert len({identity(), *others}) == 6
     assert identity() == identity("clip:b", device="cuda")
+
+
+def test_a_worker_that_finds_another_encoder_is_refused(folders: dict[str, Path], scenes: Manifest, tmp_path: Path
+                                                        ) -> None:
+    model = f"clip:{shutil.copytree(folders['clip'], tmp_path / 'clip')}"
+    encoder = dual_encoders.load(model, Usage())
+    job = embedding.Job(model, Usage(), scenes, scenes.images_folder, [scenes.split("test")], 4)
+    settings = tmp_path / "clip" / "preprocessor_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "do_center_crop": False}))
+    with pytest.raises(InputError, match="is another encoder than when the run began; run again"):
+        embedding.embed(tmp_path / "v.zarr", encoder, job, lambda found: {}, InProcess())
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -54,6 +55,15 @@ def test_another_file_in_its_place_is_seen(digest: Counting) -> None:
     other.write_bytes(b"two")
     other.replace(digest.file)
     assert digest() == sha256(digest.file)
+
+
+@pytest.mark.parametrize("other", ["st_size", "st_ino", "st_mtime_ns", "st_ctime_ns"])
+def test_each_part_of_a_files_state_tells(tmp_path: Path, other: str) -> None:
+    """Alone, as on a file system whose clock stood still."""
+    found = tmp_path.stat()
+    parts = {name: getattr(found, name) for name in ("st_size", "st_ino", "st_mtime_ns", "st_ctime_ns")}
+    one, two = (Mock(spec=Path, **{"stat.return_value": Mock(**{**parts, other: value})}) for value in (1, 2))
+    assert remembered.state_of(one) != remembered.state_of(two)
 
 
 def test_a_file_that_changed_just_now_is_not_remembered(digest: Counting, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,20 @@ def test_high_definition_has_its_own_colours(tmp_path: Path) -> None:
     assert videos.frames(made, 1)[0].getpixel((5, 5)) == (255, 24, 0)
 
 
+def test_of_several_pictures_that_which_players_show(tmp_path: Path) -> None:
+    """The larger one is another view of a disc, for instance."""
+    made = tmp_path / "two.mkv"
+    with av.open(str(made), "w") as film:
+        streams = [film.add_stream("libx264", rate=25), film.add_stream("libx264", rate=25)]
+        for stream, (width, height) in zip(streams, [(64, 48), (128, 96)], strict=True):
+            stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        streams[0].disposition = av.stream.Disposition.default
+        for stream in streams:
+            film.mux(stream.encode(av.VideoFrame.from_image(Image.new("RGB", (stream.width, stream.height)))))
+            film.mux(stream.encode())
+    assert videos.frames(made, 1)[0].size == (64, 48)
+
+
 def test_no_picture(tmp_path: Path) -> None:
     for made in (sound(tmp_path / "a.m4a"), sound(tmp_path / "a.mp4", cover=True)):
         with pytest.raises(ImageError, match="holds no video, sound alone"):

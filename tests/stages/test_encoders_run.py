@@ -97,6 +97,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
     assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
     for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
         np.testing.assert_allclose(mine, whole, atol=1e-6)
+    splits = [System.open_vectors(path).made_from["members"][0]["splits"] for path in (STORE, Path("whole.zarr"))]
+    assert splits[0] == splits[1]  # photographs and cut captions of all pieces
 
 
 @pytest.mark.usefixtures("project")

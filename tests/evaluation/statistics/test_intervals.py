@@ -9,7 +9,7 @@ from sorting import noisy_pairs
 
 from pipeline.evaluation.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
 from pipeline.evaluation.statistics import STATISTICS, intervals
-from pipeline.evaluation.statistics.intervals import wilson
+from pipeline.evaluation.statistics.intervals import UNSEEN, wilson
 from pipeline.parts.errors import InputError
 
 CAPTIONS = 5
@@ -103,3 +103,13 @@ def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(recall: floa
     share = counts @ values / images
     low, high = wilson(share, (counts * (values - share[:, None]) ** 2).sum(1), images, 0.95)
     assert np.mean((low <= recall) & (recall <= high)) == pytest.approx(0.95, abs=0.025)
+
+
+@pytest.mark.parametrize("images", [2, 4, 30])
+def test_few_images_have_students_quantile_of_one_freedom_less(images: int) -> None:
+    """Half of the images hit: the ends are where the share is just t standard errors off, a little more for UNSEEN."""
+    (low,), (high,) = wilson(np.array([0.5]), np.array([images * 0.25]), images, 0.95)
+    variance = images / (images - 1) * 0.25 / images  # of a mean, as of a sample
+    t = (0.5 - low) / np.sqrt(low * (1 - low) * variance / 0.25)
+    assert high == pytest.approx(1 - low)
+    assert t == pytest.approx(stats.t.ppf(0.975, images - 1), rel=0.5 * UNSEEN)

@@ -14,6 +14,7 @@ from counted import Counted
 from new_stores import prepare
 
 from pipeline.features.store import Plan, StoreLayout, Wanted, ledger, plan
+from pipeline.features.store.layout import ABSENT
 from pipeline.manifest.table import NO_FILE
 
 SHARD = 10
@@ -73,3 +74,10 @@ def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
     sizes = [max(len(pickle.dumps(task)) for task in tasks_of(grown(tmp_path / f"{images}.zarr", images),
                                                               np.arange(2 * images))) for images in (200, 2000)]
     assert sizes[1] < sizes[0] + 50
+
+
+def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> None:
+    layout = made(tmp_path / "s.zarr", SHARD, 0).layout
+    ledger.write(tmp_path / "s.zarr", ledger.LedgerEntry(0, 0, SHARD, {}, {}, {0: "", 1: "known"}))
+    rows = ledger.rows_of_photographs(tmp_path / "s.zarr", layout, ["", "known", "another"])
+    assert rows.tolist() == [ABSENT, 1, ABSENT]
