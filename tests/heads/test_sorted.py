@@ -44,6 +44,7 @@ def test_the_sort_is_exact(slots: int) -> None:
     assert torch.equal(places.long().sort(2).values, torch.arange(slots).expand(4, 5, -1))
     assert torch.equal(values.gather(2, places.long()), ordered)
     assert torch.equal(unsort_chunk(ordered, places.long()), values)
+    assert all(map(torch.equal, sort_chunk(values.double()), (ordered, places)))
 
 
 @pytest.mark.parametrize("slots", [1, 2, 36])
@@ -52,9 +53,10 @@ def test_chunks_hold_every_sample_once_and_no_padding(slots: int) -> None:
     chunks = Chunks(valid, 24)
     assert [row for chunk in chunks.chunks for row in chunk.rows] == chunks.order.tolist()
     assert sorted(chunks.order.tolist()) == [0, 1, 2, 3]
-    again = torch.zeros_like(items)
+    again = torch.full_like(items, torch.nan)  # what is not written shows
     for chunk in chunks.chunks:
         values = read_chunk(items, chunk)
+        assert torch.equal(read_chunk(items, chunk, torch.float64), values.double())
         assert list(values.shape) == [len(chunk.rows), 24, chunk.items]
         assert set(valid.sum(1)[chunk.rows].tolist()) == {chunk.items}
         write_chunk(again, chunk, values)

@@ -53,7 +53,7 @@ class BothLevels(torch.autograd.Function):
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
             part = chunk.part
-            u, places = cpu_sort.sort_chunk(read_chunk(items, chunk))
+            u, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             greatest, v = below_greatest(u)
             weights = (weight.detach() @ v).softmax(1)  # a weight with a gradient would have v transposed first
             theta[part, :chunk.items] = weights
@@ -75,7 +75,7 @@ class BothLevels(torch.autograd.Function):
         weight, theta, total, below, *saved = ctx.saved_tensors
         chunks: Chunks = ctx.chunks
         of_token, of_delta = of_token[chunks.order], of_embedding[chunks.order] / total
-        of_items, of_weight = total.new_zeros(ctx.items), torch.empty_like(total)
+        of_items, of_weight = total.new_empty(ctx.items), torch.empty_like(total)
 
         def pull_back(chunk: Chunk) -> None:
             part, (v, places) = chunk.part, saved[2 * chunk.number:2 * chunk.number + 2]

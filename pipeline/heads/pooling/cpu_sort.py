@@ -24,6 +24,7 @@ CHUNK = 1 << 17
 # longer than they compute.
 FOR_ONE_THREAD = 1 << 20
 MOST_ITEMS = 1 << 15
+SIGN = torch.iinfo(torch.int64).min  # the bit of a float64
 Result = TypeVar("Result")
 
 
@@ -78,25 +79,29 @@ def can_sort_fast(items: Tensor) -> bool:
     return fits and bool(items.detach().sum().isfinite())  # a sum is finite only if every value is, and costs little
 
 
-def read_chunk(items: Tensor, chunk: Chunk) -> Tensor:
+def read_chunk(items: Tensor, chunk: Chunk, dtype: torch.dtype = torch.float32) -> Tensor:
     """Copy a chunk [b, D, n] out of a batch [B, N, D]."""
-    values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items)
+    values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items, dtype=dtype)
     for sample, row in zip(values, chunk.rows, strict=True):  # torch is twice as fast at turning matrices one by one
         sample.copy_(items[row, :chunk.items].T)
     return values
 
 
 def write_chunk(items: Tensor, chunk: Chunk, values: Tensor) -> None:
-    """Copy a chunk's values [b, D, n] into a batch [B, N, D], the inverse of `read_chunk`."""
+    """Copy a chunk's values [b, D, n] into a batch [B, N, D], the inverse of `read_chunk`; padding becomes zero."""
     for sample, row in zip(values, chunk.rows, strict=True):
         items[row, :chunk.items].copy_(sample.T)
+        items[row, chunk.items:].zero_()
 
 
 def sort_chunk(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Sort float32 [b, D, n] along n, descending; with the index of each among the values, uint8 or int16."""
-    packed = values.neg().double()
+    """Sort float32 [b, D, n] along n, descending; with the index of each among the values, uint8 or int16.
+
+    The values may be given as float64, which are overwritten: `read_chunk` converts them as it copies.
+    """
+    packed = values.double()
     bits = packed.view(torch.int64)
-    bits |= torch.arange(values.shape[2])
+    bits ^= torch.arange(values.shape[2]) + SIGN  # the negative values in ascending order
     packed.numpy().sort(axis=-1)
     # The conversion keeps the low bits alone, which is where the index is.
     return packed.float().neg_(), bits.to(torch.uint8 if values.shape[2] <= 256 else torch.int16)

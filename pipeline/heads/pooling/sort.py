@@ -26,10 +26,10 @@ class SortItems(torch.autograd.Function):
     def forward(ctx: Any, items: Tensor, valid: Tensor) -> Tensor:
         chunks = Chunks(valid, items.shape[2])
         places: list[Any] = [None] * len(chunks.chunks)
-        ordered = torch.zeros_like(items)
+        ordered = torch.empty_like(items)
 
         def sort(chunk: Chunk) -> None:
-            values, places[chunk.number] = cpu_sort.sort_chunk(read_chunk(items, chunk))
+            values, places[chunk.number] = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             write_chunk(ordered, chunk, values)
 
         chunks.each(sort)
@@ -40,7 +40,7 @@ class SortItems(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        places, of_items = ctx.saved_tensors, torch.zeros_like(gradient)
+        places, of_items = ctx.saved_tensors, torch.empty_like(gradient)
 
         def unsort(chunk: Chunk) -> None:
             of_ordered = read_chunk(gradient, chunk)
@@ -66,7 +66,7 @@ class SortedSum(torch.autograd.Function):
         pooled, weights = items.new_empty(items.shape[0], items.shape[2]), theta[chunks.order].unsqueeze(2)
 
         def pool(chunk: Chunk) -> tuple[Tensor, ...]:
-            ordered, places = cpu_sort.sort_chunk(read_chunk(items, chunk))
+            ordered, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             pooled[chunk.part] = (ordered @ weights[chunk.part, :chunk.items]).squeeze(2)
             return (ordered, places) if kept else ()
 
@@ -78,7 +78,7 @@ class SortedSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, None]:
         theta, *saved = ctx.saved_tensors
-        chunks, of_items, of_theta = ctx.chunks, theta.new_zeros(ctx.items), torch.zeros_like(theta)
+        chunks, of_items, of_theta = ctx.chunks, theta.new_empty(ctx.items), torch.zeros_like(theta)
         of_pooled, weights = gradient[chunks.order].unsqueeze(1), theta[chunks.order].unsqueeze(1)
 
         def pull_back(chunk: Chunk) -> None:
