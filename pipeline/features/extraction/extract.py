@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,24 +12,11 @@ import numpy as np
 from pipeline.compute import tasks
 from pipeline.features.extraction import needs, request, worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
-from pipeline.features.store import Plan, StoreError, exclusive, making, plan, remote_store, write_failures
+from pipeline.features.store import Plan, StoreError, exclusive, ledger, making, plan, remote_store, write_failures
 from pipeline.files import atomic, record
 from pipeline.parts.errors import InputError, InputWarning, counted
 
 PROBE = 24  # images, after a first batch that warms up
-
-
-class InProcess(tasks.InProcess):
-    """Runs in this process, where one shard is written while the next is computed."""
-
-    def run(self, tasks: Iterable[Task], on_images: OnImages) -> None:
-        """Run tasks one after another.
-
-        Args:
-            tasks: The tasks.
-            on_images: Called with the number of images written since the last call.
-        """
-        worker.run(tasks, on_images)
 
 
 @dataclass(frozen=True)
@@ -59,9 +46,8 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
         InputError: If an image cannot be used and such are not skipped.
         StoreError: If the store holds other features.
     """
-    executor = executor or InProcess()
     names = job.manifest.images["file"].tolist()
-    described, there = executor.call(worker.describe_engine, job.engine), job.uploaded_to
+    described, there = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
         if there is not None:
@@ -79,7 +65,9 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
             if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
             on_start(todo.images)
-            _run(executor, replace(job, uploaded_to=there).tasks(engine, todo, store), store, on_images)
+            with closing(_run(executor, replace(job, uploaded_to=there).tasks(engine, todo, store), store)) as entries:
+                for entry in entries:
+                    on_images(entry.images)
             rows = todo.layout.find(todo.image_ids, wanted.ids)
             failed = write_failures(store, todo.layout, names, rows)
             if there is not None:
@@ -95,14 +83,15 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
     return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken, todo.images)
 
 
-def _run(executor: tasks.Executor, tasks: Iterable[Task], store: Path, on_images: OnImages) -> None:
-    if isinstance(executor, InProcess):
-        executor.run(tasks, on_images)
+def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
+         ) -> Generator[ledger.LedgerEntry, None, None]:
+    """Run tasks. In this process one shard is written while the next is computed."""
+    if executor is None:
+        yield from worker.run(tasks)
         return
     with closing(executor.each(worker.run_one, tasks, store)) as shards:
         for entries in shards:
-            for entry in entries:
-                on_images(entry.images)
+            yield from entries
 
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
@@ -150,7 +139,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     Raises:
         InputError: As an extraction raises it at its start.
     """
-    executor = executor or InProcess()
+    executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     todo = plan(job.store, job.wanted(engine))
     if todo.changed and job.if_changed == "refuse":

@@ -13,7 +13,7 @@ import torch
 
 from pipeline.compute import half, products
 from pipeline.features import extractors
-from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, OnImages, Task
+from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, Task
 from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
@@ -67,42 +67,34 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
                                                    engine.runtime.precision, found.weights))
 
 
-def run(tasks: Iterable[Task], on_images: OnImages = lambda count: None,
-        wanted: Callable[[], bool] = lambda: True) -> list[ledger.LedgerEntry]:
-    """Extract shards and write each one when it is complete."""
+def run(tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True
+        ) -> Generator[ledger.LedgerEntry, None, None]:
+    """Extract shards and write each one when it is complete: their entries, in order."""
     waiting = (replace(task, engine=_here(task.engine)) for task in tasks)
     first = next(waiting, None)
     if first is None:
-        return []
+        return
     load_engine(first.engine)
-    entries: list[ledger.LedgerEntry] = []
     writing: deque[Future[ledger.LedgerEntry]] = deque()
     decoding, computing, count = _threads(first)
     with (ThreadPoolExecutor(count) as writers,
           closing(_extracted(first, chain([first], waiting), decoding, computing)) as extracted):
         for shard in _shards(extracted, wanted):
             if len(writing) == count:  # no more shards than that wait to be written
-                entries.append(_written(writing.popleft(), on_images))
+                yield writing.popleft().result()
             writing.append(writers.submit(_write, *shard))
-        entries += [_written(each, on_images) for each in writing]
-    return entries
+        yield from map(Future.result, writing)
 
 
 def run_one(task: Task, wanted: Callable[[], bool]) -> list[ledger.LedgerEntry]:
     """Extract one shard. It stops at the next batch when its result is no longer wanted."""
-    return run([task], wanted=wanted)
+    return list(run([task], wanted))
 
 
 def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
     entry = write_shard(task.store, task.layout, shard, task.made_from)
     if task.uploaded_to is not None:
         remote_store.push_shard(task.uploaded_to, task.store, task.layout, shard.number)
-    return entry
-
-
-def _written(writing: Future[ledger.LedgerEntry], on_images: OnImages) -> ledger.LedgerEntry:
-    entry = writing.result()
-    on_images(entry.images)
     return entry
 
 

@@ -6,15 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from folders import tree
 from spoiling import scenes_in
 
+from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
@@ -54,9 +56,9 @@ def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path:
     whole = replace(job, store=tmp_path / "whole.zarr")
     extraction.extract(whole)
 
-    class CutShort(extraction.InProcess):
-        def run(self, tasks: Iterable[extraction.Task], on_images: extraction.OnImages) -> None:
-            super().run(list(tasks)[2:4], on_images)
+    class CutShort(InProcess):
+        def each(self, function: Any, tasks: Iterable[Any], *others: Any) -> Generator[Any, None, None]:
+            yield from super().each(function, list(tasks)[2:4], *others)
             raise Cut
 
     with pytest.raises(Cut):
@@ -73,9 +75,11 @@ TRIALS = """
 import gc, os, random, signal, sys
 from itertools import count
 from pathlib import Path
+from typing import Any
 import torch
 torch.set_num_threads(1)
 from pipeline import manifest
+from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 images, annotations, folder = map(Path, sys.argv[1:])

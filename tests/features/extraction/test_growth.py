@@ -6,15 +6,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from folders import tree
 
 from pipeline import sample, training
+from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
 from pipeline.features.extraction import request
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
@@ -76,11 +78,11 @@ class Cut(Exception):
     pass
 
 
-class CutShort(extraction.InProcess):
+class CutShort(InProcess):
     """Ends before the last shard."""
 
-    def run(self, tasks: Iterable[extraction.Task], on_images: extraction.OnImages) -> None:
-        super().run(list(tasks)[:-1], on_images)
+    def each(self, function: Any, tasks: Iterable[Any], *others: Any) -> Generator[Any, None, None]:
+        yield from super().each(function, list(tasks)[:-1], *others)
         raise Cut
 
 
