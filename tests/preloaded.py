@@ -19,7 +19,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -71,6 +70,8 @@ def commands(folder: Path, session: int) -> Commands:
 
 
 def start(address: Path, binaries: Path, session: int) -> None:
+    from waiting import until  # the process that is started here does not find it
+
     binaries.mkdir()
     for name in ("pipeline", "dvc"):
         client = binaries / name
@@ -79,9 +80,8 @@ def start(address: Path, binaries: Path, session: int) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen([sys.executable, "-P", __file__, str(address), str(session)], env=environment,
                               start_new_session=True)
-    while not address.exists():
-        assert server.poll() is None
-        time.sleep(0.05)
+    until(lambda: address.exists() or server.poll() is not None, "the process that commands are forked from")
+    assert server.poll() is None
     server.returncode = 0  # nobody waits for it
 
 

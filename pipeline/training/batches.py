@@ -90,6 +90,7 @@ class TrainingBatches:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
                              "training.NAME.batch_size to a multiple")
         self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
+        self._memory: np.ndarray | None = None  # of a batch before, for what is read next
 
     def __len__(self) -> int:
         return self.steps or len(self.split.captions) // self.batch_size
@@ -123,7 +124,10 @@ class TrainingBatches:
             order, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
             kept = torch.from_numpy(order)
         else:
-            items, counts = drop(*self.source.read(rows), left_out[self.own])
+            memory, self._memory = self._memory, None  # no other thread's meanwhile
+            read, counts = self.source.read(rows, memory)
+            items, counts = drop(read, counts, left_out[self.own])
+            self._memory = read  # `drop` has copied it
         tokens, lengths = pad(numbers[self.own])
         graphs: tuple[torch.Tensor, ...] = ()
         if self.graphs is not None:

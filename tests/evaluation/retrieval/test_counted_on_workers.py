@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 from sorting import noisy_pairs
+from waiting import until
 
 from pipeline.compute import by_path, cluster
 from pipeline.evaluation.metrics import parse_all
@@ -229,8 +229,7 @@ def hold(begun: Path, over: Path) -> None:
         calls += 1
         if calls > 1:
             (begun / str(os.getpid())).touch()
-            while not over.exists():
-                time.sleep(0.01)
+            until(over.exists, "a worker to be killed")
         return share(*arguments)
 
     held.before = share  # type: ignore[attr-defined]
@@ -255,8 +254,7 @@ def test_a_worker_is_killed_midway(count: int, there: Any, small: None, tmp_path
 
         def progress(rows: int) -> None:
             if not done:
-                while not list(begun.iterdir()):
-                    time.sleep(0.01)
+                until(lambda: any(begun.iterdir()), "a worker's second task")
                 killed = int(next(begun.iterdir()).name)
                 os.kill(killed, signal.SIGKILL)
                 over.touch()

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 from folders import tree
+from waiting import LONGEST, until
 
 from pipeline.compute import cluster
 from pipeline.features import extraction
@@ -29,9 +29,6 @@ from pipeline.features.store import ledger, read_header
 from pipeline.parts.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("forkserver")
-
-LONGEST = 300.0
-"""Seconds for which a test waits for another process before it fails."""
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +47,7 @@ def hold(begun: Path, over: Path, first: int = 0) -> None:
     def held(*arguments: Any) -> Any:
         if next(asked) >= first:
             begun.touch()
-            while not over.exists():
-                time.sleep(0.01)
+            until(over.exists, "the word to go on")
         return decode(*arguments)
 
     worker.decode = held
@@ -161,12 +157,9 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extrac
         watching.run(hold, begun, over)
         run = get_context("spawn").Process(target=extract_until_interrupted, args=(job, there.scheduler_address))
         run.start()
-        waited_until = time.monotonic() + LONGEST
         try:
-            while not begun.exists():
-                assert run.is_alive()
-                assert time.monotonic() < waited_until
-                time.sleep(0.01)
+            until(lambda: begun.exists() or not run.is_alive(), "the first image")
+            assert run.is_alive()
             assert run.pid is not None
             os.kill(run.pid, signal.SIGINT)
             run.join(LONGEST)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from folders import tree
 from spoiling import scenes_in
+from waiting import LONGEST
 
 from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
@@ -115,19 +116,23 @@ def moments_of(store, killed_at=None):  # none if it was killed
 
 extract(folder / "whole.zarr")
 gc.freeze()  # no child copies what is there
-whole, idle, kills = moments_of(folder / "counted.zarr"), moments_of(folder / "counted.zarr"), 0
-chosen = random.Random(0)
-for number in count():
-    while not moments_of(folder / f"cut-{number}.zarr", chosen.randrange(idle, whole + idle)):
+whole, idle = moments_of(folder / "counted.zarr"), moments_of(folder / "counted.zarr")
+chosen, kills, number = random.Random(0), 0, 0
+for _ in range(200):
+    if not moments_of(folder / f"cut-{number}.zarr", chosen.randrange(idle, whole + idle)):
         kills += 1
-    if kills >= 20:
+    elif kills < 20:
+        number += 1
+    else:
         break
+else:
+    sys.exit(f"{kills} of 200 runs were killed, {number} stores are whole")
 """
 
 
 def test_killed_at_20_random_moments_and_resumed_it_is_bit_identical(corpus: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", TRIALS, str(corpus / "images"), str(corpus / "dataset_sample.json"),
-                    str(tmp_path)], check=True)
+                    str(tmp_path)], check=True, timeout=2 * LONGEST)
     stores = {store.name: tree(store) for store in tmp_path.glob("*.zarr")}
     assert len(stores) > 3
     assert all(found == stores["whole.zarr"] for found in stores.values())
