@@ -29,7 +29,7 @@ MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?
                     re.DOTALL | re.MULTILINE)
 COMPUTED: dict[str, Callable[[], str]] = {
     "sizes.extraction": sizes.extraction, "sizes.training": sizes.training, "sizes.flows": sizes.flows,
-    "sizes.rates": sizes.rates}
+    "sizes.rates": sizes.rates, "sizes.memory": sizes.memory}
 RECALLS = [(way, k) for way in ("i2t", "t2i") for k in (1, 5, 10)]
 
 

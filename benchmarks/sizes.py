@@ -49,14 +49,16 @@ STEP_CORES = Rate("a training step of 128 regions, two cores, float32", 0.419, "
                   "(family 26), AVX-512 | 419 |")
 STEP_GPU = Rate("a training step of 128 regions, a GPU", 0.014, "s", "assumed: its 125 GFLOP at a quarter of the 35.6 "
                 "TFLOP/s in float32 that NVIDIA states for an RTX 3090")
-_STEPS = [row for row in numbers.read(numbers.FILES / "slopes.json")["rows"] if row[0] in (
+_SLOPES = numbers.read(numbers.FILES / "slopes.json")["rows"]
+LIBRARIES = 450  # MB of a step's memory
+_STEPS = [row for row in _SLOPES if row[0] in (
     "manifest: write", "manifest: read, digests", "plan of an extraction, and its tasks",
     "store: open, content of all images")]
 *_, _SECONDS, _SLOPE, _MEGABYTES = zip(*_STEPS, strict=True)  # of a million images
 BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", round(sum(_SECONDS), 1),
              "s a million images", "speed.md", "| store: open, content of all images |")
-MEMORY = Rate("the most that one of these steps holds beside 450 MB of imported libraries",
-              round(max(_MEGABYTES) / 1000 - 0.45, 2), "kB an image", "speed.md", "some 450 of them")
+MEMORY = Rate(f"the most that one of these steps holds beside {LIBRARIES} MB of imported libraries",
+              round((max(_MEGABYTES) - LIBRARIES) / 1000, 2), "kB an image", "speed.md", "some 450 of them")
 RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, STEP_CORES, STEP_GPU, BOOKS, MEMORY)
 
 
@@ -102,6 +104,13 @@ def flows() -> str:
                                              SHARD * gpu, SHARD * core))] for name, stored, gpu, core in ways))
 
 
+def memory() -> str:
+    """Steps that hold more than 50 GB at 100 M photographs."""
+    gigabytes = {step: (megabytes - LIBRARIES) / 10 for step, *_, megabytes in _SLOPES}
+    return table(("step at 100 M photographs", "memory, GB"),
+                 ([step, number(each)] for step, each in gigabytes.items() if each > 50))
+
+
 def rates() -> str:
     """What the tables rest on."""
     origin = {rate: f"[measured](measured/{rate.source})" if rate.quote else f"**{rate.source}**" for rate in RATES}
@@ -111,7 +120,7 @@ def rates() -> str:
 
 def page() -> str:
     """All tables, as docs/clusters.md has them."""
-    return "\n\n".join((extraction(), training(), flows(), rates()))
+    return "\n\n".join((extraction(), training(), flows(), rates(), memory()))
 
 
 if __name__ == "__main__":

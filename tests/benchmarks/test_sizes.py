@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_has_the_tables() -> None:
     page = (DOCS / "clusters.md").read_text(encoding="utf-8")
-    for part in (sizes.extraction(), sizes.training(), sizes.flows(), sizes.rates()):
+    for part in (sizes.extraction(), sizes.training(), sizes.flows(), sizes.rates(), sizes.memory()):
         assert part in page
 
 
