@@ -66,15 +66,15 @@ SECTIONS = {
         "throughput": "Time poolings and retrieval on this machine.",
     },
 }
-#: File of `stages` -> its commands, where it has several; each other command has a file of its own name.
+# File of `stages` -> its commands, where it has several; each other command has a file of its own name.
 FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifest", "audit"),
          "stores": ("verify", "compact", "rewrite", "copy", "import", "export"),
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
          "studies": ("study", "synthetic", "throughput")}
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
-#: Columns of a line of an example, which stands two columns to the right on a page of 80.
+# Columns of a line of an example, which stands two columns to the right on a page of 80.
 EXAMPLE = 76
-#: Columns of the help for the choices of an option.
+# Columns of the help for the choices of an option.
 CHOICES = 56
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 

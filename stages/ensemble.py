@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores import fuse, judged
     from pipeline.systems.scores.system import System
 
-#: What a member's record says of that member alone.
+# What a member's record says of that member alone.
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 LETTERS = [feature.letter for feature in FEATURES.values()]
 

@@ -74,7 +74,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     else:
         rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split])
         asked = swaps.of_captions((str(file), captions["caption"].tolist())
-                                           for file, captions in rows.groupby("file", sort=False))
+                                  for file, captions in rows.groupby("file", sort=False))
         if not asked:
             raise InputError(f"no caption of the split {settings.score.split} of {shown.dataset} has a word that can "
                              "be swapped")

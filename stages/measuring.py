@@ -61,7 +61,7 @@ def _output(output: str | None, as_json: bool) -> str:
     return "json" if as_json else output or "text"
 
 
-#: Options that say whose captions a matrix's columns are; the command takes `columns`.
+# Options that say whose captions a matrix's columns are; the command takes `columns`.
 columns = joined(
     "columns", _columns,
     click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
@@ -69,7 +69,7 @@ columns = joined(
     click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
     click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
                  help="Without a manifest: how many consecutive captions each image has."))
-#: Options that say what is right; the command takes `truth`.
+# Options that say what is right; the command takes `truth`.
 truth = joined(
     "truth", _truth,
     click.option("--qrels", type=FilePath(), metavar="FILE",
@@ -77,7 +77,7 @@ truth = joined(
                  "header image,caption,grade."),
     click.option("--same-text", type=click.Choice(["positive"]),
                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
-#: Options that name files to write; the command takes `files`.
+# Options that name files to write; the command takes `files`.
 files = joined(
     "files", _files,
     click.option("--run", type=FilePath(dir_okay=False), metavar="FILE",
@@ -88,7 +88,7 @@ files = joined(
                  help="Also write what is right as TREC qrels, for other tools that read the run."),
     click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
                  help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."))
-#: Options that say how to measure; the command takes `rules`, None where none were given.
+# Options that say how to measure; the command takes `rules`, None where none were given.
 rules = joined(
     "rules", _rules,
     click.option("--folds", type=click.IntRange(min=1),
@@ -97,7 +97,7 @@ rules = joined(
                  help="Measure by a benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
-#: How results are printed; the command takes `output`: text, json or markdown.
+# How results are printed; the command takes `output`: text, json or markdown.
 output = joined(
     "output", _output,
     click.option("--format", "output", type=click.Choice(["text", "json", "markdown"]), show_default="text",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-#: Opens the place where tasks run; None is this process.
+# Opens the place where tasks run; None is this process.
 Workers: TypeAlias = Callable[[], "AbstractContextManager[Executor | None]"]
 
 
@@ -95,7 +95,7 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
     return wrapped
 
 
-#: Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one.
+# Like `with_settings`, for commands that run in any folder: without a settings file they use the shipped one.
 with_settings_or_shipped = functools.partial(with_settings, required=False)
 
 
@@ -168,7 +168,7 @@ def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Comm
 
 HEAD_OR_ENCODER = ("A head's name: vse2ad-region-bigru-s0. Or a pretrained dual encoder, KIND:PLACE: clip, siglip, "
                    "siglip2 or open_clip, and its folder or its name on the Hugging Face hub.")
-#: Command -> the former names of its options, which still work.
+# Command -> the former names of its options, which still work.
 FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--system", "--in": "--system"},
           "score": {"--head": "--system", "--embeddings": "--system"},
           "embed": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"},
@@ -268,7 +268,7 @@ def _opened(workers: int, scheduler: str | None) -> Iterator[Executor | None]:
         yield place
 
 
-#: --workers and --scheduler; the command takes `open_workers`, see `executor`.
+# --workers and --scheduler; the command takes `open_workers`, see `executor`.
 on_workers = joined("open_workers", executor, scheduler, click.option(
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine."))
 

@@ -16,11 +16,11 @@ import click
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import wrapped
 
-#: Between two lines of progress where there is no terminal.
+# Seconds between two lines of progress where there is no terminal.
 SECONDS = 30.0
-#: Categories of characters that a terminal does not show: controls, halves of characters, separators of lines.
+# Categories of characters that a terminal does not show: controls, halves of characters, separators of lines.
 HIDDEN = ("Cc", "Cs", "Zl", "Zp")
-#: Marks that turn text round, behind which a file name can hide its ending.
+# Marks that turn text round, behind which a file name can hide its ending.
 TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 

@@ -166,7 +166,7 @@ def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray,
         own = told[told["image_id"] == image_id]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
         return html.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
-                               own["caption"].tolist(), found)
+                        own["caption"].tolist(), found)
 
     for found in zip(places.tolist(), products.tolist(), images.tolist(), strict=True):
         yield [hit(rank, *each) for rank, each in enumerate(zip(*found, strict=True), start=1)]

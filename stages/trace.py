@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores.system import System
 
 
-#: So many figures of a digest are shown.
+# How many figures of a digest are shown.
 DIGEST = 12
 
 

@@ -7,7 +7,7 @@ from pipeline.compute.device import PRECISIONS
 from pipeline.compute.measured import least_seconds
 from pipeline.parts.errors import InputError
 
-# Of the square product that is probed.
+# The side of the square product that is probed.
 SIDE = 256
 
 

@@ -23,7 +23,7 @@ from pipeline.parts.errors import InputWarning
 # The environment variable that names another folder.
 FOLDER = "VSE_PIPELINE_CACHE"
 MEASUREMENTS = TypeAdapter(dict[str, dict[str, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]])
-# Of the measurements. A higher number has every CPU measured again.
+# The version of the measurements. A higher number has every CPU measured again.
 VERSION = 1
 
 _known: dict[tuple[Path, str, str], float] = {}  # in this process
@@ -86,11 +86,9 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
         return {}
 
 
-# Compare the time of two short calculations.
-# Times that each is taken at least, and
-REPEATS = 4
-# for so long in all: the least of a few times differs by a factor of two beside other work, of hundreds by 5 %.
-SECONDS = 0.3
+# Two short calculations are compared by the least of their times: of this many at least, taken for so many seconds. The
+# least of a few times differs by a factor of two beside other work, the least of hundreds by 5 %.
+REPEATS, SECONDS = 4, 0.3
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:

@@ -26,14 +26,14 @@ Setting = Literal["auto", "default"]
 Kind = Literal["onednn", "default"]
 
 KERNELS = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward")
-# Of the product that is probed: rows, the length of the sums, columns.
+# The product that is probed: rows, the length of the sums, columns.
 SHAPE = (256, 512, 256)
 # Rows of the product that are compared with float64.
 CHECKED = 32
 # oneDNN is used where it is faster by this factor.
 FASTER = 1.2
-# And where its root mean square error, relative to that of the products, is below this. Float32 gives 2e-7 to 6e-7,
-# factors rounded to bfloat16 2e-3.
+# It is used up to this root mean square error, relative to that of the products. Float32 gives 2e-7 to 6e-7, factors
+# rounded to bfloat16 2e-3.
 LARGEST_ERROR = 3e-6
 
 

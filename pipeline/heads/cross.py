@@ -46,9 +46,9 @@ def mask_of(valid: Tensor) -> Tensor | None:
     return None if bool(valid.all()) else valid[:, None, None, :]
 
 
-# Before the classifier.
+# The dropout before the classifier.
 DROPOUT = 0.1
-# Of a pair's cosine.
+# The temperature of a pair's cosine.
 TEMPERATURE = 0.05
 # Networks with `embeddings`, an `encoder` and a `pooler` of BERT's kind.
 KINDS = ("bert", "xlm-roberta")

@@ -18,7 +18,7 @@ from unicodedata import normalize
 from pipeline.manifest.reader import json_of
 from pipeline.parts.errors import InputError
 
-# Where HGR's folder has it.
+# The file's place in HGR's folder.
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
 # Phrases of a caption. The most of MSR-VTT's are 20.
 MOST = 256

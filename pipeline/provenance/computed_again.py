@@ -26,7 +26,7 @@ from pipeline.systems.scores.made import CONTENTS, RESCORED
 from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
-#: Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders.
+# Similarities of unit vectors may differ by this much when they are computed again: machines add in other orders.
 ROUNDING = 1e-5
 
 

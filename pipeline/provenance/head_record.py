@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pipeline.systems.scores import ENCODER
 
-#: Digests that seeds of one system share -> what it means when they do not.
+# Digests that seeds of one system share -> what it means when they do not.
 SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 
 

@@ -17,9 +17,9 @@ from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 
-#: How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise.
+# How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise.
 APART = 1e-3
-#: From a part of a split, and the system that it is compared with, to vectors or scores.
+# From a part of a split, and the system that it is compared with, to vectors or scores.
 Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 

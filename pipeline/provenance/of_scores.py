@@ -23,9 +23,9 @@ from pipeline.systems.scores.made import CONTENTS, RERANKED, RESCORED, Made
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import Candidates, System, recorded
 
-#: How many pairs are scored again, chosen at random each time so that nobody can know which ones.
+# How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
-#: Scores may differ by this much when they are computed again, in other batches or on another machine.
+# Scores may differ by this much when they are computed again, in other batches or on another machine.
 ROUNDING = 1e-5
 
 

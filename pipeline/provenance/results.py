@@ -16,9 +16,9 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
-#: Where an entry has, by protocol, the hits of each image, see `pipeline.evaluation.statistics.image_hits`.
+# The key of an entry with the hits of each image, by protocol, see `pipeline.evaluation.statistics.image_hits`.
 HITS = "image_hits"
-#: What stands in an entry beside the protocols and their numbers.
+# What stands in an entry beside the protocols and their numbers.
 BESIDE = ("made_from", "evaluated_with", HITS, "digest")
 
 

@@ -15,15 +15,15 @@ from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
 
-#: A row with a smaller p, after Holm's correction within the column, is told from the best.
+# A row with a smaller p, after Holm's correction within the column, is told from the best.
 LEVEL = 0.05
-#: The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them.
+# The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them.
 SWAPS = 1000
 TIED = ("Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
         "(two-sided, 5 %, Holm's correction within the column or group)")
 NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
-#: VSE+2AD, caption of Table 1.
+# VSE+2AD, caption of Table 1.
 GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 
 
@@ -74,18 +74,18 @@ class Rule:
         """Say in a caption which colour stands for what, where there are several. rows: those with bold numbers."""
         groups = {row.header.group for row in rows if self.in_groups}
         stand_for = {group: colour for group, colour in GROUP_COLOURS.items() if group in groups}
-        if self.two_sums:
+        if self.two_sums and rows:
             stand_for = {"the best": "red", "the second best": "black"}
         found = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
         return f"Colours: {found}." if len(stand_for) > 1 else ""
 
 
-#: As VSE+2AD Table 1.
+# As VSE+2AD Table 1.
 best_of_groups = Rule("Bold: the best for the same features and text encoder.", in_groups=True)
-#: As Geigle et al.'s Tables 1 and 8.
+# As Geigle et al.'s Tables 1 and 8.
 best_of_sections = Rule("Bold: the best of a group of rows.", in_groups=True)
 best_of_columns = Rule("Bold: the {best} of a column.")
-#: As VSE∞ Table 2.
+# As VSE∞ Table 2.
 two_best_sums = Rule("Bold: the best RSUM of a test set, and the second best where one alone is best.", two_sums=True)
 
 

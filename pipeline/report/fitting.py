@@ -19,12 +19,12 @@ from typing import Any, Literal
 from pipeline.files.parsing import from_yaml
 from pipeline.report.table import MISSING, Cell, Panel, RowGroup, TableRow
 
-#: How rules and characters are set, and how wide letters are.
+# How rules and characters are set, and how wide letters are.
 SETTING: dict[str, Any] = from_yaml(Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8"))
 TextFont = Literal["times", "computer modern"]
-#: In points.
+# A centimetre in points.
 CENTIMETRE = 72.27 / 2.54
-#: Size in points -> how much wider Computer Modern is drawn, for its size, than at 10 points.
+# Size in points -> how much wider Computer Modern is drawn, for its size, than at 10 points.
 SMALL = {9.0: 1.03, 8.0: 1.06, 7.0: 1.14}
 
 
@@ -47,13 +47,13 @@ class Paper:
         return cls(column * CENTIMETRE, text * CENTIMETRE, height * CENTIMETRE, font)
 
 
-#: acl.sty on A4, but of CVPR's height: the columns of the one are narrower, the pages of the other are lower.
+# acl.sty on A4, but of CVPR's height: the columns of the one are narrower, the pages of the other are lower.
 ACL = Paper.of_centimetres(7.7, 16.0, 22.5)
 
 
-#: Any other letter: it may be printed as its code point, [U+4E2D].
+# Any other letter: it may be printed as its code point, [U+4E2D].
 OTHER = 3.5
-#: How much wider bold is: Computer Modern's digits.
+# How much wider bold is: Computer Modern's digits.
 BOLD = 1.15
 
 _WIDTHS = {letter: float(width) for width, letters in SETTING["widths"].items() for letter in letters}
@@ -64,13 +64,13 @@ def width(text: str, bold: bool = False) -> float:
     return sum(_WIDTHS.get(letter, OTHER) for letter in text) * (BOLD if bold else 1.0)
 
 
-#: The least size of type in points: of tables, footnotes and deviations.
+# The least size of type in points: of tables, footnotes and deviations.
 LEAST = 7.0
-#: Points between two columns: at least, wanted, and at most where there is room.
+# Points between two columns: at least, wanted, and at most where there is room.
 GAPS = (3.0, 6.0, 10.0)
-#: Points: the least width of a column whose text is broken into lines.
+# Points: the least width of a column whose text is broken into lines.
 NARROWEST = 50.0
-#: The text of a cell in a column of numbers.
+# The text of a cell in a column of numbers.
 NUMBER = re.compile(r"(?=.*\d)(?P<sign>[+−-]?)(?P<whole>\d[\d,]*)?(?:\.(?P<decimals>\d+))?(?P<times>×?)")
 
 
@@ -152,13 +152,13 @@ def broken(panel: Panel, columns: Sequence[FittedColumn], available: float) -> t
     return tuple(found)
 
 
-#: Sizes of type in points with the least space between columns, the preferred one first.
+# Sizes of type in points with the least space between columns, the preferred one first.
 READABLE = ((9.0, GAPS[1]), (8.0, GAPS[1]), (8.0, GAPS[0]))
-#: That of tables which are too wide for `READABLE`.
+# The layout of tables which are too wide for `READABLE`.
 SMALLEST = ((LEAST, GAPS[1]),)
-#: Points: the size of captions, which the document sets.
+# Points: the size of captions, which the document sets.
 CAPTION = 11.0
-#: Spaces between columns grow to this part of the width.
+# Spaces between columns grow to this part of the width.
 FILLED = 0.98
 
 
@@ -215,7 +215,7 @@ def _blocks(panel: Panel) -> dict[str, list[int]]:
     return {}
 
 
-#: Joins the caption of what is stacked.
+# Joins the caption of what is stacked.
 APART = " Sections do not compete."
 
 

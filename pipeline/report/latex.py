@@ -15,9 +15,9 @@ from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup,
 
 Style = Literal["booktabs", "plain"]
 RULES, _CHARACTERS, _ACCENTS = (fitting.SETTING[name] for name in ("rules", "characters", "accents"))
-#: Of the package amssymb.
+# A tick, of the package amssymb.
 TICK = r"\checkmark"
-#: Smaller where the document's columns are narrower than those that the table was made for.
+# Smaller where the document's columns are narrower than those that the table was made for.
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 

@@ -19,9 +19,9 @@ from pipeline.report.table import rounded
 from pipeline.settings.features import FEATURES, visual
 from pipeline.systems.scores import ENCODER
 
-#: Metric of one direction, as `results/metrics.json` names it -> how it is printed.
+# Metric of one direction, as `results/metrics.json` names it -> how it is printed.
 HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
-#: In `Origin.rerank`: another network than the retriever's scored the candidates, and it is not among the members.
+# A value of `Origin.rerank`: another network than the retriever's scored the candidates; it is not among the members.
 SEPARATE = "separate"
 
 

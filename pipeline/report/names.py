@@ -19,11 +19,11 @@ from pipeline.report import published
 from pipeline.settings.features import FEATURES, of_ensemble, visual
 from pipeline.systems.scores import ENCODER
 
-#: Ending of recipes that also train the networks of grid and patch features, as the papers do.
+# Ending of recipes that also train the networks of grid and patch features, as the papers do.
 FINETUNED = "_finetuned"
 NAMES: dict[str, dict[str, str]] = from_yaml(published.text("names.yaml"))
 METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
-#: What an ensemble says where its members differ.
+# What an ensemble says where its members differ.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 
@@ -98,17 +98,17 @@ def is_variant(recipe: str) -> bool:
 
 
 OTHER = "other"
-#: The mark of a measured row with a stand-in.
+# The mark of a measured row with a stand-in.
 STAND_IN = "†"
 NETWORKS = from_yaml(published.text("networks.yaml"))
-#: (Feature, engine, its network or "", weights) -> the papers' network.
+# (Feature, engine, its network or "", weights) -> the papers' network.
 PAPERS = {(each["feature"], engine, each.get("network", ""), weights): each["name"]
           for each in NETWORKS for engine in each["engines"] for weights in each["weights"]}
-#: (Feature, name of the features) -> the papers' network.
+# (Feature, name of the features) -> the papers' network.
 IMPORTED = {(each["feature"], features): each["name"] for each in NETWORKS for features in each["features"]}
 
 BERT = checkpoints()["bert-base-uncased"]
-#: Layers, width, size of the vocabulary.
+# Layers, width, size of the vocabulary.
 BERT_SIZES = (12, 768, 30522)
 
 

@@ -16,10 +16,10 @@ from pipeline.parts.errors import InputError, refusing
 
 RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
 COLUMNS = (*RECALLS, "rsum")
-#: Columns of the tables of clips -> what they are called here.
+# Columns of the tables of clips -> what they are called here.
 OF_CLIPS = {column.replace("i2t", "v2t").replace("t2i", "t2v"): column for column in RECALLS}
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
-#: Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points.
+# Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points.
 TOLERANCE = Decimal("0.15")
 
 

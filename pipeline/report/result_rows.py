@@ -10,13 +10,13 @@ from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
 
-#: The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold.
+# The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
-#: The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others.
+# The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others.
 ZERO_SHOT = "Zero-shot"
-#: The key of the column of throughput.
+# The key of the column of throughput.
 RATIO = "", "ratio"
-#: In the place of a metric: the difference of measured and published numbers.
+# The key, in the place of a metric, of the difference of measured and published numbers.
 DELTA = "delta"
 
 

@@ -21,7 +21,7 @@ from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
 from pipeline.report.table import Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
 
-#: What manifests/published/tables.yaml says of each table.
+# What manifests/published/tables.yaml says of each table.
 LISTED: dict[str, dict[str, Any]] = from_yaml(published.text("tables.yaml"))["tables"]
 
 

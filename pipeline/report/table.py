@@ -9,15 +9,15 @@ from itertools import groupby, product
 from typing import Literal
 
 Colour = Literal["black", "blue", "red"]
-#: A raised part in the text of a cell or caption: T^ANCE.
+# A raised part in the text of a cell or caption: T^ANCE.
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
-#: Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning.
+# Marks of notes that are lettered in the order of the cells that refer to them; other marks have a fixed meaning.
 LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
-#: The text of a cell without a number.
+# The text of a cell without a number.
 MISSING = "–"
 
 
-#: A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1").
+# A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1").
 MetricKey = tuple[str, str]
 
 
@@ -153,9 +153,9 @@ class Table:
     panels: tuple[Panel, ...]
 
 
-#: Which rows a table shows.
+# Which rows a table shows.
 Rows = Literal["all", "published", "measured"]
-#: Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone.
+# Which measured numbers are bold: all that a paired test does not tell from the best, or the best alone.
 Bold = Literal["tied", "best"]
 
 

@@ -12,7 +12,7 @@ from pipeline.sample.scenes import DETAILS, SETTINGS, Rng, Scene
 
 WHITE: Colour = (1.0, 1.0, 1.0)
 Gradient = list[Colour]
-#: Where something may stand, horizontally.
+# Where something may stand, horizontally.
 Places = list[float]
 
 

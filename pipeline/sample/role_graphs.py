@@ -12,7 +12,7 @@ from pipeline.sample.wording import LIE, STAND
 
 DOING: list[str] = WORLD["roles"]["doing"]
 STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)
-#: Verbs of their own only where no other verb follows.
+# Verbs of their own only where no other verb follows.
 BEING = ("is", "are")
 WHERE, WHITHER, WHEN, PATTERNS = (set(WORLD["roles"][words]) for words in ("where", "whither", "when", "patterns"))
 DETERMINERS = {"a", "an", "the", "another", *WORLD["numbers"][1:], "six", "seven", "eight", "nine", "ten"}

@@ -23,7 +23,7 @@ from pipeline.sample.wording import sentence, write_captions
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # one quantiser: x264's rate control gives other bytes now and then
-#: Captions of the scene alone, and of the movement too, in which the order of frames matters.
+# Captions of the scene alone, and of the movement too, in which the order of frames matters.
 OF_SCENE, OF_MOVEMENT = 3, 2
 SIDEWAYS = {"right": 1, "left": -1}
 

@@ -11,7 +11,7 @@ from pipeline.report import published
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
 
-#: A claim is decided where its corrected p is below this.
+# A claim is decided where its corrected p is below this.
 LEVEL = 0.05
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 EmbedImages = Callable[[Sequence[Image.Image]], np.ndarray]
 EmbedCaptions = Callable[[Sequence[str]], np.ndarray]
-#: Pairs that the network scores at once.
+# Pairs that the network scores at once.
 PAIRS = 256
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Synthetic
 
 Floats = npt.NDArray[np.float32]
-#: (input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8, not of Table 11.
+# (input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8, not of Table 11.
 DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
     ("Index", "Interp."): {"generator": "interpolated"},
     ("Cos/Sin", "MLP"): {"generator": "mlp"},
@@ -43,8 +43,8 @@ def linear(size: int) -> Floats:
     return falling / falling.sum()
 
 
-#: Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: float32 [N], of sum
-#: 1. A: all weigh the same; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling weights.
+# Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: float32 [N], of sum
+# 1. A: all weigh the same; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling weights.
 PATTERNS: dict[str, Callable[[int], Floats]] = {
     "A": lambda size: largest(size)(size), "M-1": largest(1), "M-10": largest(10),
     "T-50%": lambda size: largest(math.ceil(size / 2))(size), "L": linear}

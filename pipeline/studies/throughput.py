@@ -31,7 +31,7 @@ Step = Callable[[], object]
 FOUND = 10  # candidates that a query's answer lists
 DRAWN = 10_000  # random vectors; more images repeat them
 WORDS = 10_000  # of the BiGRU's vocabulary
-#: BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares.
+# BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares.
 BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
 SAID: dict[str, dict[str, str]] = from_yaml(Path(__file__).with_name("throughput.yaml").read_text(encoding="utf-8"))

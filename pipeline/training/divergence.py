@@ -10,9 +10,10 @@ from pipeline.parts.errors import InputError
 
 # Steps that are looked at together; an epoch, where that is shorter.
 WINDOW = 200
-# For so many steps at least a loss stands at its collapsed value before that is called stuck.
+# The least number of steps for which a loss stands at its collapsed value before that is called stuck.
 LONG = 400
-# And for this share of all steps: the hard triplet loss often collapses at first, and finds its way out much later.
+# The least share of all steps for which it does: the hard triplet loss often collapses at first, and finds its way
+# out much later.
 LONG_SHARE = 0.25
 # Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one.
 OVERFLOWS = 50

@@ -34,7 +34,7 @@ OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
 Row = dict[str, float]
-# Of a step's log, what mostly tells whether it diverges: in steps.csv alone.
+# The parts of a step's log that tell whether a training diverges: they are in steps.csv alone.
 UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient", "ance_gradient")
 
 
@@ -171,7 +171,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
                      val.captions[first])
         part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
         scores = scoring.score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
-                                    precision.autocast)
+                                           precision.autocast)
         rows["ce"] = _row(retrieval.evaluate(scores, part.caption_image))
     if len(rows) == 1:
         return next(iter(rows.values()))

@@ -12,7 +12,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
 
 DOMAIN = 3_141  # keeps these draws apart from those of batches
-# Of the share of an index. Beside it, one shuffled caption of each I gets its own of I images again by chance.
+# How far the share of an index may be from what is asked; besides, one shuffled caption of each I gets its own of I
+# images again by chance.
 TOLERANCE = 0.02
 
 

@@ -22,7 +22,7 @@ from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
 from pipeline.training.source import ImageSource, Photographs, networks
 
-# Where a head lies that another one is to replace.
+# The ending of the folder where a head lies that another one is to replace.
 REPLACED = ".replaced"
 KEPT = (*checkpoint.FILES, *record.FILES, "text")
 # Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first

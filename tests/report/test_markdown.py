@@ -69,3 +69,7 @@ def test_only_captions_that_are_set_in_colours_name_them() -> None:
     assert "Colours: black for R, blue for RG, red for RGP." in to_latex(table)
     assert "text encoder.\n" in to_markdown(table)
     assert "olour" not in to_markdown(table)
+
+
+def test_a_caption_names_no_colours_where_nothing_is_bold() -> None:
+    assert "olour" not in to_latex(tables.build("vse_infty_table2", {}, TableRequest(metrics=("r1",))))

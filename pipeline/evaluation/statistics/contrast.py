@@ -18,7 +18,7 @@ Contrast: TypeAlias = Mapping[str, Any]
 
 TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
           for k in RECALLS} | {"rsum": "RSUM"}
-# As a terminal's 80 columns have room for.
+# The metrics' names, short enough for a terminal's 80 columns.
 SHORT = {f"{way}_r{k}": f"{way} R@{k}" for way in ("i2t", "t2i") for k in RECALLS} | {"rsum": "RSUM"}
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "

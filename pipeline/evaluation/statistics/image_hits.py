@@ -22,7 +22,7 @@ STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in REC
 
 # The largest value of each statistic.
 MOST = np.array([100.0] * 6 + [600.0])
-# Of each image the hits of six recalls, then its number of queries in both directions.
+# For each image: the hits of six recalls, then its number of queries in both directions.
 COLUMNS = 2 * len(RECALLS) + 2
 
 

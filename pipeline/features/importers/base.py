@@ -129,7 +129,7 @@ class FeatureSource:
         Raises:
             UnusableItems: If they are damaged.
         """
-        assert self.read_place is not None
+        assert self.read_place is not None, "a source needs read_place, or read of its own"
         return self.read_place(self.places[row])
 
     def place(self, row: int) -> str:

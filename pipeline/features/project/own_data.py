@@ -20,7 +20,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Settings, load
 from pipeline.settings.features import FEATURES, of_ensemble
 
-# Of the images, where the captions name no splits; the rest is for training.
+# The shares of the images, where the captions name no splits; the rest is for training.
 SHARES = {"val": 0.1, "test": 0.1}
 # Images that a split must have at least.
 FEWEST = {"train": 8, "val": 2, "test": 2}

@@ -42,10 +42,10 @@ LINES: tuple[dict[str, Any], ...] = (
 )
 CAPTIONS: dict[str, str] = from_yaml(Path(__file__).with_name("captions.yaml").read_text(encoding="utf-8"))
 STYLE = Path(__file__).with_name("paper.mplstyle")
-#: They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
+# They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
 Font = Literal["sans", "serif"]
-#: If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones.
+# If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones.
 FURTHER_FONTS = (
     "DejaVu Sans", "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil",
     "Noto Sans Telugu", "Noto Sans Thai",
@@ -53,7 +53,7 @@ FURTHER_FONTS = (
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
 )
 REPLACEMENT = "�"
-#: Bidirectional classes of control characters that reverse the text after them.
+# Bidirectional classes of control characters that reverse the text after them.
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 

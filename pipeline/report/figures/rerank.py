@@ -10,7 +10,7 @@ from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import BLUE, GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.measured import MeasuredSystem
 
-#: Settings that say which images a head was trained on.
+# Settings that say which images a head was trained on.
 OF_SIZE = ("images", "subset_seed")
 
 

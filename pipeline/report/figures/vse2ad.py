@@ -13,7 +13,7 @@ from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.heads import TrainedHead, one_per_seed
 
-#: Objective -> column of the published curve.
+# Objective -> column of the published curve.
 PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}
 
 
@@ -78,7 +78,7 @@ def _plot_published(axes: Axes) -> None:
               ha="right", fontsize=7)
 
 
-#: The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows.
+# The running mean is over 1/20 of the steps: smooth at the width of a column, and a fall within an epoch shows.
 WINDOWS = 20
 
 

@@ -14,10 +14,10 @@ from pipeline.report.table import Bold, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
-#: Tables of whole systems. The first that prints a system on a test set counts.
+# Tables of whole systems. The first that prints a system on a test set counts.
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 BEST = Note("Bold is the best of a column.")
-#: As in the other tables.
+# The note of the other tables, too.
 NEVER_BOLD = Note("Zero-shot systems, and those rescored by the test queries together, are never bold.")
 
 

@@ -23,7 +23,7 @@ TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.Lookup
     **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", otherwise="11", ablations="1 6 7 8 12 13"),
 }, "tables")
 
-#: All rows and the papers' columns.
+# All rows and the papers' columns.
 PAPERS = TableRequest()
 
 

@@ -35,7 +35,7 @@ def _measured_main(system: MeasuredSystem) -> RowHeader | None:
 
 LANGUAGES = ("en", "de", "fr", "cs")
 TEST_SET = "multi30k"
-#: Ending of the columns of `MeasuredSystem.values` that have a language's mean recall.
+# Ending of the columns of `MeasuredSystem.values` that have a language's mean recall.
 OF_LANGUAGE = "_mR"
 
 
@@ -80,7 +80,7 @@ def _of_languages(number: int, trained_on: tuple[str, ...], mean: tuple[str, str
 # Tables 5 and 6: systems of results/recorded.json.
 
 IN_DOMAIN = "In-Domain"
-#: What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold.
+# What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold.
 SAME = "on the same"
 
 

@@ -17,10 +17,10 @@ from pipeline.report.table import Cell, MetricKey, Note, Panel, rounded
 from pipeline.report.throughput import Latency, read, scored_pairs
 
 METHODS = ("EMB", "SEP/JOIN+CO", "CE")
-#: As the paper prints them -> images.
+# Sizes as the paper prints them -> images.
 SIZES = {"1k": 1_000, "5k": 5_000, "50k": 50_000, "100k": 100_000, "1M": 1_000_000}
 EXTRAPOLATED = "*"
-#: Unit, its seconds, and from how many of it on a time is printed in it.
+# Unit, its seconds, and from how many of it on a time is printed in it.
 UNITS = (("a", 365.25 * 86400, 1.0), ("d", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0),
          ("ms", 0.001, 0.0))
 

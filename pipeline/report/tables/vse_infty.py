@@ -7,11 +7,11 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.settings.features import FEATURES
 
-#: Image network -> the heading of its rows, `names.OTHER` among them.
+# Image network -> the heading of its rows, `names.OTHER` among them.
 BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
-#: Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied.
+# Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied.
 VIDEO = "-video"
-#: Recipes for clips alone, and their variants behind `-`.
+# Recipes for clips alone, and their variants behind `-`.
 RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
 
 

@@ -22,8 +22,8 @@ from pipeline.studies.audit.collection import Collection, photograph
 from pipeline.studies.audit.fingerprints import Among, Fingerprints
 
 NAME, CONTENT, LOOK = "photo number", "content", "look"
-#: Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
-#: files. Copies differ in few bits, other photographs in about half.
+# Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
+# files. Copies differ in few bits, other photographs in about half.
 UNLIKE = 64
 TEXTS = 100  # equal captions that are written out, those of most images first
 SIDE = 240  # pixels of an image on the page

@@ -14,7 +14,7 @@ from pipeline.files import images
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.studies.audit.collection import Collection
 
-#: Rows and columns of differences: 256 bits.
+# Rows and columns of differences: 256 bits.
 SIDE = 16
 BITS = SIDE * SIDE
 WORDS = BITS // 64

@@ -22,7 +22,7 @@ from pipeline.studies.hard_negatives.questions import Question
 
 WORDS = from_yaml((resources.files("pipeline.studies.hard_negatives") / "words.yaml").read_text(encoding="utf-8"))
 COLOURS, SAME_COLOUR, NUMBERS = WORDS["colours"], WORDS["same_colour"], WORDS["numbers"]
-#: Singular -> plural.
+# Singular -> plural.
 NOUNS = WORDS["irregular"] | {noun: f"{noun}s" for noun in WORDS["nouns"]}
 BEFORE_A_NOUN = {*WORDS["before_a_noun"], *NUMBERS, *COLOURS, *SAME_COLOUR}
 JOINING = {*WORDS["joining"], *NUMBERS}

@@ -119,5 +119,5 @@ class OfEncoder:
         return None
 
 
-#: What is asked: `find` looks for images, which `images` then embeds.
+# What is asked: `find` looks for images, which `images` then embeds.
 System = OfHead | OfEncoder

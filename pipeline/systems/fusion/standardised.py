@@ -9,7 +9,7 @@ from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores,
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
-# Of scores that are gone over several times in float64, so many bytes at once stay in the processor's inner cache.
+# So many bytes of scores are gone over several times in float64 at once: they stay in the processor's inner cache.
 BLOCK_BYTES = 1_000_000
 
 
@@ -124,7 +124,7 @@ class Standardised(CellByCell):
 class ScaledPerQuery(PerQuery):
     """The weighted sum of sources that are scaled among each query's candidates. A subclass says how."""
 
-    scaled: Callable[[Lines], Moments]  # of all lines
+    scaled: Callable[[Lines], Moments]  # the moments by which all lines are scaled
 
     def __init__(self, sources: Sequence[Scores], weights: Sequence[float]) -> None:
         super().__init__(sources, weights)

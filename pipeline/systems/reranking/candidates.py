@@ -13,7 +13,7 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
 
-# Of the order in which equally similar candidates are taken where k ends among them.
+# The seed of the order in which equally similar candidates are taken where k ends among them.
 SEED = 0
 
 

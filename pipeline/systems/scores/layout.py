@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
-# In place of a fusion: two matrices, of the scores by which images rank captions and captions rank images.
+# The name, in place of a fusion, of two matrices, of the scores by which images rank captions and captions rank images.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH

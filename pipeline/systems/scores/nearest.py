@@ -1,6 +1,5 @@
 """Exact nearest neighbours of queries, in one pass over the vectors."""
 
-
 import numpy as np
 import torch
 
@@ -14,7 +13,7 @@ from pipeline.parts.errors import InputError
 # that are made float32 at once, in the processor's cache.
 VECTORS, PRODUCTS, CONVERTED = 65_536, 4_000_000, 2048
 
-# Of a product in float32 and float16, the most by which one rounding changes it, as a share.
+# The most by which one rounding changes a product in float32 and in float16, as a share.
 UNIT, HALF_UNIT = 2.0**-24, 2.0**-11
 
 

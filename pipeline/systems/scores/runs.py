@@ -8,6 +8,7 @@ A candidate that a run does not list is never found. Equal scores are tied; rank
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -136,6 +137,7 @@ def _placed(path: Path, run: Run, collection: Collection, positives: Positives, 
     found = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
     score = run.score[order][at] if len(key) else np.zeros(len(wanted))
     by_query = np.lexsort((run.score, query))
-    listed = np.split(run.score[by_query], np.searchsorted(query[by_query], np.arange(1, len(positives))))
+    ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
+    listed = (run.score[by_query[first:last]] for first, last in ends)
     above, tied = around(listed, np.where(found, score, np.nan), positives.start)
     return Placements.of(positives, np.where(found, above, NEVER), np.where(found, tied, 1), max(size, 1))
