@@ -17,6 +17,7 @@ from pipeline.manifest.table import PHOTOGRAPH
 def scene_files(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the corpus, whose files count as written long ago."""
     monkeypatch.setattr(photographs, "SETTLED", -(10**12))
+    monkeypatch.setattr(photographs, "TASK", 2)
     return shutil.copytree(corpus, tmp_path / "sample")
 
 
