@@ -2,6 +2,7 @@
 each layout and compressor costs: the table from which the default is chosen. All in one run, files in the page cache.
 
 python -m benchmarks.stores                 # 7,500 images, 1.1 GB a store; needs 6 GB of disk
+python -m benchmarks.stores --training      # a training's batches alone, from the array and the store in turns
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import count, islice, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +26,7 @@ from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shar
 from pipeline.features.store.layout import create
 from pipeline.files.digest import digest
 from pipeline.manifest import Split
-from pipeline.training.batches import TrainingBatches
+from pipeline.training.batches import AHEAD, TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
 Read = Callable[[np.ndarray], object]
@@ -109,16 +112,62 @@ def readers(folder: Path, images: int) -> Iterator[tuple[str, Path | None, Read]
         yield name, folder / f"plain{chunk}-{shard}-{compressor}.zarr", plain(folder, images, chunk, shard, compressor)
 
 
-def waiting(path: Path, steps: int) -> None:
-    """Train the region head of the papers' size on shuffled batches of a store: how long a step waits for its batch."""
-    opened, rng = FeatureStore(path), np.random.default_rng(0)
-    images = opened.layout.images
+class Mapped:
+    """The raw array as a source of images that a training reads."""
+
+    def __init__(self, path: Path) -> None:
+        self.values, self.layout = np.load(path, mmap_mode="r"), StoreLayout(1, ITEMS, DIMENSION, 1, "none")
+
+    def read(self, rows: np.ndarray, out: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        out = np.empty((len(rows), ITEMS, DIMENSION), np.float16) if out is None else out
+        return self.values.take(rows, axis=0, out=out, mode="clip"), np.full(len(rows), ITEMS)
+
+
+def training_batches(source: Any, images: int) -> TrainingBatches:
+    """A training's batches of images with five captions each."""
+    rng = np.random.default_rng(0)
     captions = [" ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)]
     split = Split("train", np.arange(images), np.arange(images), np.arange(5 * images), np.arange(images).repeat(5),
                   np.array(captions, np.dtypes.StringDType()))
-    text = training_step.words()
-    step = training_step.trainer(text, DIMENSION, 1024)
-    batches = TrainingBatches(opened, split, text, BATCH, 0, 0.2, 0.2).epoch(0)
+    return TrainingBatches(source, split, training_step.words(), BATCH, 0, 0.2, 0.2)
+
+
+def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> None:
+    """Compare the array and the store in turns: rows alone, and all that a training reads, in its thread."""
+    raw(folder, images)
+    sources: list[Any] = [Mapped(folder / "raw.npy"), FeatureStore(store(folder, images, "none"))]
+    for source, first in product(sources, range(0, images, BATCH)):  # each page and value once
+        source.read(np.arange(first, min(first + BATCH, images)), None)[0].max()
+    out, rows = np.empty((BATCH, ITEMS, DIMENSION), np.float16), shuffled(images, np.random.default_rng(0))
+    loaders = [training_batches(source, images) for source in sources]
+    kinds: dict[str, Callable[[int, int], Iterator[object]]] = {
+        "rows": lambda which, _: (sources[which].read(next(rows), out) for _ in count()),
+        "training's batches": lambda which, number: loaders[which].epoch(number)}
+    print(f"{'ms a batch, least and median':30} {'array':>15} {'store':>15} {'ratio of medians':>18}")
+    for name, batches_of in kinds.items():
+        times = np.array([[seconds_a_batch(batches_of(which, number), most) for which in (0, 1)]
+                          for number in range(rounds)]) * 1e3  # [rounds, 2, 2]
+        least, median = times.min(axis=0), np.median(times, axis=0)
+        for clock, kind in enumerate(("elapsed", "CPU")):
+            columns = (f"{least[which, clock]:7.2f} {median[which, clock]:7.2f}" for which in (0, 1))
+            print(f"{f'{name}, {kind}':30}", *columns, f"{median[1, clock] / median[0, clock]:18.2f}")
+
+
+def seconds_a_batch(batches: Iterator[object], most: int) -> tuple[float, float]:
+    """Elapsed and CPU time of a batch, after those that are read ahead."""
+    for _ in islice(batches, AHEAD + 2):
+        pass
+    begin, own = time.perf_counter(), time.process_time()
+    for _ in islice(batches, most):
+        pass
+    return (time.perf_counter() - begin) / most, (time.process_time() - own) / most
+
+
+def waiting(path: Path, steps: int) -> None:
+    """Train the region head of the papers' size on shuffled batches of a store: how long a step waits for its batch."""
+    opened = FeatureStore(path)
+    step = training_step.trainer(training_step.words(), DIMENSION, 1024)
+    batches = training_batches(opened, opened.layout.images).epoch(0)
     step(next(batches))
     waited, begin = 0.0, time.perf_counter()
     for _ in range(steps):
@@ -158,4 +207,10 @@ def main(images: int = 7500) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=7500)
-    main(parser.parse_args().images)
+    parser.add_argument("--training", action="store_true")
+    asked = parser.parse_args()
+    if asked.training:
+        with tempfile.TemporaryDirectory() as made:
+            in_training(Path(made), asked.images)
+    else:
+        main(asked.images)
