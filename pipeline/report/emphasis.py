@@ -4,7 +4,7 @@ Whether more or less is better is a property of the column. Rows that tie in the
 measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -70,14 +70,15 @@ class Rule:
         said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
         return said[:-1] + ", of published and of measured rows apart." if apart else said
 
-    def colours(self, rows: Sequence[ResultRow]) -> str:
-        """Say in a caption which colour stands for what, where there are several. rows: those with bold numbers."""
+    def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
+        """Say in a caption which of the used colours stands for what. rows: those with bold numbers."""
         groups = {row.header.group for row in rows if self.in_groups}
         stand_for = {group: colour for group, colour in GROUP_COLOURS.items() if group in groups}
-        if self.two_sums and rows:
-            stand_for = {"the best": "red", "the second best": "black"}
+        if self.two_sums:
+            meanings: dict[str, Colour] = {"the best": "red", "the second best": "black"}
+            stand_for = {meaning: colour for meaning, colour in meanings.items() if colour in used}
         found = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
-        return f"Colours: {found}." if len(stand_for) > 1 else ""
+        return f"Colours: {found}." if stand_for and (self.two_sums or len(stand_for) > 1) else ""
 
 
 # As VSE+2AD Table 1.

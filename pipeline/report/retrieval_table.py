@@ -220,7 +220,8 @@ class PaperTable(ABC):
             caption += " " + self.emphasis.said(numbers, apart=bool(printed) and bool(measured.rows))
         return Panel(columns, (*above, *below), caption,
                      (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
-                     made_from=measured.made_from, colours=self.emphasis.colours(marked)).lettered()
+                     made_from=measured.made_from, colours=self.emphasis.colours(
+                         marked, {*bold_above.values(), *bold_below.values()})).lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on those rows alone that are shown."""

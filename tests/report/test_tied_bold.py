@@ -110,7 +110,7 @@ def test_the_sums_that_tie_are_red_and_there_is_no_second_best() -> None:
     colours = sorted(str(each.cells[-1].bold) for group in panel.groups for each in group.rows)
     assert colours == ["None", "red", "red"]
     assert "and the second best where one alone is best." in panel.caption
-    assert panel.colours == "Colours: red for the best, black for the second best."
+    assert panel.colours == "Colours: red for the best."
 
 
 def test_rows_that_do_not_compete_are_not_tested() -> None:
