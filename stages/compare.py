@@ -67,7 +67,7 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if not own:  # reranked systems can be measured by no other; a data set's card says those of its test split
         benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
                         for pool in every_pool)
-        own = [*manifest.dataset(dataset).protocols] if benchmark else ["all"]
+        own = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
     truth = truth.or_of([rules] if rules else own)
     every = [rules] if rules else truth.protocols(own)
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)

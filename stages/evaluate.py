@@ -158,8 +158,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
     wanted = [name for name in systems(run) if name not in missing]
     for name, store in scored_systems.stores(paths, settings, wanted).items():
         store.check()
-        benchmark = store.made_from["split"] == "test"
-        of_card: list[str | Protocol] = [*manifest.dataset(run.dataset, paths.root).protocols] if benchmark else ["all"]
+        of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.made_from["split"])
         truth = judged.Truth.of(asked.settings).or_of(of_card)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows = asked.measure(store, protocols, truth, name=name)

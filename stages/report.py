@@ -87,7 +87,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
     shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
     # The first protocol of the card, whose rules are the test split's; or that of other right answers.
-    protocol = truth.protocols([card.protocols[0] if settings.score.split == "test" else "all"])[0]
+    protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
 
     def judge(pool: System) -> System:
         known = Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None

@@ -139,7 +139,7 @@ def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) 
     if name or folds:
         return retrieval.PROTOCOLS[name] if name else retrieval.Protocol(f"{folds}fold", folds=folds or 1)
     dataset = store.made_from["dataset"]
-    known = manifest.dataset(dataset, paths.root).protocols if store.made_from["split"] == "test" else ["all"]
+    known = manifest.dataset(dataset, paths.root).protocols_of(store.made_from["split"])
     if len(known) > 1:
         raise InputError(f"{dataset} is measured by {' and '.join(known)}, whose candidates differ; name one with "
                          "--protocol")

@@ -120,9 +120,8 @@ def truth(paths: Paths, settings: Settings, entries: Mapping[str, Any]) -> Truth
     """The right answers by which the entries of results/metrics.json were measured; without any, would be measured."""
     measured = next(iter(entries.values()), None)
     if measured is None:
-        of_test = settings.score.split == "test"
         return Truth.of(settings.evaluate).or_of(
-            dataset(settings.run.dataset, paths.root).protocols if of_test else ["all"])
+            dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split))
     numbers, how = results.protocols(measured), measured.get("evaluated_with") or {}
     found = Truth(Path(how["qrels"]) if how.get("qrels") else None, how.get("same_text") is not None).or_of(
         list(numbers))

@@ -63,7 +63,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     folders = {(side, seed): [paths.head(run.dataset, system(side.recipe, feature, run.texts[0], seed))
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
     finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
-    rules: str = manifest.dataset(run.dataset).protocols[0] if split == "test" else "all"
+    rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
     runs: dict[claims.SystemOfClaim, list[retrieval.Metrics]] = {}
     of_split = "-S", f"score.split={split}"
     for side in sides:

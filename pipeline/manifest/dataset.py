@@ -50,6 +50,17 @@ class Dataset(BaseModel):
     bibtex: str = ""
     statistics: dict[str, Statistics] = {}
 
+    def protocols_of(self, split: str | None) -> list[str]:
+        """Choose the protocols of a split.
+
+        Args:
+            split: The split's name; None for several splits.
+
+        Returns:
+            The benchmark's for its test split, else `["all"]`.
+        """
+        return self.protocols if split == "test" else ["all"]
+
 
 def names(root: Path = Path()) -> list[str]:
     """List the data sets that have a card.

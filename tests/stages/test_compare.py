@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 import zarr
 from scored import score
 from tampering import sealed_anew
@@ -158,6 +159,19 @@ def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None
         row = next(line for line in out.splitlines() if "RSUM" in line)
         assert "[+" in row
         assert "20 images x 40 captions, protocol all" in out
+
+
+def test_the_card_of_the_project_says_how_its_test_split_is_measured(refused: Callable[..., str],
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Path("elsewhere").resolve()
+    (project / "manifests").mkdir(parents=True)
+    card = yaml.safe_load((Path(__file__).parents[2] / "manifests" / "sample.yaml").read_text())
+    (project / "manifests" / "sample.yaml").write_text(yaml.safe_dump(card | {"protocols": ["flickr30k_1k"]}))
+    with monkeypatch.context() as there:
+        there.chdir(project)
+        score("region"), score("grid")
+    said = refused("compare", f"{REGION}-s0", f"{GRID}-s0", "--root", project)
+    assert "flickr30k_1k is defined for 1000 images, received 12" in said
 
 
 def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
@@ -159,31 +160,29 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     if truth.qrels is not None:
         return replace(system, relevance=qrels.read(truth.qrels, system))
     if truth.same_text:
-        kept, relevance = same_text(replace(system, captions=_texts(system, manifest)), system.languages)
+        system.require_ids()
+        if manifest is None:
+            raise InputError("--same-text compares captions by their text: name the --manifest")
+        texts = _of_captions(system, manifest, "caption").tolist()
+        kept, relevance = same_text(replace(system, captions=texts), system.languages)
         return replace(system.only(np.arange(system.shape[0]), kept), relevance=relevance)
     return system
 
 
-def _texts(system: System, manifest: Manifest | None) -> list[str]:
-    """The text of each caption of the system."""
-    _, captions = system.require_ids()
-    if manifest is None:
-        raise InputError("--same-text compares captions by their text: name the --manifest")
+def _of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
+    """What the manifest's column says of each caption of the system."""
     system.require_manifest(manifest)
-    table = manifest.rows(["caption_id", "caption"])
-    rows = rows_of(table["caption_id"].to_numpy(), captions,
+    table = manifest.rows(["caption_id", column])
+    rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids,
                    lambda each: f"the manifest of {manifest.dataset} has no caption {each}, which {system.name} has")
-    return table["caption"].to_numpy()[rows].tolist()
+    return table[column].to_numpy()[rows]
 
 
 def with_languages(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
     if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
         return system
-    system.require_manifest(manifest)
-    table = manifest.rows(["caption_id", LANGUAGE])
-    rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids)
-    return replace(system, languages=table[LANGUAGE].to_numpy()[rows].astype(str))
+    return replace(system, languages=_of_captions(system, manifest, LANGUAGE).astype(str))
 
 
 def in_languages(system: System, paths: Paths) -> System:

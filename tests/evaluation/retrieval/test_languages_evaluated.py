@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,6 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
     assert measured(pool, "all", "expected", SETTINGS) == {}
     with pytest.raises(InputError, match="another manifest of mine than there is now; score again"):
         with_languages(pool, manifest_of(language=["en", "de", "cs"]))
+    shorter = manifest_of(language=["en", "de", "en"], caption_id=[1, 2, 4])
+    with pytest.raises(InputError, match="the manifest of mine has no caption 3, which mine has"):
+        with_languages(replace(pool, made_from=Made({"manifest": shorter.digest})), shorter)
