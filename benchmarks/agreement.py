@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import numbers
 from pipeline.evaluation.metrics import parse
 from pipeline.evaluation.metrics.base import Fold
 from pipeline.evaluation.retrieval import Relevance, as_similarity, rank
@@ -171,11 +172,11 @@ def main() -> None:
     every = [differences(draw(given.images, 5 * given.images, seed), list(LIBRARIES)) for seed in range(given.seeds)]
     print(f"Largest difference of any query's value, {given.seeds} random matrices of {given.images} images x "
           f"{5 * given.images} captions, several right ones each, grades 1 to 3\n")
-    print("| metric | " + " | ".join(LIBRARIES) + " |\n|:--|" + "--:|" * len(LIBRARIES))
-    for name in METRICS:
-        cells = [max((one[name][library] for one in every), default=0.0) if library in every[0][name] else None
-                 for library in LIBRARIES]
-        print(f"| {name} | " + " | ".join("–" if cell is None else f"{cell:.1e}" for cell in cells) + " |")
+    columns = [("largest difference", ""), *((library, ".2g") for library in LIBRARIES)]
+    rows = [[name, *(max(one[name][library] for one in every) if library in every[0][name] else None
+                     for library in LIBRARIES)] for name in METRICS]
+    print(numbers.table([library for library, _ in columns], numbers.shown(columns, rows)))
+    numbers.keep("agreement", columns, rows)
 
 
 if __name__ == "__main__":

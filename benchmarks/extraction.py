@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import numbers
 from benchmarks.extraction_parts import jpeg
 from benchmarks.measure import least_times, precisions, refuse_standard_input
 from pipeline import manifest, sample
@@ -76,8 +77,12 @@ class Bare:
 
 
 def against_bare_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[str, Any]], bare: Bare,
-                      repeats: int) -> None:
-    """Extraction by each backend; networks are loaded, and graphs compiled, before the clock starts."""
+                      repeats: int) -> tuple[float, dict[str, float]]:
+    """Images a second of the bare loop, and so many times of it an extraction's by each backend.
+
+    Networks are loaded, and graphs compiled, before the clock starts.
+    """
+    ratios = {}
     for backend in ("openvino", "torch"):
         jobs = (job(scenes, folder / f"{engine[0]}-{backend}{run}.zarr", engine, Runtime(backend=backend))
                 for run in range(repeats + 1))
@@ -85,21 +90,26 @@ def against_bare_loop(scenes: Manifest, folder: Path, engine: tuple[str, dict[st
         count = len(scenes.images)
         print(f"{engine[1]['network']:24} {backend:8} {count / whole:6.2f} images/s, bare loop {count / alone:6.2f}: "
               f"{alone / whole:.2f} times as fast", flush=True)
+        ratios[f"extraction, {backend}"] = alone / whole
+    return count / alone, ratios
 
 
-def lower_precision(bare: Bare, repeats: int) -> None:
-    """Bare loops: channels last, and bf16 where it is faster, against the bare loop."""
+def lower_precision(bare: Bare, repeats: int) -> dict[str, float]:
+    """How many times as fast as the bare loop are others: channels last, and bf16 where it is faster."""
+    ratios = {}
     few, kinds = bare.batches[:2], {"fp32": ("channels last", torch.float32), "bf16": ("bf16", torch.bfloat16)}
     for name, dtype in (kinds[precision] for precision in precisions("cpu")):
         faster, usual = least_times(lambda d=dtype: forward(bare.network.model, few, d),  # type: ignore[misc]
                                     lambda: forward(bare.contiguous, bare.plain[:2]), repeats)
+        ratios[f"bare loop, {name}"] = usual / faster
         expected, got = forward(bare.contiguous, bare.plain[1:2]), forward(bare.network.model, few[1:], dtype)
         difference = float((got - expected).norm() / expected.norm())
         print(f"{'':24} {name} {usual / faster:.2f} times as fast as the bare loop, features differ by "
               f"{difference:.1e} of their norm", flush=True)
+    return ratios
 
 
-def command(scenes: Manifest, folder: Path, bare: Bare, name: str = "sample") -> None:
+def command(scenes: Manifest, folder: Path, bare: Bare, name: str = "sample") -> dict[str, float]:
     """`pipeline extract` as a user types it, from its start to its end, against the bare loop's time for as many."""
     scenes.save(folder / "data" / f"{name}.parquet")
     words = [sys.executable, "-c", "from stages.cli import main; main()", "extract", "--feature", "grid", "--dataset",
@@ -109,6 +119,15 @@ def command(scenes: Manifest, folder: Path, bare: Bare, name: str = "sample") ->
     each = alone / (len(bare.plain) * BATCH)
     print(f"{'pipeline extract':24} {len(scenes.images)} images in {whole:.1f} s from its start: "
           f"{each * len(scenes.images) / whole:.2f} times as fast as the bare loop", flush=True)
+    return {"extraction, openvino": each * len(scenes.images) / whole}
+
+
+WAYS = ("extraction, openvino", "extraction, torch", "bare loop, channels last", "bare loop, bf16")
+
+
+def row(title: str, rate: float, ratios: dict[str, float]) -> list[Any]:
+    """Images a second of each way, with its ratio to the bare loop, and the bare loop's."""
+    return [title, *([rate * ratios[way], ratios[way]] if way in ratios else None for way in WAYS), rate]
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -145,13 +164,16 @@ def main(count: int = 64, repeats: int = 3, whole: int = 600) -> None:
         folder = Path(temporary)
         scenes = rendered(folder, count)
         bare = Bare(scenes, GRID, 512)
-        against_bare_loop(scenes, folder, GRID, bare, repeats)
-        lower_precision(bare, repeats)
-        command(rendered(folder / "many", whole), folder / "many", bare)
+        rate, ratios = against_bare_loop(scenes, folder, GRID, bare, repeats)
+        rows = [row("EfficientNet-Lite0, grid 8 × 8 at 512 px", rate, ratios | lower_precision(bare, repeats)),
+                row(f"`pipeline extract` of {whole}, from its start to its end", rate,
+                    command(rendered(folder / "many", whole), folder / "many", bare))]
         del bare
         bare = Bare(scenes, PATCH, 224)
-        against_bare_loop(scenes, folder, PATCH, bare, repeats)
-        lower_precision(bare, repeats)
+        rate, ratios = against_bare_loop(scenes, folder, PATCH, bare, repeats)
+        rows.append(row("ViT-B/16, 224 px", rate, ratios | lower_precision(bare, repeats)))
+        numbers.keep("extraction", [("images /s (ratio to the bare loop)", ""),
+                                    *((way, ".1f") for way in (*WAYS, "bare loop"))], rows)
         two_workers(scenes, folder)
 
 

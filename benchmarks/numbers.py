@@ -84,10 +84,14 @@ def read(path: Path) -> dict[str, Any]:
 def rendered(found: Mapping[str, Any]) -> str:
     """The table as a page shows it, and what made it."""
     columns, made = found["columns"], found["made_by"]
-    rows = [[_cell(value, form) for value, (_, form) in zip(row, columns, strict=True)] for row in found["rows"]]
     text = sum(not form for _, form in columns)
-    return (f"{table([heading for heading, _ in columns], rows, text)}\n\n"
+    return (f"{table([heading for heading, _ in columns], shown(columns, found['rows']), text)}\n\n"
             f"*(`{made['command']}`, commit {made['commit']}, {made['day']}, {made['machine']})*")
+
+
+def shown(columns: Columns, rows: Rows) -> list[list[str]]:
+    """Values as a page shows them."""
+    return [[_cell(value, form) for value, (_, form) in zip(row, columns, strict=True)] for row in rows]
 
 
 def _cell(value: Any, form: str) -> str:

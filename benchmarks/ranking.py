@@ -21,7 +21,8 @@ import psutil
 import torch
 from tqdm import tqdm
 
-from benchmarks.measure import high_water_mark, new_process
+from benchmarks import numbers
+from benchmarks.measure import RATIOS, high_water_mark, new_process, report_ratios
 from pipeline.compute import cluster
 from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
 from pipeline.evaluation.retrieval.workers import counted_on
@@ -96,13 +97,11 @@ def compare_loops(images: int, dim: int, repeats: int) -> None:
     assert np.allclose([*metrics.i2t.recalls.values(), *metrics.t2i.recalls.values()], expected)
     print(f"{images} images x {images * 5} captions, float32, {torch.get_num_threads()} threads, products "
           f"{torch.get_float32_matmul_precision()}")
-    print(f"  sorting loops {sorting:8.2f} s")
-    print(f"  counting      {counting:8.2f} s   {sorting / counting:.1f} times faster")
-    print(f"  product alone {min(product):8.2f} s   (d = {dim}, keeps {scores.nbytes / 1e6:.0f} MB)")
-    print(
-        f"  to metrics    {min(embedded):8.2f} s   {min(embedded) / min(product):.2f} of the product alone, "
-        f"{extra:.0f} MB above the inputs"
-    )
+    alone = f"product alone, d = {dim}"
+    times = {"released code's sorting loops, from scores": sorting, "counting, from scores": counting,
+             alone: min(product), "product and counting, from embeddings": min(embedded)}
+    numbers.keep("ranking", RATIOS, report_ratios(times, alone))
+    print(f"  {extra:.0f} MB above the inputs; the product alone keeps {scores.nbytes / 1e6:.0f} MB")
 
 
 def measure_large(images: int, dim: int, products: str) -> None:

@@ -143,14 +143,19 @@ def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> N
     kinds: dict[str, Callable[[int, int], Iterator[object]]] = {
         "rows": lambda which, _: (sources[which].read(next(rows), out) for _ in count()),
         "training's batches": lambda which, number: loaders[which].epoch(number)}
-    print(f"{'ms a batch, least and median':30} {'array':>15} {'store':>15} {'ratio of medians':>18}")
+    print(f"{'ms a batch, median and least':30} {'array':>15} {'store':>15} {'ratio of medians':>18}")
+    table: list[list[Any]] = []
     for name, batches_of in kinds.items():
         times = np.array([[seconds_a_batch(batches_of(which, number), most) for which in (0, 1)]
                           for number in range(rounds)]) * 1e3  # [rounds, 2, 2]
         least, median = times.min(axis=0), np.median(times, axis=0)
         for clock, kind in enumerate(("elapsed", "CPU")):
-            columns = (f"{least[which, clock]:7.2f} {median[which, clock]:7.2f}" for which in (0, 1))
-            print(f"{f'{name}, {kind}':30}", *columns, f"{median[1, clock] / median[0, clock]:18.2f}")
+            array, stored = ([float(median[which, clock]), float(least[which, clock])] for which in (0, 1))
+            table.append([f"{name}, {kind}", array, stored, stored[0] / array[0]])
+            columns = (f"{middle:7.2f} {shortest:7.2f}" for middle, shortest in (array, stored))
+            print(f"{f'{name}, {kind}':30}", *columns, f"{stored[0] / array[0]:18.2f}")
+    numbers.keep("stores_training", [("ms a batch, median (least)", ""), ("array", ".2f"), ("store", ".2f"),
+                                     ("ratio of medians", ".2f")], table)
 
 
 def seconds_a_batch(batches: Iterator[object], most: int) -> tuple[float, float]:
