@@ -77,7 +77,7 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
 
 
 def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
-              progress: Callable[[str], object]) -> dict[str, Any]:
+              progress: Callable[[str], object]) -> page.Page:
     """Everything on the page, as far as it is there."""
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)

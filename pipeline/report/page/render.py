@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from markupsafe import Markup
 
@@ -18,6 +18,9 @@ from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.report import html
 from pipeline.report.names import STAND_IN
+from pipeline.report.page.charts import Chart
+from pipeline.report.page.headline import Headline
+from pipeline.report.page.systems import Effect, SystemHubs
 
 
 def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
@@ -47,17 +50,30 @@ def made_from(path: Path) -> dict[str, Any]:
 UNKNOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
-def render(page: Mapping[str, Any]) -> str:
+class Page(TypedDict):
+    """What the page holds, all of it; a section without content says so."""
+
+    title: str
+    about: str  # of the data set, with code in backticks
+    licence: str
+    headlines: list[Headline]  # a table of results for each protocol
+    curves: list[Chart]  # of the run's heads
+    further_curves: list[Chart]  # of other heads
+    effects: list[Effect]  # ensembles with what each member adds
+    hubs: list[SystemHubs]  # how unevenly each system finds candidates
+    explorer: dict[str, Any]  # what explorer.js reads, see `explorer.gather`; {} where nothing is scored
+    relevance: str  # what is right, in words, where it is more than each caption's own image
+    run: str  # the run in words
+    failures: list[dict[str, Any]]  # images without features
+    stores: list[str]  # the features that were looked at for them
+    provenance: dict[str, Any]  # heading -> settings, digests and versions
+
+
+def render(page: Page) -> str:
     """Render the page. It holds its style, script and data; a Content-Security-Policy forbids everything else.
 
     Args:
-        page: What it holds, all of it; a section without content says so. `title`, `about` and `licence` of the data
-            set, with `code` in backticks; `headlines`: a table of results for each protocol; `curves` and
-            `further_curves`: charts of the run's heads and of others; `effects`: ensembles with what each member adds;
-            `hubs`: how unevenly each system finds candidates; `explorer`: what explorer.js reads, see
-            `explorer.gather`, {} where nothing is scored; `relevance`: what is right, in words, where it is more than
-            each caption's own image; `run`: the run in words; `failures`: images without features, of the feature
-            `stores` that were looked at; `provenance`: heading -> settings, digests and versions.
+        page: What it holds.
 
     Returns:
         An HTML document in which no text from data can run or load anything.
