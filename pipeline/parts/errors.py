@@ -1,4 +1,4 @@
-"""The exception for bad input, the warning for input that is used with a change, and how names and numbers are told."""
+"""The exception for bad input, the warning for input that was changed, and the wording of counts and unknown names."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,22 +20,22 @@ class InputError(Exception):
 
 
 class InputWarning(UserWarning):
-    """Input that is used with a change. The command line prints the message once, in one line."""
+    """Some input was changed or left out. The command line prints the message once, in one line."""
 
 
 @contextmanager
 def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Callable[[Any], str],
              kind: type[Exception] = InputError) -> Iterator[None]:
-    """Refuse bad input on which the block fails.
+    """Raise `InputError` in place of errors that bad input causes in the block.
 
     Args:
-        kinds: The errors that bad input leads to. Too little memory, which other libraries raise as kinds of their own,
-            is none of them unless it is named.
-        why: The message, or what makes it of the error.
-        kind: The error that is raised in their place.
+        kinds: The errors that bad input causes. An error of too little memory (`short_of_memory`) is not replaced,
+            unless its kind is named.
+        why: The message, or a function that makes it from the error.
+        kind: The error that is raised instead.
 
     Raises:
-        InputError: Or the other kind, without the error in its traceback.
+        InputError: Or `kind`; the original error is not in its traceback.
     """
     try:
         yield
@@ -78,10 +78,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
-    """Bad input: a name that nothing has.
+    """Make the error for an unknown name.
 
     Args:
-        kind: What it should name, "recipe".
+        kind: What it should name, such as "recipe".
         name: The name.
         known: The names that there are.
 

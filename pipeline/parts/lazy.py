@@ -44,7 +44,7 @@ class _Package(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python binds a module in its package once it is imported; a name that is offered stays what was offered.
+        # Python binds an imported module in its package; this must not replace an offered object of the same name.
         if not (name in self._offered and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 

@@ -1,13 +1,13 @@
-"""Parts that other installed packages offer: an entry point each, in the group of its kind.
+"""Parts that other installed packages add, each by an entry point in the group of its kind.
 
-A package of your own adds a pooling, say, by three lines in its pyproject.toml:
+A package of your own adds a pooling, for example, by two lines in its pyproject.toml:
 
     [project.entry-points."vse_pipeline.poolings"]
     median = "my_package.median:MedianPool"
 
-Its module is imported when the name is used. What is built in keeps its name: a package cannot take it. Such a part
-has no version; what is recorded of it are digests of its source files, to which comments, docstrings and layout are
-nothing. They are read, not imported.
+Its module is imported when the name is used. A package cannot replace a built-in part. A part of another package has
+no version; digests of its source files are recorded instead. They ignore comments, docstrings and layout, and are
+computed without importing the files.
 """
 
 import ast
@@ -51,7 +51,7 @@ def offered(kind: str) -> dict[str, Offer]:
 
 
 def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
-    """What installed packages add to what is built in."""
+    """What installed packages add to the built-in parts. A warning names what is left out."""
     added = dict(offered(kind))
     for name in list(added):
         if name in built_in:
@@ -86,12 +86,12 @@ def sources(module: str) -> dict[str, str]:
 
 @cache
 def _read(module: str) -> tuple[str, tuple[str, ...]]:
-    """A module's digest and what it imports; "" for a name in a module."""
+    """A module's digest and its imports; the digest is "" for a name that is no module."""
     file = _file(module)
     if file is None:
         return "", ()
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    nodes = list(ast.walk(tree))  # once: it is most of the time
+    nodes = list(ast.walk(tree))  # only once: it takes most of the time
     imports = tuple(_imports(nodes, module if file.name == "__init__.py" else module.rpartition(".")[0]))
     for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

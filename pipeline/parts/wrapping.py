@@ -1,4 +1,4 @@
-"""Sentences broken into lines for a terminal; what may be copied stays whole: paths, and commands in `backticks`."""
+"""Break sentences into lines for a terminal. Paths and commands in `backticks` stay whole, for copying."""
 
 import re
 import textwrap
