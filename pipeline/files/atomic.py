@@ -25,7 +25,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     Args:
         path: The file to write; missing folders are created.
         durable: Whether bytes and name are on disk when the block has ended, so that after a power cut either the
-            earlier file or this one is there. False for files that are made again where they are damaged.
+            earlier file or this one is there. False for files that are made again if they are damaged.
 
     Yields:
         The path to write to, PATH.partial: an empty file, which may also be replaced.
@@ -42,7 +42,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
         with partial.open("xb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         yield partial
-        partial.chmod(mode)  # safetensors makes a file of its own, for its owner alone
+        partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
         if durable:
             sync(partial)
         partial.replace(path)
@@ -57,7 +57,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name what is written, in an error of a full disk that names no file."""
+    """Add `path` to an error of a full disk that names no file."""
     try:
         yield
     except OSError as error:
@@ -75,7 +75,7 @@ def creating(folder: Path) -> Iterator[Path]:
     """Write a folder that replaces `folder` when the block ends without an error.
 
     If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
-    killed process left is removed by the next one, and an earlier folder that it had set aside is put back.
+    killed process left is removed by the next call, and an earlier folder that was set aside is put back.
 
     Args:
         folder: The folder to write; missing parents are created.
@@ -102,7 +102,7 @@ def creating(folder: Path) -> Iterator[Path]:
 
 
 def take_place(successor: Path, folder: Path) -> None:
-    """Put a folder that is whole in the place of another, which is deleted where it exists."""
+    """Replace a folder by a complete one; the old folder, if there is one, is deleted."""
     put_back(folder)
     if folder.exists():
         folder.rename(_set_aside(folder)[0])
@@ -111,19 +111,19 @@ def take_place(successor: Path, folder: Path) -> None:
 
 
 def put_back(folder: Path) -> None:
-    """End what `take_place` was doing, also in a process that was killed.
+    """Finish a `take_place` that was interrupted, also in a process that was killed.
 
-    The former folder is put back where there is no successor, and deleted where there is one.
+    If the new folder is in place, the old one is deleted; otherwise the old one is put back.
     """
     former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
     if former.exists():
-        former.rename(leaving if folder.exists() else folder)  # at once, where deleting takes a while
+        former.rename(leaving if folder.exists() else folder)  # renaming is immediate, deleting takes a while
     shutil.rmtree(leaving, ignore_errors=True)
 
 
 def _set_aside(folder: Path) -> tuple[Path, Path]:
-    """A former folder while its successor takes its place, and then while it is deleted."""
+    """The names of an old folder: while it is being replaced, and while it is being deleted."""
     return folder.with_name(folder.name + ".former"), folder.with_name(folder.name + ".removing")
 
 
@@ -160,19 +160,19 @@ READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a file or folder for writing until the block ends.
 
-    The lock is a file beside it, .NAME.lock. The file stays; the lock on it ends with the process, also when that is
+    The lock is on a file beside it, .NAME.lock. The file stays; the lock ends with the process, also when that is
     killed.
 
-    Where neither the lock's file nor the path can be written, nothing is held: there is nothing that two could write.
+    If neither the lock's file nor the path can be written, there is no lock, because nobody can write there.
 
     Args:
         path: What is written; it need not exist.
 
     Raises:
         InputError: At once if another process holds it, or if the path has no name.
-        OSError: As the block raises it; on a full disk it names a file, or else `path`.
+        OSError: What the block raises; for a full disk it names a file, or `path` if the error named none.
     """
-    path = path.resolve()  # one lock, however it is named
+    path = path.resolve()  # the same lock for every way to write the path
     if not path.name:
         raise InputError(f"{path}: nothing can be written there; choose another --out")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.files.gallery_file import GalleryFile
 
-PART = 1 << 18  # bytes that are read at once; hashlib.file_digest first fills as many, twice the work for a small file
+PART = 1 << 18  # bytes read at once; hashlib.file_digest clears as many first, which doubles the time for a small file
 
 
 def of_file(path: Path) -> str:
@@ -23,7 +23,7 @@ def of_bytes(content: bytes) -> str:
 
 
 def of_item(file: GalleryFile) -> str:
-    """The checksum of a photograph or clip: of its bytes; for a part of a file, of that digest and the part."""
+    """The checksum of a photograph's or clip's bytes; for a part of a file, of the file's checksum and the times."""
     whole = of_file(file.path) if file.path.is_file() else of_bytes(file.content())
     return of_bytes(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 

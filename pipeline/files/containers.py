@@ -1,7 +1,7 @@
 """Files of many images: WebDataset's tars and Parquet, as img2dataset writes them, here or in an object store.
 
-An image in one is a path below it: `00000.tar/000000042.jpg`, or its row, `00000.parquet/42`. Nothing is unpacked. A
-file of an object store is brought here whole, for its images are read one after another.
+An image's path continues that of its file: `00000.tar/000000042.jpg`, or the row, `00000.parquet/42`. Nothing is
+unpacked. A file of an object store is downloaded whole, because its images are read one after another.
 """
 
 import errno
@@ -18,11 +18,11 @@ from typing import Any
 from pipeline.files import remote
 
 SUFFIXES = (".tar", ".parquet")
-# Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
+# Parquet columns that may hold the images, the first wins; also as structs with a field `bytes`, as of Hugging Face.
 IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
 OPEN = 4  # files that a process keeps open
-LARGEST = 1 << 28  # bytes of a member that are read; a damaged header may tell of more
-FRESH = 60.0  # seconds for which a file of an object store is taken for unchanged
+LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
+FRESH = 60.0  # seconds for which a file of an object store is assumed to be unchanged
 
 
 class Tar:
@@ -125,7 +125,7 @@ _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> w
 def inside(path: Path) -> tuple[Path, str] | None:
     """Split the path of an image in a container into the container and the name in it; None for another path."""
     if not any(suffix in str(path).lower() for suffix in SUFFIXES):
-        return None  # soon said of a million photographs
+        return None  # the fast way out for plain photographs
     for place, part in enumerate(path.parts[:-1]):
         container = Path(*path.parts[:place + 1])
         if part.lower().endswith(SUFFIXES) and (remote.address(path) or container.is_file()):
@@ -158,7 +158,7 @@ def sizes(folder: Path, files: list[str]) -> dict[str, int]:
 
 
 def opened(path: Path) -> Container:
-    """Open a container, once in a process while it is in use and unchanged; OSError if it cannot be read."""
+    """Open a container, or return it if this process has it open and it is unchanged; OSError if it cannot be read."""
     with _opening:
         file = _here(path)
         key = str(file), file.stat().st_mtime_ns if file is path else 0

@@ -17,7 +17,7 @@ def digest(value: Any) -> str:
 
 
 def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
-    """The digest of [FIRST, [ROW, ...]], of which some rows at a time are in memory."""
+    """SHA-256 of the JSON list [FIRST, [ROW, ...]], with `AT_ONCE` rows in memory at a time."""
     left, between = iter(rows), ""
     hashed = hashlib.sha256(f"[{json.dumps(first, ensure_ascii=False)}, [".encode())
     while some := list(islice(left, AT_ONCE)):
@@ -40,7 +40,7 @@ def of_files(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:
-    """SHA-256 of the names and bytes of all files below a folder; `digests` gives that of each file."""
+    """SHA-256 of the names of all files below a folder and their digests, which `digests` computes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return digest([[path.relative_to(folder).as_posix(), found]
                    for path, found in zip(files, digests(files), strict=True)])

@@ -29,7 +29,7 @@ class GalleryFile:
 
     @classmethod
     def named(cls, path: Path) -> GalleryFile:
-        """Take a whole file for what its name says: a clip for a suffix in `VIDEO_SUFFIXES`, else a photograph."""
+        """Make one of a whole file: a clip if its suffix is in `VIDEO_SUFFIXES`, else a photograph."""
         return cls(path, "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
 
     @property
@@ -52,7 +52,7 @@ class GalleryFile:
         return remote.read_bytes(self.path) if remote.address(self.path) else self.path.read_bytes()
 
     def changed_at(self) -> int | None:
-        """When the file changed by its file system, in nanoseconds; of an image in a tar or Parquet, when that did.
+        """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time.
 
         None for an object store, whose files are compared where the manifest changed. OSError if there is no such file.
         """
@@ -70,7 +70,7 @@ class GalleryFile:
             return images.decode(self.path, self.content())
 
     def picture(self) -> Image.Image:
-        """Decode what people are shown: the photograph, or a strip of a few frames of the clip to be read like a page.
+        """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the order of time.
 
         The strip's `info["columns"]` says how many frames stand side by side. ImageError if it cannot be decoded.
         """
@@ -79,7 +79,7 @@ class GalleryFile:
         return _strip(self.frames(STRIP))
 
     def frames(self, most: int) -> list[Image.Image]:
-        """Frames, at least one, see `videos.frames`; of a photograph, the photograph. ImageError as `decoded`."""
+        """Decode frames, at least one, see `videos.frames`; a photograph is one frame. ImageError as `decoded`."""
         if self.kind == "image":
             return [self.decoded()]
         with refusing(ModuleNotFoundError, lambda error: "clips are decoded by PyAV, which is not installed "

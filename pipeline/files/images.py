@@ -15,8 +15,8 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")
 
 MISSING = "no such file"
 
-# Pillow warns of a bomb below the size that we refuse, and of broken EXIF that we survive. Once for all threads: the
-# warnings module cannot put a filter back for one.
+# Pillow warns of sizes below our limit and of broken EXIF, which we ignore. The filter is for all threads and stays,
+# because the warnings module cannot restore filters for one thread.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 Image.init()  # registers all formats; without it only those seen so far can be named
 

@@ -1,4 +1,4 @@
-"""JSON that is too long to be in memory at once: lists in it, one element at a time.
+"""Read lists of a JSON file that does not fit in memory, one element at a time.
 
 The limits are those of `parsing.from_json`.
 """
@@ -18,7 +18,7 @@ def elements(parts: Iterable[str], *names: str) -> Iterator[tuple[str, Any]]:
     """Read the elements of lists that are members of the outermost object.
 
     Args:
-        parts: The text of the object, cut anywhere.
+        parts: The text of the object in pieces, cut anywhere.
         names: The members.
 
     Yields:
@@ -54,11 +54,11 @@ def elements(parts: Iterable[str], *names: str) -> Iterator[tuple[str, Any]]:
 
 
 class _Text:
-    """Text that is taken from its beginning, and read as far as that needs."""
+    """A text that is consumed from its start; its parts are read when they are needed."""
 
     def __init__(self, parts: Iterable[str]) -> None:
         self.parts = iter(parts)
-        self.text, self.at, self.before = "", 0, 0  # what is read and not yet given up; a place in it; what is given up
+        self.text, self.at, self.before = "", 0, 0  # in memory; the position in it; how many characters were before it
 
     def next(self) -> str:
         """The next character that is no blank; "" at the end."""
@@ -76,7 +76,7 @@ class _Text:
         return found
 
     def members(self, brackets: str) -> Iterator[None]:
-        """Take the brackets and commas round the members of an object or list, each of which the caller takes."""
+        """Take the brackets and commas of an object or list; the caller takes a member each time this yields."""
         self.take(brackets[0])
         if self.next() == brackets[1]:
             self.take(brackets[1])
@@ -99,7 +99,7 @@ class _Text:
                 raise ValueError("nested too deeply") from None
             else:
                 own = self.text[self.at:end]
-                if end < len(self.text) or not self._more():  # a number may go on
+                if end < len(self.text) or not self._more():  # a number may go on in the next part
                     self.at += len(own)
                     return require_whole(value, own)
 
@@ -108,7 +108,7 @@ class _Text:
         return ValueError(f"{what} at character {self.before + self.at}")
 
     def _more(self) -> bool:
-        """Read on, as much again as is there: then a long value is not tried more often than its length doubles."""
+        """Read until the text is twice as long, so that a long value is parsed again only once for each doubling."""
         read, wanted = [self.text[self.at:]], 2 * (len(self.text) - self.at) + 1
         while sum(map(len, read)) < wanted and (part := next(self.parts, None)) is not None:
             read.append(part)

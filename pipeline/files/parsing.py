@@ -1,6 +1,6 @@
-"""YAML and JSON that anyone may have written: plain values alone, within limits, and one error for all that is wrong.
+"""Parse untrusted YAML and JSON: plain values only, within limits. Whatever is wrong with a text is a ValueError.
 
-No other module parses either, but for `long_json.py`, so that no file can hang a command or end it with a traceback.
+Only this module and `long_json.py` parse them, so that no file can hang a command or end it with a traceback.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-# Limits of YAML: characters, values with those that aliases repeat, levels, and characters of a number.
+# Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a number.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
 KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
 TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int", "float")
@@ -19,16 +19,16 @@ TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int
 HALF_A_PAIR = re.compile(r"\\(u|U0000)[dD][89a-fA-F]")
 
 
-# libyaml's is six times faster, and not in every build of PyYAML.
+# libyaml's loader is six times faster, but not every build of PyYAML has it.
 Reader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(Reader):  # type: ignore[misc]
-    """Dates are text. 1e-5 is a number, as in YAML 1.2 and for DVC; YAML 1.1 wants 1.0e-5."""
+    """Reads dates as text, and 1e-5 as a number, as YAML 1.2 and DVC do; YAML 1.1 requires 1.0e-5."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text that `_Loader` would read as a number is in quotes."""
+    """Quotes text that `_Loader` would read as a number."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -75,7 +75,7 @@ def from_yaml(text: str) -> Any:
 
 
 def _refuse_deep(text: str) -> None:
-    """Refuse deep nesting before it is composed, which recurs, and for many brackets takes as long as their square."""
+    """Refuse deep nesting before composing, which recurses, and whose time grows with the square of the brackets."""
     depth = 0
     for event in yaml.parse(text, Loader=Reader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -84,7 +84,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def _check(root: yaml.Node) -> None:
-    """Refuse what is beyond the limits. An alias counts as often as it is used; one in a circle is too deep."""
+    """Refuse what is beyond the limits. An alias counts each time it is used; one that contains itself is too deep."""
     waiting, count = [(root, 1)], 1
     while waiting:
         node, depth = waiting.pop()
@@ -104,7 +104,7 @@ def _check(root: yaml.Node) -> None:
 
 
 def _values(section: yaml.MappingNode) -> list[yaml.Node]:
-    """The values of a section, whose keys are made text: a recipe may be called 7."""
+    """The values of a section. Its keys become text, so that a recipe may be called 7."""
     found = set()
     for key, _ in section.value:
         line = f"line {key.start_mark.line + 1}"
@@ -128,7 +128,7 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
 
     Args:
         text: JSON.
-        of_pairs: What makes a value of an object's names and values; None for a dict.
+        of_pairs: Called with an object's names and values, makes its value; None for a dict.
 
     Returns:
         The value.
@@ -145,7 +145,7 @@ def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any
 
 
 def require_whole(tree: Any, text: str) -> Any:
-    """Refuse a value whose text spells half of a surrogate pair: the value, or ValueError."""
+    """Return a value; ValueError if it, read from the text, has half of a surrogate pair."""
     try:
         if HALF_A_PAIR.search(text):
             json.dumps(tree, ensure_ascii=False).encode()
@@ -166,9 +166,9 @@ def json_object(file: Path) -> dict[str, Any] | None:
 
 
 def whole(value: Any) -> int:
-    """An id of an annotation file: 12, 12.0 or "12".
+    """Read an id of an annotation file: 12, 12.0 or "12".
 
-    Raises ValueError or TypeError for another value: true and 1.5 would be ids that others have.
+    Raises ValueError or TypeError for another value: `int` would make 1 of true and of 1.5, which is another's id.
     """
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")
@@ -176,7 +176,7 @@ def whole(value: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """A name or caption of an annotation file. Raises TypeError for another value: null is no caption "None"."""
+    """Read a name or caption of an annotation file; TypeError if it is no text: null must not become "None"."""
     if not isinstance(value, str):
         raise TypeError(f"expected text, got {value!r:.40}")
     return value

@@ -1,12 +1,12 @@
-"""What made a thing: the versions of the parts whose numbers it rests on, and what was asked for.
+"""The record of what made a head or a store: the versions of the code that computed it, and the request.
 
-record.json lies beside a head and in a store. If the same is asked again, a command says "nothing to do" before it
-loads anything; if not, or without a record, it loads the networks and compares in full. A seal shows an edit.
+record.json lies beside a head and in a store. If the same request comes again, a command says "nothing to do" before it
+loads anything; otherwise it loads the networks and compares in full. Its seal, a digest, shows edits.
 
-A part is an entry of a table, such as "poolings/gpo", or a law that many share, such as "training". Its version is
-raised by hand when its numbers change, and by nothing else: modules may be moved and renamed, options added, messages
-reworded. `tests/test_golden.py` fails where numbers change and the version does not. Parts of other packages have no
-version here; they go by digests of their own source files (`pipeline.parts.plugins.sources`).
+A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training". Its version is
+raised by hand when the numbers that it computes change, and only then: modules may be moved and renamed, options added,
+messages reworded. `tests/test_golden.py` fails if numbers change and the version does not. Parts of other packages have
+no version here; digests of their source files are recorded instead (`pipeline.parts.plugins.sources`).
 """
 
 import json
@@ -28,10 +28,10 @@ RAISED: dict[str, int] = {
     "sample": 2,  # captions say "an orange", not "a orange"
 }
 FILE = "record.json"
-# The files in which earlier versions said the same.
+# The files in which earlier releases recorded the same.
 EARLIER = EARLIER_VERSIONS, EARLIER_REQUEST = "code.json", "asked.json"
 FILES = (FILE, *EARLIER)
-# Part of ours -> its version; module of another package -> its digest.
+# Part of this package -> its version; module of another package -> its digest.
 Versions = Mapping[str, int | str]
 
 
@@ -43,28 +43,28 @@ class Record(BaseModel):
     versions: dict[str, int | str] | None = None  # what `versions` gave; None where that is not known
     request: str | None = None  # digest of what was asked for; None while it is not finished
     wrote: dict[str, str] = {}  # file -> SHA-256, of files that must stay as they are
-    watched: str | None = None  # a folder of which no file may be written later than the record
-    seal: str | None = None  # digest of all the others
+    watched: str | None = None  # a folder; no file below it may be newer than the record
+    seal: str | None = None  # digest of all the other fields
 
     @property
     def found_seal(self) -> str:
-        """The seal that it should have."""
+        """The seal computed from the other fields."""
         return digest(self.model_dump(exclude={"seal"}))
 
 
 def version(part: str) -> int:
-    """Look up the version of a part of ours, such as "poolings/gpo" or "training"."""
+    """Look up the version of a part of this package, such as "poolings/gpo" or "training"."""
     return RAISED.get(part, 1)
 
 
 def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
-    """Collect what the numbers of something depend on of the code.
+    """Collect the versions of the code that a result depends on.
 
     Args:
-        *parts: Laws by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
+        *parts: Shared code by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
 
     Returns:
-        What is recorded, sorted by name.
+        Part -> version, or module of another package -> digest; sorted by name.
 
     Raises:
         InputError: For a name that a table does not have.
@@ -86,7 +86,7 @@ def changed(folder: Path, now: Versions) -> list[str]:
     """Compare what a folder records with the code as it is now.
 
     Args:
-        folder: A folder with a record. Its earlier form, a digest a module, stands for version 1 of every part.
+        folder: A folder with a record. One of an earlier release, a digest for each module, means version 1 of all.
         now: What `versions` gives.
 
     Returns:
@@ -121,7 +121,7 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
         if there.request != digest(dict(request)) \
                 or any(sha256(folder / name) != was for name, was in there.wrote.items()):
             return False
-        # When a file changed the system sets, no program can.
+        # The change time (ctime) is set by the system; programs cannot set it.
         written = (folder / (FILE if (folder / FILE).exists() else EARLIER_REQUEST)).stat().st_mtime_ns
         return not any(os.stat(os.path.join(place, name)).st_ctime_ns > written
                        for place, _, names in (os.walk(there.watched) if there.watched else ()) for name in names)
@@ -141,13 +141,13 @@ def write(folder: Path, made_by: Versions) -> None:
 
 def finish(folder: Path, request: Mapping[str, Any], wrote: Iterable[str] | None = None,
            watched: Path | None = None) -> None:
-    """Record a finished request beside the versions that the folder has, or that the request names.
+    """Record a finished request, with the versions that it names, or else those that the folder records.
 
     Args:
         folder: The folder that was made.
         request: A JSON value: all that the result depends on, files by their digests.
         wrote: Files of the folder, by their names in it, that must stay as they are; None for all.
-        watched: A folder of which no file may be written later than this record.
+        watched: A folder; no file below it may be newer than this record.
     """
     versions = request.get("versions", read(folder).versions)
     if wrote is None:
@@ -166,7 +166,7 @@ def _save(folder: Path, record: Record) -> None:
 
 
 def read(folder: Path) -> Record:
-    """Read a folder's record, also in the two files of its earlier form; an empty one where there is none.
+    """Read a folder's record, also from the two files of earlier releases; an empty one where there is none.
 
     Raises:
         InputError: If it was edited.
@@ -175,14 +175,14 @@ def read(folder: Path) -> Record:
         there = _parsed(folder)
     except FileNotFoundError:
         versions, asked = parsing.json_object(folder / EARLIER_VERSIONS), parsing.json_object(folder / EARLIER_REQUEST)
-        # A digest of a module of ours stands for version 1 of every part.
+        # A digest of a module of this package means version 1 of every part.
         others = None if versions is None else {
             name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
         try:
             return Record.model_validate({"versions": others, **(asked or {})})
         except ValidationError:
             return Record()
-    except (OSError, ValueError):  # damaged: it says nothing, and what it stands beside is compared in full
+    except (OSError, ValueError):  # damaged: as without a record, the files beside it are compared in full
         return Record()
     if there.seal != there.found_seal:
         raise InputError(f"{folder / FILE}: was edited; restore it, or delete it: then the files beside it are "
@@ -191,7 +191,7 @@ def read(folder: Path) -> Record:
 
 
 def seals(folder: Path) -> tuple[str | None, str] | None:
-    """The recorded and the found digest of a folder's record; None where there is none."""
+    """The seal that a folder's record holds, and the seal computed from it; None without a record."""
     try:
         there = _parsed(folder)
     except FileNotFoundError:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pipeline.files import atomic, parsing
 from pipeline.files.digest import sha256
 
-# A file that changed less than so long ago may change again without its times telling: clocks of file systems tick.
+# Nanoseconds after a change in which a second one may leave the times as they are: file systems' clocks are coarse.
 SETTLED = 2 * 10**9
 
 
@@ -74,8 +74,8 @@ def states_of(places: Iterable[Path]) -> str | None:
         places: Files and folders.
 
     Returns:
-        SHA-256 of names and states; None if one is not there, or changed so lately that it may change again without
-        its times telling.
+        SHA-256 of names and states; None if one is not there, or changed so recently that its times may not show
+        another change (`SETTLED`).
     """
     whole, newest = hashlib.sha256(), 0
     try:
@@ -105,7 +105,7 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
 
 
 def state_of(file: Path) -> list[int] | None:
-    """What changes when a file does; None if it is not there.
+    """Values that change when a file changes; None if it is not there.
 
     Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata.
     """

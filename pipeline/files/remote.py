@@ -19,7 +19,7 @@ from pipeline.parts.errors import InputError, refusing
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
 INSTALL = {"s3": "pip install 'vse-pipeline[s3]'", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
            "az": "pip install adlfs", "abfs": "pip install adlfs"}
-COPIES = 4  # of whole files that this machine keeps for a while
+COPIES = 4  # downloaded files that this machine keeps
 
 
 def address(path: Path | str) -> str | None:
@@ -88,14 +88,14 @@ class Listed(NamedTuple):
     """What an object store lists of a file."""
 
     bytes: int
-    tag: str  # in S3 the MD5 of most files that went up in one piece; "" where it lists none
+    tag: str  # its ETag, in S3 the MD5 of most files uploaded in one piece; "" where it lists none
 
 
 def found(folder: Path) -> dict[str, Listed]:
     """List all files below a folder of an object store; OSError if that is not possible.
 
     Returns:
-        Name relative to the folder -> what is known of it, sorted; {} where nothing is.
+        Name relative to the folder -> what is listed of it, sorted; {} for a folder that does not exist.
     """
     with one_line(folder):
         files, name = system(folder)
@@ -104,7 +104,7 @@ def found(folder: Path) -> dict[str, Listed]:
         except FileNotFoundError:
             return {}
         return {key.removeprefix(name).lstrip("/"): Listed(int(each["size"]), str(each.get("ETag", "")).strip('"'))
-                for key, each in sorted(every.items()) if not key.endswith("/")}  # which a console makes for a folder
+                for key, each in sorted(every.items()) if not key.endswith("/")}  # the web console's entry of a folder
 
 
 def listed(folder: Path) -> dict[str, int]:
@@ -113,7 +113,7 @@ def listed(folder: Path) -> dict[str, int]:
 
 
 def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
-    """Tell whether a file was listed with the content of one of this machine; it is read where its tag is no MD5."""
+    """Whether a listed file has the same content as one of this machine; it is downloaded if the tag is not its MD5."""
     if listed is None or not file.exists() or listed.bytes != file.stat().st_size:
         return False
     content = file.read_bytes()
@@ -121,7 +121,7 @@ def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
 
 
 def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
-    """Copy files of a folder of an object store into another one, without bringing them here."""
+    """Copy files of a folder of an object store into another one, without downloading them."""
     with one_line(source):
         files, (here, there) = system(source)[0], (system(folder)[1] for folder in (source, target))
         files.copy([f"{here}/{name}" for name in names], [f"{there}/{name}" for name in names])
@@ -134,13 +134,13 @@ def delete(folder: Path, names: Sequence[str]) -> None:
         every = [f"{place}/{name}" for name in names]
         if every and all(glob.escape(each) == each for each in every):
             files.rm(every)
-        else:  # which would take a name with brackets or stars for a pattern
+        else:  # `rm` would take a name with brackets or stars for a pattern
             for each in every:
                 files.rm_file(each)
 
 
 def copy(path: Path) -> Path:
-    """Bring a file to this machine, where the last few are kept for all processes of the user.
+    """Download a file, unless it is among the last few, which are kept for all processes of the user.
 
     The copy may be deleted when others are fetched, so open it at once. OSError if it cannot be fetched.
     """
@@ -163,7 +163,7 @@ def copy(path: Path) -> Path:
 
 
 def _folder() -> Path:
-    """A folder for this user alone: what lies there is trusted."""
+    """The folder of the copies. Only this user may open it, because its files are trusted."""
     folder = Path(tempfile.gettempdir(), f"pipeline-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     told = folder.lstat()

@@ -29,7 +29,7 @@ def load(path: Path) -> Any:
 def load_npy(path: Path) -> Any:
     """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a pickle behind a header.
 
-    As `load`; an array of objects is a list of them.
+    Values and errors as for `load`; an array of objects becomes a list.
     """
     return _load(path, _ObjectUnpickler)
 
@@ -63,7 +63,7 @@ class _DType:
 
 
 class _ObjectDType(_DType):
-    """The same, or objects."""
+    """As `_DType`, but objects are allowed too."""
 
     kinds = "biufcO"
 

@@ -11,7 +11,7 @@ from pipeline.parts.errors import refusing
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
-    """Read a JSON file with an object; an InputError where it is none names the command that makes it."""
+    """Read a JSON file that holds an object; otherwise an InputError names the command that makes the file."""
     with (refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
           refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
         tree = parsing.from_json(path.read_text(encoding="utf-8"))
@@ -51,10 +51,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def cell(value: Any) -> Any:
     """Put an apostrophe before text that begins like a formula; spreadsheets then show it as text.
 
-    For files that people open. Files that are read again hold what the data say.
+    For files that people open. Files that the pipeline reads again hold the text unchanged.
 
     Args:
-        value: Of a cell or a column's name.
+        value: A cell's value, or a column's name.
 
     Returns:
         The value, or the text with an apostrophe.

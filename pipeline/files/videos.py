@@ -1,8 +1,8 @@
 """Decode frames of a clip, evenly in time, or give the reason in one line why that is not possible.
 
 A clip is a video file or a part of one. Its frames are RGB as a player shows them: in order of time, upright, with
-square pixels. Of a clip that is damaged before its last wanted frame, none is given: frames of another time in the
-place of those that cannot be read would be no even sample.
+square pixels. A clip that is damaged before its last wanted frame is refused: with other frames in place of the
+unreadable ones, the sample would not be even.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pipeline.parts.errors import refusing
 CONTAINERS = ("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu", "ivf", "flv",
               "asf", "ogg", "mxf", "nut", "rm", "dv", "gif", "yuv4mpegpipe")
 SAFE = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file"}
-FINEST = 10**6  # parts of a second that a time is taken to be in: 0.6 as a float is less than three fifths
-ENDS_EARLY = 1.0  # seconds that a long file may end before the time in its header; a shorter one a twentieth of it
+FINEST = 10**6  # times are fractions with at most this denominator: the float 0.6 is less than three fifths
+ENDS_EARLY = 1.0  # seconds by which a file may end before its header says; a short file a twentieth of its length
 # Signs of a display matrix (a, b, c, d), by which x' = ax + cy and y' = bx + dy -> how the picture is turned.
 TURNS = {
     (-1, 0, 0, -1): Image.Transpose.ROTATE_180,
@@ -46,8 +46,8 @@ TURNS = {
 def frames(path: Path, most: int, start: float | None = None, end: float | None = None) -> list[Image.Image]:
     """Decode a clip's frames.
 
-    The clip is cut into `most` parts of one length; of each the frame is taken that is shown in its middle. A frame
-    that is shown through several parts comes once. A clip of no more than `most` frames gives them all.
+    The clip is cut into `most` parts of equal length, and the frame shown at the middle of each part is taken. A frame
+    that is shown at several middles comes once. A clip of at most `most` frames gives all of them.
     """
     try:
         times = _times(path, start, end)
@@ -111,13 +111,13 @@ def _frames(film: _Film, packets: Iterable[av.Packet]) -> Iterator[tuple[int, av
 
 def _decoded(film: _Film, packets: Iterable[av.Packet], times: Sequence[int], wanted: Sequence[int]
              ) -> list[av.VideoFrame]:
-    """The frames at the places `wanted` of `times`; nothing behind the last one is decoded."""
+    """The frames at the places `wanted` of `times`; decoding ends with the last one."""
     found: dict[int, av.VideoFrame] = {}
     waiting, before, now = list(reversed(wanted)), None, times[0]
     with refusing(av.FFmpegError, lambda error: f"is damaged after {film.seconds(now):.2f} s: "
                   f"{error.strerror}", ImageError):
         for now, frame in _frames(film, packets):
-            while waiting and now > times[waiting[-1]]:  # a packet that showed nothing, as VP8 has them
+            while waiting and now > times[waiting[-1]]:  # a packet without a picture, which VP8 allows
                 place = waiting.pop()
                 if before is None or (place and before[0] < times[place - 1]):
                     raise ImageError(f"lacks the frame at {film.seconds(times[place]):.2f} s")
@@ -156,7 +156,7 @@ class _Film:
     """An opened video file."""
 
     container: InputContainer  # the file
-    stream: av.VideoStream  # its picture. A tick is the unit of the stream's clock
+    stream: av.VideoStream  # its video stream; a tick is the unit of the stream's clock
 
     @property
     def origin(self) -> Fraction:
@@ -209,7 +209,7 @@ def _opened(path: Path) -> Iterator[_Film]:
         pictures = [stream for stream in pictures if stream.codec_context is not None]
         if not pictures:
             raise ImageError("holds a video of an unknown codec")
-        # As ffmpeg: of those that a player shows by default the largest.
+        # As ffmpeg does: the largest of those that a player shows by default.
         stream = max(pictures, key=lambda each: (bool(each.disposition & av.stream.Disposition.default),
                                                  each.width * each.height))
         if stream.width * stream.height > MAX_PIXELS:
@@ -243,15 +243,15 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
-    """Check that the frames which a Matroska file's index names from the first that was read on were all read.
+    """Refuse a Matroska file of which a key frame that its index names was not read.
 
-    `whole` says that reading went on to the file's end, not to the last of these frames. FFmpeg goes on behind a
-    damaged cluster as if its frames had never been. Other containers are read by their index.
+    Frames before the first one read are not checked, and those after the last one only if `whole` says that the file
+    was read to its end. FFmpeg skips a damaged cluster without an error. Other containers are read by their index.
     """
     if not times or "matroska" not in film.container.format.name:
         return
     with suppress(av.FFmpegError):
-        film.container.seek(0, stream=film.stream)  # which reads the index
+        film.container.seek(0, stream=film.stream)  # this reads the index
     index = getattr(film.stream, "index_entries", ())  # an older PyAV has none
     named = {each.timestamp for each in index if each.is_keyframe}
     if lost := sorted(time for time in named - set(times) if min(times) < time and (whole or time < max(times))):
@@ -259,7 +259,7 @@ def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
 
 
 def _reaches(film: _Film, start: Fraction) -> bool:
-    """Whether the file can be read from a key frame before `start` on. It is not as it was after a vain attempt."""
+    """Whether reading can begin at a key frame at or before `start`. The file is not usable after a failed attempt."""
     try:
         film.container.seek(int(start), stream=film.stream, backward=True)
         first = next(packet for packet in film.container.demux(film.stream) if packet.size)

@@ -27,7 +27,7 @@ UNTRAINED = "untrained"
 RELEASED = "vse_infty's release"
 # Of a checkpoint's files, all that are ever read: no pickle, no code.
 HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
-# How a checkpoint is read: its files alone, no Python that it brings (`auto_map`), and without asking whether to.
+# How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # How long the Hugging Face hub is waited for.
 HUB_SECONDS = 5.0
@@ -42,12 +42,12 @@ class Checkpoint(BaseModel):
     file: str | None = None  # its file: in the package, or below the working folder
     timm: str | None = None  # the name under which timm downloads it
     hub: str | None = None  # its name on the Hugging Face hub
-    revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # the commit of it there
-    layout: str | None = None  # how its state dict is named, where that is not as in the network
+    revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # its commit on the hub
+    layout: str | None = None  # how the names in its state dict are made, where they differ from the network's
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")  # the digest of its file
     licence: str  # its licence
     trained_on: str  # the data it was trained on
-    overlaps: str  # how these overlap with test data
+    overlaps: str  # how these data overlap with test data
     get: str  # how to get it
     bibtex: str = Field(pattern=r"^@\w+\{\w+,\n(.|\n)*\}\}\n$")  # what to cite
 
@@ -129,7 +129,7 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
     """Find where a checkpoint's files lie on this machine.
 
     Args:
-        checkpoint: A folder, or a name on the hub, of which the revision in manifests/weights.yaml is taken.
+        checkpoint: A folder, or a name on the hub; its revision is the one in manifests/weights.yaml, if there is one.
         what: What it is, for messages.
         advice: Where the folder is to be named, for messages.
         files: Patterns of the files that are fetched.
@@ -207,7 +207,7 @@ def read(path: Path) -> dict[str, torch.Tensor]:
     if not isinstance(state, Mapping) or not all(isinstance(name, str) and isinstance(value, torch.Tensor)
                                                  for name, value in state.items()):
         raise InputError(f"{path}: expected a state dict of tensors")
-    for name, value in state.items():  # torch drops imaginary parts, and fails where it copies the others
+    for name, value in state.items():  # torch would drop imaginary parts, and fail to copy the others
         if value.layout != torch.strided or value.is_quantized or value.is_complex() or value.is_meta:
             kind = "one without values" if value.is_meta else f"{value.dtype}, {value.layout}".replace("torch.", "")
             raise InputError(f"{path}: {name!a}: expected a dense tensor of real numbers, got {kind}")
