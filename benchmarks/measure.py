@@ -121,7 +121,7 @@ def report(name: str, seconds: tuple[float, float], growth: tuple[int, int]) -> 
             their_growth / max(our_growth, 1)]
 
 
-RATIOS = (("", ""), ("ms", ",.1f"), ("times the least work", ",.2f"))
+RATIOS = (("", ""), ("ms", ",.1f"), ("ratio", ",.2f"))
 """The columns of what `report_ratios` returns."""
 
 
