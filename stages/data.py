@@ -86,8 +86,10 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     _say(table, card.title, path)
     if card.statistics:
         differing = [f"note: not as the card says: {each}" for each in manifest.differences(card.statistics, table)]
-        alike = f"counts and lengths are those of the card, {', '.join(card.statistics)}"
+        alike = f"as the card manifests/{card.name}.yaml says: {manifest.numbers_of(card.statistics)}"
         say(*differing or [alike], err=bool(differing))
+        if unstated := manifest.numbers_of(card.statistics, stated=False):
+            say(f"not compared: {unstated}: {card.unstated or 'the card does not state them'}", err=False)
 
 
 def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]

@@ -232,7 +232,8 @@ def _size(folder: Path, file: str, source: Path) -> int:
 
 
 PARTS = 16  # that are counted one after another: of five million captions at once 2 GB are needed
-LENGTHS = {name: f"characters of the {name} caption" for name in ("shortest", "longest")}
+WHAT = {name: name.replace("_", " ") for name in Statistics.model_fields} | {
+    name: f"characters of the {name} caption" for name in ("shortest", "longest")}
 
 
 def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
@@ -263,5 +264,21 @@ def differences(stated: Mapping[str, Statistics], manifest: Manifest) -> Iterato
         here = found.get(split, Statistics(images=0, captions=0)).model_dump()
         for name, value in expected.model_dump(exclude_none=True).items():
             if here[name] != value:
-                what = LENGTHS.get(name, name.replace("_", " "))
-                yield f"{split}: {what}: expected {value}, found {here[name]}"
+                yield f"{split}: {WHAT[name]}: expected {value}, found {here[name]}"
+
+
+def numbers_of(statistics: Mapping[str, Statistics], stated: bool = True) -> str:
+    """Name what a card states of each split, or what it leaves open.
+
+    Args:
+        statistics: Split -> what the card says of it.
+        stated: Whether the stated numbers are named, or the others.
+
+    Returns:
+        Such as "images, captions (train, test); unique captions (test)"; "" for none.
+    """
+    splits: dict[str, list[str]] = {}
+    for name, what in WHAT.items():
+        having = [split for split, each in statistics.items() if (getattr(each, name) is not None) == stated]
+        splits.setdefault(", ".join(having), []).append(what)
+    return "; ".join(f"{', '.join(names)} ({having})" for having, names in splits.items() if having)

@@ -30,7 +30,7 @@ class Dataset(BaseModel):
     the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
     the path of HGR's file of role graphs; None where the annotations have them or there are none. `revision` is the
     version of the source, `statistics` what each split should hold, by which a copy is checked: lengths of captions in
-    characters.
+    characters. `unstated` says why a number of them is not stated.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +49,7 @@ class Dataset(BaseModel):
     languages: list[str] = []
     bibtex: str = ""
     statistics: dict[str, Statistics] = {}
+    unstated: str = ""
 
     def protocols_of(self, split: str | None) -> list[str]:
         """Choose the protocols of a split.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -49,3 +50,33 @@ def test_what_was_written_just_now_is_looked_at_again(pipeline: Any, corpus: Pat
     shutil.copytree(corpus, "data/sample", copy_function=shutil.copyfile)
     for _ in range(2):
         assert "24 images" in pipeline("manifest", "sample")[1]
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    (0, "as the card manifests/own.yaml says: images (train, test); captions (train)\n"),
+    (1, "note: not as the card says: train: images: expected {}, found "),
+])
+def test_a_copy_is_compared_with_its_card(pipeline: Any, corpus: Path, more: int, said: str) -> None:
+    listing = json.loads((corpus / "dataset_sample.json").read_text(encoding="utf-8"))["images"]
+    of = {split: [image for image in listing if image["split"] == split] for split in ("train", "test")}
+    train = len(of["train"]) + more
+    shutil.copytree(corpus, "data/sample")
+    Path("manifests").mkdir()
+    Path("manifests", "own.yaml").write_text(f"""
+        title: Own
+        description: mine
+        licence: mine
+        source: mine
+        images: data/sample/images
+        annotations: data/sample/dataset_sample.json
+        protocols: [all]
+        unstated: copies differ
+        statistics:
+          train: {{images: {train}, captions: {sum(len(image["sentences"]) for image in of["train"])}}}
+          test: {{images: {len(of["test"])}}}
+        """, encoding="utf-8")
+    code, out, err = pipeline("manifest", "own")
+    assert code == 0
+    assert said.format(train) in out + err
+    assert ("not compared: captions (test); unique captions, characters of the shortest caption, characters of the "
+            "longest caption (train, test): copies differ\n") in out + err
