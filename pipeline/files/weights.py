@@ -42,9 +42,10 @@ class Checkpoint(BaseModel):
     file: str | None = None  # its file: in the package, or below the working folder
     timm: str | None = None  # the name under which timm downloads it
     hub: str | None = None  # its name on the Hugging Face hub
-    revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # its commit on the hub
+    revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # its commit on the hub, or timm's
     layout: str | None = None  # how the names in its state dict are made, where they differ from the network's
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")  # the digest of its file
+    unchecked: str | None = None  # why that is not known
     licence: str  # its licence
     trained_on: str  # the data it was trained on
     overlaps: str  # how these data overlap with test data
@@ -95,21 +96,27 @@ def require(name: str) -> None:
         InputError: If it is not. The message says how to get it.
     """
     known = checkpoints().get(name)
-    if known is not None and not (_on_hub(f"timm/{known.timm}") if known.timm else _file(known).is_file()):
+    if known is not None and not (_on_hub(known) if known.timm else _file(known).is_file()):
         raise missing(name, known, short=True)
     if known is None or not known.timm:
         locate(name)
 
 
-def _on_hub(repository: str) -> bool:
-    """Whether a file of weights is in the Hugging Face cache, or the hub answers that it has one."""
+def from_timm(known: Checkpoint) -> dict[str, Any]:
+    """What `timm.create_model` takes for a checkpoint that it downloads: at its card's commit, if there is one."""
+    at = {"pretrained_cfg_overlay": {"hf_hub_id": f"timm/{known.timm}@{known.revision}"}} if known.revision else {}
+    return {"pretrained": True, "num_classes": 0, **at}
+
+
+def _on_hub(known: Checkpoint) -> bool:
+    """Whether a file of timm's weights is in the Hugging Face cache, or the hub answers that it has one."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 
-    files = ("model.safetensors", "pytorch_model.bin")
-    if any(isinstance(try_to_load_from_cache(repository, file), str) for file in files):
+    repository, files = f"timm/{known.timm}", ("model.safetensors", "pytorch_model.bin")
+    if any(isinstance(try_to_load_from_cache(repository, file, revision=known.revision), str) for file in files):
         return True
     try:
-        get_hf_file_metadata(hf_hub_url(repository, files[0]), timeout=HUB_SECONDS)
+        get_hf_file_metadata(hf_hub_url(repository, files[0], revision=known.revision), timeout=HUB_SECONDS)
     except Exception:  # offline, refused, or not there: the libraries below raise what they like
         return False
     return True
@@ -121,7 +128,7 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     `short` leaves out licence and training data, for a message that names several.
     """
     about = "" if short else (f"; licence {known.licence}; trained on {known.trained_on}; overlap with test data: "
-                              f"{known.overlaps}")
+                              f"{known.overlaps}" + (f"; not checked: {known.unchecked}" if known.unchecked else ""))
     return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")
 
 

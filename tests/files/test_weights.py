@@ -5,6 +5,7 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from timm.models._builder import resolve_pretrained_cfg
 
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
@@ -31,6 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", offline)
     return tmp_path
 
 
@@ -81,3 +83,26 @@ def test_another_commit_of_it_is_not_taken_and_the_message_names_the_right_one(c
     cached(cache, CLIP.hub, "a" * 40)
     with pytest.raises(InputError, match=f"`hf download {CLIP.hub} --revision {CLIP.revision}`, and name it"):
         weights.folder(CLIP.hub, "encoder", "name it")
+
+
+def test_weights_of_timm_are_taken_at_the_commit_of_their_card(cache: Path) -> None:
+    known = weights.checkpoints()["vit-base-patch16-224"]
+    assert known.revision is not None
+    overlay = weights.from_timm(known)["pretrained_cfg_overlay"]
+    found = resolve_pretrained_cfg(known.timm, pretrained_cfg_overlay=overlay)
+    assert found.hf_hub_id == f"timm/{known.timm}@{known.revision}"
+    (cached(cache, f"timm/{known.timm}", "a" * 40) / "model.safetensors").touch()
+    with pytest.raises(InputError, match=f"--revision {known.revision}, on a machine with a network"):
+        weights.require("vit-base-patch16-224")
+    (cached(cache, f"timm/{known.timm}", known.revision) / "model.safetensors").touch()
+    weights.require("vit-base-patch16-224")
+
+
+PAGE = (Path(__file__).parents[2] / "docs/weights.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", weights.checkpoints())
+def test_a_card_has_a_digest_or_says_why_not_and_so_does_the_page(name: str) -> None:
+    known = weights.checkpoints()[name]
+    assert (known.sha256 is None) == (known.unchecked is not None)
+    assert (f"`{name}`" in PAGE.partition("## What is not checked")[2]) == (known.sha256 is None)

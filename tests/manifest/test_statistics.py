@@ -58,3 +58,4 @@ def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: s
     assert card.revision
     assert card.bibtex.count("{") == card.bibtex.count("}") > 0
     assert card.statistics["test"].images
+    assert bool(manifest.numbers_of(card.statistics, stated=False)) == bool(card.unstated)
