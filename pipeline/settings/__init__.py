@@ -1,4 +1,4 @@
-"""The settings, checked: those that ship in `defaults.yaml`, under those in `params.yaml`."""
+"""The checked settings: those of `params.yaml`, and of `defaults.yaml` what that leaves out."""
 
 from typing import TYPE_CHECKING
 

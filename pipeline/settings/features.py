@@ -16,9 +16,9 @@ class Feature:
 
     Attributes:
         letter: How the papers abbreviate it. An ensemble is named by the letters of its features.
-        title: As a heading or an axis names it.
-        projection: From items to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
-        kind: Of what it is extracted.
+        title: Its name in headings and on axes.
+        projection: How items are projected to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
+        kind: What it is extracted from.
         trainable: Whether its network can be trained with the head, from the images. The papers never train a detector.
     """
 
@@ -69,8 +69,8 @@ def visual(made_from: Mapping[str, Any]) -> str:
         made_from: Its record in the store of scores.
 
     Returns:
-        Those of the papers' ensembles, of a reranked system those of its retriever; of an ensemble of the user's own
-        those of all its members. "" for dual encoders alone.
+        The recorded letters (a reranked system has its retriever's) if they name an ensemble of the papers; otherwise
+        the letters of all its features. "" for dual encoders alone.
     """
     named = made_from.get("visual") or made_from.get("ensemble") or ""
     return named if of_ensemble(named) else letters(tuple(made_from["features"]))

@@ -1,4 +1,4 @@
-"""Read `params.yaml` over the settings and recipes that ship, with changes of single keys, into checked settings."""
+"""Read `params.yaml` on top of the shipped settings and recipes, change single keys, and check the result."""
 
 import json
 import re
@@ -26,11 +26,11 @@ SIDES = ("image_pooling", "text_pooling")
 
 
 def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
-    """Read and check a settings file. What it does not give has the value that ships.
+    """Read and check a settings file. What it leaves out has the value that ships.
 
-    A recipe, a section of `training` or a feature of a preset that is not complete and has no base changes the one of
-    its name that ships. Recipes may also stand one by one in files beside the settings, manifests/recipes/NAME.yaml.
-    They are completed before a change is applied, so a change to one does not reach those that build on it.
+    An incomplete recipe without a base takes the other keys from the shipped recipe of its name; so do a section of
+    `training` and a feature of a preset. Recipes may also be files beside the settings, manifests/recipes/NAME.yaml.
+    They are completed before `changes` are applied, so a change to one does not affect those that build on it.
 
     Args:
         path: The file.
@@ -50,7 +50,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     in_files = _recipes(path.parent / RECIPES)
     try:
         tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), own))
-        tree = from_json(json.dumps(tree))  # what is shared becomes copies: a change is to one place
+        tree = from_json(json.dumps(tree))  # copies of what sections share: a change affects one place
         for change in changes:
             _change(tree, change)
         settings = Settings.model_validate(tree)
@@ -83,7 +83,7 @@ def _yaml_of(file: Traversable) -> Any:
 
 
 def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Lay settings over others; a section that is no mapping replaces the other, and is left for the check."""
+    """Lay `own` settings over those `below`. A section that is no mapping replaces the other; the check refuses it."""
     found = dict(below)
     for name, section in own.items():
         under = below.get(name)
@@ -109,7 +109,7 @@ def _needed(section: type[Recipe] | type[Training]) -> list[str]:
 
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
-    """Complete recipes, and the sections of training; those of data sets build on their presets'."""
+    """Complete recipes and sections of training by their bases; a data set's section has its preset's as its base."""
     found = dict(tree)
     if isinstance(tree["recipes"], Mapping):
         found["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
@@ -161,7 +161,7 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
 
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give every recipe `image_pooling` and `text_pooling` for its `pooling`, which stands for both."""
+    """Replace every recipe's `pooling`, which stands for both sides, by `image_pooling` and `text_pooling`."""
     found = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
@@ -173,7 +173,7 @@ def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:
-    """The file in which what is wrong stands: the settings, or that of the recipe if they do not give the key."""
+    """The file with the fault: the settings file, or the recipe's own file if the settings do not give the key."""
     place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
     if place is None or place[1] not in in_files:
         return path
@@ -188,7 +188,7 @@ def _change(tree: Any, change: str) -> None:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
-    if keys[0] == "recipes" and keys[2:3] == ["pooling"]:  # of both sides, as in the file
+    if keys[0] == "recipes" and keys[2:3] == ["pooling"]:  # it stands for both sides, as in the file
         for side in SIDES:
             _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
         return
@@ -215,4 +215,4 @@ def _own_training(tree: Any, dataset: str) -> None:
         if dataset not in tree["training"]:
             tree["training"][dataset] = dict(tree["training"][preset])
     except (KeyError, TypeError, AttributeError):
-        return  # the check of the whole says what is wrong
+        return  # the check of all settings says what is wrong

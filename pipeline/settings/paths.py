@@ -51,7 +51,7 @@ class Paths:
         return self.root / "data" / f"{_name(dataset)}.parquet"
 
     def remembered(self, dataset: str) -> Path:
-        """The folder of what a manifest was made of, by which `pipeline manifest` sees that nothing changed."""
+        """The folder of a manifest's recorded inputs, by which `pipeline manifest` sees that they did not change."""
         return self.root / "data" / f".{_name(dataset)}"
 
     def features(self, dataset: str, feature: str) -> Path:
@@ -74,7 +74,7 @@ class Paths:
         return (folder if split == "test" else folder / _name(split)) / f"{_name(name)}.zarr"
 
     def embeddings(self, dataset: str, trained_on: str, head: str) -> Path:
-        """The embeddings of a data set by a head that was trained on another one, or the same."""
+        """The embeddings of a data set by a head that was trained on the same data set or another one."""
         return self.encoded(dataset, f"{trained_on}-{head}")
 
     def encoded(self, dataset: str, encoder: str) -> Path:
@@ -90,7 +90,7 @@ def _name(name: str) -> str:
 
 
 def system(recipe: str, feature: str, text: str, seed: int) -> str:
-    """Name a head, or an ensemble: the feature is then the letters of its features, such as RG."""
+    """Name a head or an ensemble. For an ensemble, `feature` is the letters of its features, such as RG."""
     return f"{recipe}-{feature}-{text}-s{seed}"
 
 

@@ -14,10 +14,10 @@ def language_tag(tag: str) -> str:
     """Write a language's tag in its standard form, so that a language has one name.
 
     Args:
-        tag: Of BCP 47, or a code of ISO 639: DE, pt-br, deu.
+        tag: A tag of BCP 47, or a code of ISO 639: DE, pt-br, deu.
 
     Returns:
-        The shortest tag, in the usual letters: de, pt-BR, zh-Hant.
+        The shortest tag, in the usual case: de, pt-BR, zh-Hant.
 
     Raises:
         ValueError: If it is no tag of the languages, scripts and regions that are registered.
@@ -32,7 +32,7 @@ def language_tag(tag: str) -> str:
     return standard
 
 
-# Languages, each once, sorted: their order changes no head.
+# Languages, each once, sorted, because their order changes no head.
 Languages = Annotated[list[Annotated[str, AfterValidator(language_tag)]], AfterValidator(without_repeats),
                       AfterValidator(sorted)]
 
@@ -43,9 +43,9 @@ class Pairs(Section):
     Attributes:
         objective: A key of `pipeline.heads.cross.PAIR_OBJECTIVES`.
         negatives: Wrong pairs beside each right one: half the time other captions, half the time other images.
-        hard: The share of them that is drawn from the query's nearest; the others are drawn from all.
-        nearest: How many nearest these are.
-        retriever: By which head they are nearest: a system's name; null for the head's own embeddings as they are
+        hard: The share of negatives drawn from the query's nearest candidates; the others are drawn from all.
+        nearest: How many nearest candidates they are drawn from.
+        retriever: The system whose similarities say what is nearest; null for the head's own embeddings, computed
             before each epoch (ANCE).
         val_images: How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     """
@@ -77,10 +77,10 @@ class Noise(Section):
     """Noisy correspondences: training captions that are paired with other images than their own.
 
     Attributes:
-        share: Of the training captions, which exchange their images at random.
-        index: The .npy file that says which image each has, see `pipeline.training.sampling.indexed`; null for a random
+        share: The share of training captions that exchange their images.
+        index: The .npy file with each caption's image, see `pipeline.training.sampling.indexed`; null for a random
             exchange.
-        seed: Of the random exchange. Recipes and training seeds that are compared share it.
+        seed: The seed of the random exchange, the same for recipes and training seeds that are compared.
     """
 
     share: Share
@@ -112,18 +112,18 @@ Tasks = Annotated[list[Literal["emb", "ce", "ance"]], Field(min_length=1), After
 class Recipe(Section):
     """A training recipe: poolings, objective, optimizer, augmentation and languages.
 
-    languages: Those of the captions that are trained on and by which the best epoch is selected; [] for all.
+    languages: Languages of the captions that training and the selection of the best epoch use; [] for all.
     sampling: Whether an epoch takes every caption once, or equally many of each language.
     architecture: The head, a key of `pipeline.heads.HEADS`, and its options.
-    tasks: What a round trains, a step of each in turn: `emb`, embeddings by `objective`; `ce`, scores of pairs by
-        `pairs`; `ance`, embeddings by near negatives. A task may be named twice: another step of it, with other wrong
-        pairs of the same right ones.
-    start: The recipe whose head, of the same feature, text encoder and seed, gives the first weights.
+    tasks: What is trained, in rounds of one step each: `emb`, embeddings by `objective`; `ce`, scores of pairs by
+        `pairs`; `ance`, embeddings by near negatives. A task that is named twice has two steps, with other wrong pairs
+        for the same right ones.
+    start: The recipe whose head, of the same feature, text encoder and seed, gives the initial weights.
     decay: Whether the learning rate falls once, at `decay_epoch`, or linearly to 0.
-    epsilon: Of Adam's denominator.
-    noise: Of the training pairs; null for none.
-    dropout: Share of the components of word vectors and of projected items that is left out in training.
-    decayed: Which weights the weight decay moves: all, or those of two dimensions alone (no bias, no normalisation).
+    epsilon: Adam's ε, in the denominator.
+    noise: Noise in the training pairs; null for none.
+    dropout: The dropout rate of word vectors and of projected items in training.
+    decayed: Which weights have weight decay: all, or only those of two dimensions (no bias, no normalisation).
     """
 
     image_pooling: Named
@@ -158,10 +158,10 @@ class Recipe(Section):
 class Training(Section):
     """The size of a head and the length of its training.
 
-    steps: All steps of the training, divided among the epochs; null for epochs that take every caption once.
+    steps: The number of steps of all epochs together; null for epochs that take every caption once.
     images: How many of the training images are used; null for all. Smaller subsets lie within larger ones.
-    subset_seed: Which images these are.
-    word_vectors: A file as GloVe's with the words' first vectors, for the BiGRU; null for drawn ones.
+    subset_seed: The seed by which these images are chosen.
+    word_vectors: A file of GloVe's format with initial word vectors, for the BiGRU; null for random ones.
     """
 
     dimension: Count

@@ -24,10 +24,10 @@ def _known_protocol(name: str) -> str:
 
 
 class Rescore(Named):
-    """A step after the ensembles: similarities that a rescorer makes of another system's."""
+    """A step after the ensembles: similarities that a rescorer computes from another system's."""
 
     def applied_to(self, system: str) -> str:
-        """The rescored system's name; "test" is in it where the bank are the queries that are ranked: R+nnn-test."""
+        """The rescored system's name, such as R+nnn; R+nnn-test if its bank is the ranked queries themselves."""
         return f"{system}+{self.name}{'-test' if self.options.get('bank') == 'test' else ''}"
 
 
@@ -36,11 +36,11 @@ class Rerank(Section):
 
     name: Ends the name of the new system: RETRIEVER+NAME.
     retriever: A feature or an ensemble of the run.
-    scorer: In the file `with`: another feature or ensemble of the run, or a name that `pipeline rerank --with` takes.
-    k: How many candidates of each query.
+    scorer: The key `with`: another feature or ensemble of the run, or a name that `pipeline rerank --with` takes.
+    k: How many candidates of each query are reordered.
     combine: How a candidate's two scores become one.
     weight: λ, the retriever's share, for add and norm_add.
-    protocol: Within whose folds candidates are sought; by default the data set's own, where it has one.
+    protocol: The protocol within whose folds candidates are retrieved; by default the data set's own, if it has one.
     """
 
     name: Name
@@ -63,13 +63,13 @@ class Rerank(Section):
 
 
 class Encoder(Section):
-    """A pretrained dual encoder that is measured beside the run's heads, as it comes.
+    """A pretrained dual encoder that is measured beside the run's heads, without further training.
 
     name: What it is called in results.
     model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
-    prompt: What it reads, {} being the caption.
+    prompt: The text that it reads, with {} for the caption.
     preprocessing: The model's own, or images squashed to its size without a crop.
-    precision: In which it computes.
+    precision: The precision in which it computes.
     trained_on: What it was trained on; by default what its card in manifests/weights.yaml says.
     """
 
@@ -117,9 +117,9 @@ def _are_no_recipes_of_the_run(names: list[str], others: ValidationInfo) -> list
 class Run(Section):
     """What `dvc repro` runs: every recipe on every feature with every text encoder and seed, and their ensembles.
 
-    encoders: Pretrained dual encoders that are measured besides.
-    rescorers: Each makes one more system of every head and ensemble, except of ablations.
-    rerank: Each makes one more system of its retriever, for every recipe, text encoder and seed.
+    encoders: Pretrained dual encoders that are measured too.
+    rescorers: Each makes one more system from every head and ensemble, except from ablations.
+    rerank: Each makes one more system from its retriever, for every recipe, text encoder and seed.
     ablations: Recipes that are trained on the first feature with the first text encoder only.
     """
 

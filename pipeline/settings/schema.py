@@ -1,4 +1,4 @@
-"""The schema of the settings: the sections of single steps, then all sections and what is looked up in several."""
+"""The schema of the settings: the sections of single steps, then all sections with look-ups across them."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -41,7 +41,7 @@ class Compute(Section):
 
 
 class Extract(Section):
-    """How features are extracted and stored. The threads of a worker change no feature."""
+    """How features are extracted and stored. The number of a worker's threads changes no feature."""
 
     device: Device
     backend: Literal["auto", "torch", "openvino"]
@@ -72,7 +72,7 @@ def _known_metrics(names: list[str]) -> list[str]:
 
 
 class Evaluate(Section):
-    """Which metrics are measured, what is right, how intervals are drawn, and how much memory ranking may use."""
+    """Metrics, relevance judgements, resamples of confidence intervals, and how much memory ranking may use."""
 
     metrics: Annotated[list[str], AfterValidator(_known_metrics)] = Field(default_factory=list)
     qrels: str | None = None
@@ -127,7 +127,7 @@ class Throughput(Section):
 
 
 class Typesetting(Section):
-    """The paper that tables and figures go into. In cm: a column, both with the space between, the height."""
+    """The paper that tables and figures go into. In cm: one column, both with the gap between them, and the height."""
 
     column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
     text_width: Annotated[float, Field(ge=4, le=60)] = 16.0

@@ -31,18 +31,18 @@ class Section(BaseModel):
     """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    # Settings that are recorded also where they have their default: those that name a network, and those of the first
-    # release, whose stores and plans stay valid that way.
+    # Settings that are recorded even at their default: those that name a network, and those of the first release, so
+    # that its stores and plans stay valid.
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
 
     def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
-        """Collect what is recorded of the settings beside what they made, and compared with later settings.
+        """Collect the settings that are recorded beside a result, to be compared with later ones.
 
         A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
-        records as they were, and what was made before it stays valid. The default itself must not change.
+        records as they were, and earlier results stay valid. The default itself must not change.
 
         Args:
-            exclude: Settings on which what is made does not depend.
+            exclude: Settings on which the result does not depend.
 
         Returns:
             JSON values by name.
@@ -55,7 +55,7 @@ class Section(BaseModel):
 
 
 class WithOptions(BaseModel):
-    """A part and its options: all keys but those declared. They are checked where the part is built."""
+    """A part and its options, which are all keys that are not declared. They are checked where the part is built."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
