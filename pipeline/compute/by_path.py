@@ -1,4 +1,4 @@
-"""Objects for workers, as bytes. Arrays that are mapped from files travel as paths, so all workers must see these."""
+"""Pickle objects for workers. Arrays that are mapped from files are sent as paths, which all workers must see."""
 
 import io
 import mmap
@@ -16,7 +16,7 @@ from pipeline.parts.errors import InputError
 
 
 def packed(value: object) -> bytes | None:
-    """Write an object as bytes; None if a matrix of floats, a zarr array or a function of it is in memory alone."""
+    """Pickle an object; None if it has a float matrix or a zarr array that is only in memory, or a nested function."""
     from zarr.abc.store import Store
     from zarr.storage import LocalStore
 
@@ -42,15 +42,15 @@ def packed(value: object) -> bytes | None:
 def unpacked(content: bytes) -> Any:
     """Read what `packed` wrote, once for all tasks of one object.
 
-    InputError for a file that is not seen here, or that was written since: its values would not fit the others.
+    InputError for a file that is not here or was written since: its values might not fit those already read.
     """
     return pickle.loads(content)
 
 
 def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
-    """Where in a file, and in which state of it, an array's values lie; None for an array in memory.
+    """Where in a file an array's values lie; None for an array in memory.
 
-    It gives path, time of writing, dtype, shape, offset and strides.
+    Path, time of the last writing, dtype, shape, offset and strides.
     """
     whole: Any = values
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):

@@ -26,7 +26,7 @@ class DaskExecutor:
 
     Args:
         client: A connected client.
-        elsewhere: Whether workers may be on other machines: what they refuse is said with their names and hosts.
+        elsewhere: Whether workers may be on other machines; their errors then name the worker and its host.
     """
 
     def __init__(self, client: Client, elsewhere: bool) -> None:
@@ -58,10 +58,10 @@ class DaskExecutor:
                 self.client.cancel([*running.futures, *first])
 
     def _shared(self, common: bytes) -> Future:
-        """Send a worker what the others fetch from there.
+        """Send bytes that all tasks need to one worker, from which the others fetch them.
 
-        Not scattered: the only worker that has it may die. A result is computed, here sent, again. Dask warns of large
-        tasks, for there are many as a rule; this is one.
+        They are sent as the result of a task: if its worker dies, dask runs it again; scattered data would be lost.
+        Dask warns of large tasks, because there are usually many; this is one.
         """
         import dask
 
@@ -70,7 +70,7 @@ class DaskExecutor:
 
     def _hand_out(self, function: Callable[..., Any], first: Sequence[Future], waiting: Iterator[Any], running: int
                   ) -> list[Future]:
-        """As many futures as keep every thread busy, also when workers have come since."""
+        """Submit as many tasks as keep every thread busy, also those of workers that have joined."""
         wanted = max(1, AHEAD * sum(self.client.nthreads().values())) - running
         return [self.client.submit(_on_worker, function, *first, task, pure=False)
                 for task in islice(waiting, max(0, wanted))]
@@ -91,9 +91,9 @@ def _same(content: bytes) -> bytes:
 
 
 def _on_worker(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run a task on a worker. Its result is not wanted where its run was interrupted or has died.
+    """Run a task on a worker, and tell it whether its result is still wanted.
 
-    Dask then takes the task back, but cannot stop a thread.
+    When a run is interrupted or dies, dask cancels its tasks, but cannot stop their threads.
     """
     from distributed import get_worker
 
@@ -115,7 +115,7 @@ def _in_folder(folder: Path, function: Callable[..., Result], *arguments: Any) -
 
 
 def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function; what it refuses is said with the worker's name and host."""
+    """Call a function; its InputError names the worker and its host."""
     from distributed import get_worker
 
     with refusing(InputError, lambda error: f"worker {get_worker().name} on {socket.gethostname()}: {error}"):
@@ -133,7 +133,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
         on_start: Called in each with its number, from 0.
 
     Yields:
-        What runs tasks on them.
+        An executor of tasks on them.
     """
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
@@ -141,7 +141,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
     each = threads or max(1, torch.get_num_threads() // workers)
 
     class Threads(WorkerPlugin):  # type: ignore[misc]
-        """Also for the process that comes in the place of one that died."""
+        """Prepares each worker's process, also one that replaces a process that died."""
 
         def setup(self, worker: Any) -> None:
             torch.set_num_threads(each)
@@ -164,10 +164,10 @@ def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
         timeout: Seconds to wait for the scheduler, and then for its first worker.
 
     Yields:
-        What runs tasks on it.
+        An executor of tasks on it.
 
     Raises:
-        InputError: If none answers.
+        InputError: If no scheduler answers, or it has no worker.
     """
     from distributed import Client
 

@@ -8,7 +8,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 def require(name: str) -> torch.device:
-    """Find the torch device of a name; InputError if it is not here, or has shapes without values as `meta` has."""
+    """Find the torch device of a name; InputError if it is not available, or computes only shapes, as `meta` does."""
     try:
         found = torch.empty(0, device=name).device
     except (RuntimeError, AssertionError):

@@ -18,7 +18,7 @@ def refuse_slow(precision: str, device: str) -> None:
 
     Args:
         precision: "fp32", "bf16" or "fp16".
-        device: A torch device. Only a CPU is measured, once a machine (`measured`).
+        device: A torch device. Only a CPU is measured, once per machine (`measured`).
 
     Raises:
         InputError: If half precision is slower; the message has the measured factor.
@@ -29,7 +29,7 @@ def refuse_slow(precision: str, device: str) -> None:
 
 
 def fastest(device: str) -> str:
-    """Choose the precision in which a network reads fastest where rounding does little harm.
+    """Choose the fastest precision for a network whose results need not be exact.
 
     Args:
         device: A torch device.
@@ -41,7 +41,7 @@ def fastest(device: str) -> str:
 
 
 def slowdown(precision: str) -> float:
-    """Measure how much slower a product is in half precision than in float32, on one thread, once a machine.
+    """Measure how much slower a product is in half precision than in float32, on one thread, once per machine.
 
     Args:
         precision: "bf16" or "fp16".

@@ -21,7 +21,7 @@ def processor() -> str:
 
 
 def flags() -> str:
-    """Tell CPUs of one name apart, as virtual machines have them, by the instructions that they offer."""
+    """Digest the instruction sets of the CPU. On virtual machines, different CPUs may have the same name."""
     return digest(_first("flags", "Features").split())[:8]
 
 
@@ -37,8 +37,8 @@ def _first(*names: str) -> str:
 LARGEST = 2**31 - 1
 # Parameters of glibc's mallopt (malloc.h) and their values. A thread's own arena would still return its memory.
 MALLOPT = {"M_MMAP_THRESHOLD": (-3, LARGEST), "M_TRIM_THRESHOLD": (-1, LARGEST), "M_ARENA_MAX": (-8, 1)}
-# With it torch asks Linux for pages of 2 MB for large tensors: a step took a tenth less time. It reads it once, for its
-# first tensor.
+# With this variable torch asks Linux for pages of 2 MB for large tensors: a training step took a tenth less time. torch
+# reads it once, for its first tensor.
 HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
 
 

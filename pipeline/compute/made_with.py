@@ -10,7 +10,7 @@ def record() -> dict[str, str | int]:
         torch: its version. processor: the CPU's model name. threads: how many torch uses. products: how float32
         matrices are multiplied (`products.Kind`).
     """
-    import torch  # where nothing is computed, it takes seconds for nothing
+    import torch  # takes seconds, which commands that compute nothing need not wait for
 
     from pipeline.compute import products
 

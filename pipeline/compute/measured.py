@@ -1,6 +1,6 @@
-"""What was measured of this CPU, kept in the user's cache folder.
+"""Measurements of this CPU, kept in the user's cache folder.
 
-Near a threshold each measurement may choose otherwise; so that all processes choose the same, there is one.
+Near a threshold, two measurements may lead to different choices. Each is taken once, so all processes choose the same.
 """
 
 import fcntl
@@ -30,9 +30,9 @@ _known: dict[tuple[Path, str, str], float] = {}  # in this process
 
 
 def once(what: str, measure: Callable[[], float]) -> float:
-    """Measure something of this CPU, once a machine.
+    """Measure something of this CPU, once per machine.
 
-    Where the file cannot be written, it is measured once a process, and a warning says so.
+    If the file cannot be written, it is measured once per process, and a warning says so.
     """
     key = kept_in(), cpu(), what
     if key not in _known:
@@ -51,7 +51,7 @@ def kept_in() -> Path:
 
 
 def cpu() -> str:
-    """Name what a measurement holds for."""
+    """Name the CPU and the libraries for which a measurement holds."""
     allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "all")
     return (f"{machine.processor()}, flags {machine.flags()}, {torch.backends.cpu.get_cpu_capability()}, "
             f"oneDNN {allowed}, torch {torch.__version__}, measurements {VERSION}")
@@ -86,13 +86,13 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
         return {}
 
 
-# Two short calculations are compared by the least of their times: of this many at least, taken for so many seconds. The
-# least of a few times differs by a factor of two beside other work, the least of hundreds by 5 %.
+# Two short calculations are compared by the minimum of their times, over at least this many runs and seconds. Beside
+# other work the minimum of a few runs differs by a factor of two, that of hundreds by 5 %.
 REPEATS, SECONDS = 4, 0.3
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """Measure the least processor time of two calculations, called in turn, after one call of each to warm up.
+    """Measure the minimum processor time of two calculations, called in turn, after one call of each to warm up.
 
     Both run on one thread and are timed by that thread's processor time, so that other work on the machine has little
     influence.

@@ -63,7 +63,7 @@ def apply(setting: Setting = "auto") -> Products:
 
 
 def probe() -> Products:
-    """Measure both ways on one thread, once a machine (`measured`).
+    """Measure both ways on one thread, once per machine (`measured`).
 
     Returns:
         The better one, with the measurements.
@@ -122,7 +122,7 @@ def current() -> Kind:
 
 
 def has_switch() -> bool:
-    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for `attention`)."""
+    """Check this torch: it needs oneDNN, the switch (torch 2.9) and access to its kernels (2.10, for attention)."""
     return (torch.backends.mkldnn.is_available() and hasattr(torch.backends.mkldnn, "matmul")
             and hasattr(torch.library, "get_kernel"))
 

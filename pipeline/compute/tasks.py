@@ -42,10 +42,10 @@ class Executor(Protocol):
         """Call a function with each task there.
 
         Args:
-            function: A module's function of a task and of what tells whether its result is still wanted.
+            function: A function of a task and of a `Wanted`, defined at the top of a module.
             tasks: Tasks that can be pickled.
-            folder: The folder in which they write, which is there; every worker must see it. None if none writes.
-            common: What all tasks need, which is sent once to each worker; the function then takes it first.
+            folder: The existing folder into which they write; every worker must see it. None if they write no file.
+            common: What all tasks need, sent once to each worker; it is then the function's first argument.
 
         Yields:
             The results, in any order.
@@ -82,12 +82,12 @@ def _keep(work: _Work, wanted: Wanted) -> int:
 
 
 class KeptPieces:
-    """The results of tasks that lie beside a store which is not finished.
+    """The results of single tasks, kept beside a store until it is written.
 
     Args:
         store: The store.
         request: JSON values on which the results depend.
-        others: What is said where results of another request lie there; None where these are removed.
+        others: The error's text if results of another request lie there; None to remove them.
     """
 
     def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:
@@ -107,7 +107,7 @@ class KeptPieces:
             progress: Callable[[int, bool], object] = lambda number, before: None) -> Iterator[Arrays]:
         """Run the tasks whose results are missing, by default in this process, and read all, in the order of the tasks.
 
-        `function` is a module's; `progress` is called with each task's number and whether an earlier run did it.
+        `function` is as for `Executor.each`; `progress` gets each task's number and whether an earlier run did it.
         """
         missing = self.missing(len(tasks))
         for number in sorted({*range(len(tasks))} - {*missing}):
@@ -131,7 +131,7 @@ class KeptPieces:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def all(self, count: int) -> Iterator[Arrays]:
-        """Read all results in the order of the tasks, of which there are so many; InputError if one was removed."""
+        """Read the results of `count` tasks in their order; InputError if one was removed."""
         for number in range(count):
             found = self.read(number)
             if found is None:

@@ -1,7 +1,7 @@
 """Python threads that share torch's threads among them.
 
-Each Python thread runs many short operations on its own; torch's threads would synchronise after each one. Which
-thread does a piece of work changes no bit of it.
+Each Python thread runs many short operations on its own; torch's threads would synchronise after each one. The results
+are the same to the bit, no matter which thread computes them.
 """
 
 import threading
@@ -16,7 +16,7 @@ import torch
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
-# Work that another thread may help with. The reference is weak: work that is done keeps no memory.
+# Work that another thread may help with. The reference is weak, so that finished work frees its memory.
 Offer = weakref.ref[Callable[[], None]]
 
 
@@ -32,7 +32,7 @@ class _Share(threading.local):
     """What this Python thread was given by `side_by_side`; None: nothing."""
 
     threads: int | None = None  # how many of torch's threads
-    offers: SimpleQueue[Offer | None] | None = None  # where it offers work to the thread that is ready before the other
+    offers: SimpleQueue[Offer | None] | None = None  # where it offers work to the one of the two that finishes first
 
 
 _share = _Share()
@@ -81,7 +81,7 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
 
 
 def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None) -> list[Result]:
-    """Apply a function to many arguments, several at once. In `side_by_side` the half that is ready first helps.
+    """Apply a function to many arguments, several at once. In `side_by_side` the half that finishes first helps.
 
     Args:
         work: A function of one argument.
@@ -123,7 +123,7 @@ def _help(offers: SimpleQueue[Offer | None]) -> None:
 
 
 def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argument) -> tuple[Result, Result]:
-    """Apply a function to two arguments at once, each on half of torch's threads; in sequence on one thread.
+    """Apply a function to two arguments at once, each on half of torch's threads; if torch has one, in sequence.
 
     Args:
         work: A function of one argument.
