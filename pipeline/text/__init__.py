@@ -1,6 +1,6 @@
-"""Kinds of text: how captions become numbers, and the network that makes a vector of each.
+"""Text encoders: how captions become token ids, and the network that makes a vector of each token.
 
-A new one is a file with a class that offers what `base.Text` lists, and a line in TEXTS.
+A new one is a file with a class that implements `base.Text`, and a line in TEXTS.
 """
 
 from typing import TYPE_CHECKING

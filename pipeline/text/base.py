@@ -1,4 +1,4 @@
-"""The interface of a kind of text, captions as numbers and the network that encodes them, and what kinds share."""
+"""The interface of text encoders, from captions to token ids and the network that reads them, and what they share."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -12,29 +12,29 @@ from torch import nn
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
 
-# A caption's words in order, each as the numbers of its pieces: one, where words are not cut.
+# A caption's words in order, each as the token ids of its pieces: one id, where words are not cut.
 Words = list[list[int]]
 
 
 class Text(Protocol):
-    """A kind of text encoder with its words."""
+    """A text encoder with its vocabulary."""
 
-    start: int  # the number before a caption
-    end: int  # the number after a caption
-    mask: int  # the number that hides a piece
-    others: np.ndarray  # int64 [R], numbers that may replace a piece in caption augmentation
-    longest: int  # the most numbers of a caption
+    start: int  # the token id before a caption
+    end: int  # the token id after a caption
+    mask: int  # the token id that hides a piece
+    others: np.ndarray  # int64 [R], token ids that may replace a piece in caption augmentation
+    longest: int  # the most token ids of a caption
 
     @classmethod
     def learn(cls, captions: Iterable[str], training: Training) -> "Text":
-        """Learn words from the training captions, or load those that the settings name.
+        """Learn a vocabulary from the training captions, or load the one that the settings name.
 
         Args:
             captions: The training captions.
             training: The settings.
 
         Returns:
-            The kind of text with its words.
+            The text encoder with its vocabulary.
 
         Raises:
             InputError: If the named files are missing.
@@ -42,13 +42,13 @@ class Text(Protocol):
 
     @classmethod
     def load(cls, folder: Path) -> "Text":
-        """Load what `save` left.
+        """Load what `save` wrote.
 
         Args:
             folder: A head's folder of text.
 
         Returns:
-            The kind of text with its words.
+            The text encoder with its vocabulary.
 
         Raises:
             InputError: If that is missing or damaged.
@@ -63,14 +63,14 @@ class Text(Protocol):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all that the numbers, and a pretrained network's first weights, depend on."""
+        """SHA-256 over all that the token ids, and a pretrained network's initial weights, depend on."""
 
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The origin and sizes of a pretrained network; {} without one."""
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to numbers, word by word.
+        """Convert captions to token ids, word by word.
 
         Args:
             captions: As in a manifest.
@@ -104,11 +104,11 @@ class Text(Protocol):
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """Let an encoder leave out components of word vectors in training.
+    """Set an encoder's dropout of word vectors in training.
 
     Args:
         encoder: The encoder.
-        share: Which share of the components is left out.
+        share: The dropout rate.
 
     Returns:
         The encoder.
@@ -125,20 +125,20 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
 
 
 def encode(text: Text, captions: Iterable[str]) -> list[list[int]]:
-    """Convert captions to numbers: start, the pieces of the words, end. Long captions are cut.
+    """Convert captions to token ids: start, the pieces of the words, end. Long captions are cut.
 
     Args:
-        text: The words.
+        text: The text encoder.
         captions: The captions.
 
     Returns:
-        The numbers of each.
+        The token ids of each.
     """
     return [assemble(text, words) for words in text.split(list(captions))]
 
 
 def assemble(text: Text, words: Words) -> list[int]:
-    """Convert one caption's words to its numbers. A long caption is cut, with a warning."""
+    """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
     inner, room = [piece for word in words for piece in word], text.longest - 2
     if len(inner) > room:
         warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
@@ -160,13 +160,13 @@ class LinearProjection(nn.Module):
         return self.linear(items if autocast else items.to(self.linear.weight.dtype))
 
 
-MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced by anything, 40 % dropped
+MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
 
 
 def augment(words: Words, share: float, text: Text, rng: np.random.Generator) -> Words:
     """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
 
-    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by any other
+    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by a random
     piece. One word remains if there was one.
     """
     if share == 0:

@@ -21,7 +21,7 @@ from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
 
-# torch's own. A config.json may name another, which `transformers` would fetch from the hub and run.
+# torch's own attention. A config.json may name another, which `transformers` would fetch from the hub and run.
 ATTENTION = {"attn_implementation": "sdpa"}
 # Networks that read a caption between a first and a last token of their own: [CLS] and [SEP], <s> and </s>.
 KINDS = ("bert", "distilbert", "xlm-roberta")
@@ -53,14 +53,14 @@ class BertText:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
         self.found = dict(found or {})
         self.start, self.end, self.mask = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
-        # [PAD], <s>, [unused12] and the like stand for nothing.
+        # [PAD], <s>, [unused12] and the like stand for no text.
         self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
                                       if not (piece.startswith("[") and piece.endswith("]"))
                                       and number not in tokenizer.all_special_ids))
         # XLM-RoBERTa's positions come after that of padding, BERT's begin at 0.
         before = int(config.pad_token_id) + 1 if config.model_type == "xlm-roberta" else 0
         self.longest = config.max_position_embeddings - before
-        if not len(self.others) or len(tokenizer) > config.vocab_size:  # without its files it is built empty
+        if not len(self.others) or len(tokenizer) > config.vocab_size:  # a tokenizer without files is empty
             raise InputError(f"{source}: a tokenizer of {len(self.others)} word pieces for a BERT of "
                              f"{config.vocab_size}; the folder needs the checkpoint's tokenizer.json")
 
@@ -101,7 +101,7 @@ class BertText:
                 "width": self.config.hidden_size, "pieces": self.config.vocab_size}
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to numbers. A word is one number or more, as the tokenizer splits it."""
+        """Convert captions to token ids. A word has one or more, as the tokenizer splits it."""
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
         captions_words: list[Words] = []
         for row, numbers in enumerate(encoded["input_ids"]):
@@ -119,11 +119,11 @@ class BertText:
                 if all(piece == self.tokenizer.unk_token_id for parts in own for piece in parts)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> Bert:
-        """Build the network: pretrained, or for a head one of the same shape, to be filled from its checkpoint."""
+        """Build the text encoder's network, see `network`, with a projection to the joint space."""
         return Bert(self.network(), self.config.hidden_size, dimension)
 
     def network(self, pooler: bool = False) -> nn.Module:
-        """Build the checkpoint's network: pretrained, or for a head one of the same shape, to be filled."""
+        """Build the checkpoint's network: pretrained, or untrained for a saved head, whose checkpoint fills it."""
         network = _pretrained(self.source) if self.source else AutoModel.from_config(
             self.config, trust_remote_code=False, **ATTENTION)
         return network if pooler else _without_pooler(network)

@@ -17,7 +17,7 @@ from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary, WordVectors, read_vectors
 
-# Numbers that are read of a caption: six times the longest of Flickr8k's. A longer one makes its whole batch slow.
+# Token ids that are read of a caption, six times as many as Flickr8k's longest has. A longer one slows its whole batch.
 LONGEST = 256
 
 
@@ -54,7 +54,7 @@ class BiGRU(nn.Module):
         return padded.index_copy_(0, packing.places, states).view(*tokens.shape, -1)
 
     def _vectors(self, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Vectors [U, W], and which of them each of the numbers [M] has: one for each word, unless dropout differs."""
+        """Vectors [U, W], and the row of each token id [M]: one row for each word, or with dropout for each id."""
         if self.training and self.dropout:
             return dropout(self.embedding(numbers), self.dropout), torch.arange(len(numbers))
         different, which = numbers.unique(return_inverse=True)
@@ -82,7 +82,7 @@ class BiGRUText:
     def learn(cls, captions: Iterable[str], training: Training) -> "BiGRUText":
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
-        Their first vectors are those of `training.word_vectors`; of words that it lacks, and without it, drawn ones.
+        Initial vectors are those of `training.word_vectors`; words that it lacks, or all without it, have random ones.
         """
         found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
                  else Vocabulary.of(captions, training.minimum_count))
@@ -107,16 +107,16 @@ class BiGRUText:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words and their first vectors."""
+        """SHA-256 over the words and their initial vectors."""
         return self.vocabulary.digest
 
     @property
     def checkpoint(self) -> dict[str, Any]:
         """{}: nothing is pretrained."""
-        return {}  # nothing is pretrained
+        return {}
 
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to numbers, one for each word."""
+        """Convert captions to token ids, one for each word."""
         return [[[number] for number in self.vocabulary.split(caption)] for caption in captions]
 
     def unknown(self, caption: str) -> tuple[list[str], int]:

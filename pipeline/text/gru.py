@@ -1,6 +1,6 @@
 """A GRU in either direction over captions of different lengths, averaged, for training on a CPU.
 
-The backward pass of torch's own GRU multiplies once more for each step and weight, and sums as many gradients of
+The backward pass of torch's own GRU has one more product for each step and weight, and sums as many gradients of
 the weights' full size. Here the steps only carry the hidden state's gradient, and one product over all words of the
 batch then gives each weight's gradient: the same equations, summed in another order. The two directions run at the same
 time, each on half of the threads; padding is never read; and the data of a step stay in the processor's cache.
@@ -173,7 +173,7 @@ class Direction:
             torch.mul(of_inner, inner[step], out=of_r)
             of_r.addcmul_(of_r, r, value=-1)
             for place, values in zip(places, exact, strict=True):
-                place.copy_(values)  # which costs nothing where they are one
+                place.copy_(values)  # this costs nothing where they are the same tensor
             if step.start:
                 carried = here.mul_(z).add_(of_b[step] @ self.of_state)
         # a_r and b_r have one gradient, a_z and b_z as well

@@ -1,4 +1,4 @@
-"""Role graphs as a head reads them: a caption's phrases by the places of their words among its numbers.
+"""Role graphs as a head reads them: a caption's phrases, each by the positions of its words among the token ids.
 
 HGR (Chen et al., CVPR 2020) reads the first four verbs and the first six other phrases of a caption, in the order of
 its annotation file. `pipeline/manifest/role_graphs.py` checks that file.
@@ -32,8 +32,8 @@ PARSED = TypeAdapter(tuple[list[tuple[str, list[StrictInt]]], list[tuple[StrictI
 class Graph(NamedTuple):
     """A caption's graph."""
 
-    # for each slot of `PHRASES`, verbs first, the places of its words among the caption's numbers; none for an empty
-    # slot
+    # for each of the `PHRASES` slots, verbs first, the positions of its words among the caption's token ids; () for an
+    # empty slot
     phrases: tuple[tuple[int, ...], ...]
     roles: tuple[int, ...]  # the number of each slot's role; 0 for an empty slot
     edges: tuple[tuple[int, int], ...]  # (verb, other) slots
@@ -42,7 +42,7 @@ class Graph(NamedTuple):
 class GraphBatch(NamedTuple):
     """The graphs of B captions."""
 
-    spans: Tensor  # bool [B, P, T], which of a caption's T numbers are of each of P phrases
+    spans: Tensor  # bool [B, P, T], which of a caption's T tokens belong to each of P phrases
     roles: Tensor  # int64 [B, P]
     # bool [B, 1 + P, 1 + P], whether the row's node attends to the column's. Node 0 is the whole caption, to which
     # every verb attends; verbs and their phrases attend to each other.
@@ -50,7 +50,7 @@ class GraphBatch(NamedTuple):
 
 
 def place(text: Text, captions: Collection[str], graphs: Collection[str] | None) -> list[Graph]:
-    """Find the words of phrases among the numbers of captions."""
+    """Find the positions of phrases' words among the token ids of captions."""
     require(captions, graphs)
     assert graphs is not None
     return [_placed(text, caption, words, graph)
@@ -68,12 +68,12 @@ def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
 
 
 def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str) -> Graph:
-    alone = text.split(caption.split())  # of each word between blanks what it is split into
+    alone = text.split(caption.split())  # each word between blanks, split by itself
     sizes = [sum(map(len, each)) for each in alone]
     if list(chain(*words)) != list(chain(*chain(*alone))):
         raise InputError(f"the caption {caption[:60]!a} is not read word by word, so its role graph cannot be placed; "
                          "choose the text encoder bigru")
-    starts = [1, *accumulate(sizes, initial=1)][1:]  # number 0 is the start
+    starts = [1, *accumulate(sizes, initial=1)][1:]  # position 0 is the start
     room = text.longest - 1
     phrases, pairs = _checked(graph, caption, len(sizes))
     slots: dict[int, int] = {}
@@ -90,7 +90,7 @@ def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str
 
 
 def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list[int]]], list[tuple[int, int]]]:
-    """The phrases and edges of a caption of so many words. A manifest may have been edited."""
+    """Parse and check a caption's phrases and edges, because a manifest may have been edited."""
     try:
         phrases, pairs = PARSED.validate_python(from_json(graph))
         fits = (all(0 <= word < words for _, span in phrases for word in span)
@@ -105,7 +105,7 @@ def _checked(graph: str, caption: str, words: int) -> tuple[list[tuple[str, list
 
 
 def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
-    """Put graphs together."""
+    """Stack the graphs of captions that are padded to `width` token ids."""
     spans = np.zeros((len(graphs), PHRASES, width), bool)
     edges = np.zeros((len(graphs), 1 + PHRASES, 1 + PHRASES), bool)
     for row, graph in enumerate(graphs):

@@ -1,4 +1,4 @@
-"""Words, their numbers, learned from the training captions or read from SCAN's vocabulary files, and first vectors."""
+"""Vocabularies, learned from the training captions or read from SCAN's vocabulary files, and initial word vectors."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ def treebank(caption: str) -> list[str]:
             for part in ([chunk] if chunk in ("``", "''") else _TREEBANK.findall(chunk))]
 
 
-# Bytes of a line, at most: more than 10,000 numbers have.
+# The most bytes of a line, enough for more than 10,000 numbers.
 LONGEST_LINE = 1 << 17
 SPLITTINGS = {"words": words, "treebank": treebank}
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
@@ -49,11 +49,11 @@ SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number; the first are <pad>, <start>, <end>, <unk> and <mask>."""
+    """Words by token id; the first are <pad>, <start>, <end>, <unk> and <mask>."""
 
-    words: tuple[str, ...]  # the words in the order of their numbers
+    words: tuple[str, ...]  # the words in the order of their token ids
     splitting: Literal["words", "treebank"] = "words"  # how captions are split, a key of `SPLITTINGS`
-    vectors: str | None = None  # SHA-256 of the file with the words' first vectors; None for drawn ones
+    vectors: str | None = None  # SHA-256 of the file with the words' initial vectors; None for random ones
 
     @field_validator("words")
     @classmethod
@@ -64,7 +64,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, captions: Iterable[str], minimum_count: int = 1) -> "Vocabulary":
-        """Learn the words of captions."""
+        """Learn the words that occur at least `minimum_count` times in captions, the most frequent first."""
         counts = Counter(word for caption in captions for word in words(caption))
         kept = sorted((word for word, count in counts.items() if count >= minimum_count),
                       key=lambda word: (-counts[word], word))
@@ -77,14 +77,14 @@ class Vocabulary:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Word -> its number."""
+        """Word -> its token id."""
         return {word: number for number, word in enumerate(self.words)}
 
     def __len__(self) -> int:
         return len(self.words)
 
     def number(self, word: str) -> int:
-        """Look up a word's number."""
+        """Look up a word's token id, that of <unk> for an unknown word."""
         return self.numbers.get(word, self.numbers[UNKNOWN])
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
@@ -93,12 +93,12 @@ class Vocabulary:
         return [word for word in words if self.number(word) == self.numbers[UNKNOWN]], len(words)
 
     def split(self, caption: str) -> list[int]:
-        """Convert a caption to numbers."""
+        """Convert a caption to token ids."""
         return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the words in order, how captions are split, and first vectors. Checkpoints hold it."""
+        """SHA-256 over the words in order, how captions are split, and initial vectors. Checkpoints hold it."""
         words = digest([self.splitting, *self.words])
         return words if self.vectors is None else digest({"words": words, "vectors": self.vectors})
 
@@ -133,15 +133,15 @@ def scan_words(path: Path) -> list[str]:
 class WordVectors(NamedTuple):
     """The vectors of those words of a vocabulary that a file has."""
 
-    numbers: npt.NDArray[np.int64]  # int64 [F], the numbers of the words
+    numbers: npt.NDArray[np.int64]  # int64 [F], the token ids of the words
     values: npt.NDArray[np.float32]  # float32 [F, W]
     digest: str  # SHA-256 of the file
 
 
 def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVectors:
-    """Read the first vectors of words, W numbers each, from a text file as GloVe's, in UTF-8.
+    """Read the initial vectors of words, W numbers each, from a UTF-8 text file in GloVe's format.
 
-    A line has a word and its numbers with blanks between. Of a word that has several lines the first counts.
+    A line has a word and its numbers with blanks between. If a word has several lines, the first one counts.
     """
     wanted = {word.encode(): number for word, number in words.items()}
     found: dict[int, npt.NDArray[np.float32]] = {}
