@@ -30,7 +30,7 @@ class Backdrop(Canvas):
                 self.step(name, [each[self.scene.mood] if isinstance(each, dict) else each for each in given])
 
     def step(self, name: str, given: list[Any]) -> None:
-        """Draw what has a name."""
+        """Draw a detail, or another part of the background, by its name."""
         if drawing := DETAILS.get(name, {}).get("drawing"):
             places, y = given
             self.draw(drawing, self.free(places), y)
@@ -44,7 +44,7 @@ class Backdrop(Canvas):
             getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *others)
 
     def free(self, places: Sequence[float]) -> float:
-        """The place in the background where the fewest things stand in the way, chosen at random among equals."""
+        """The place in the background farthest from tall things, drawn at random from places with enough room."""
         tall = [(middle, thing.radius) for thing in self.scene.things if thing.top < 0.6 for middle in thing.xs]
 
         def room(x: float) -> float:
@@ -108,7 +108,7 @@ class Backdrop(Canvas):
             self.blend(where, hue, 0.62 * decay(-(((r - 0.46 - 0.016 * k) / 0.009) ** 2)))
 
     def snowfall(self) -> None:
-        """Flakes of different size over the whole picture, things excepted."""
+        """Flakes of different size over the whole background."""
         for x, y, r in self.rng.uniform((0, 0, 0.006), (1, 1, 0.011), (130, 3)).tolist():
             self.ellipse(x, y, r, r, WHITE)
 

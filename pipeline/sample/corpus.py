@@ -19,7 +19,7 @@ from pipeline.sample.scenes import compose
 from pipeline.sample.wording import tokens, write_captions
 
 CAPTIONS = 5
-SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six scenes that follow each other
+SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six consecutive scenes
 Made = TypeVar("Made")
 MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
 
@@ -62,12 +62,12 @@ def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
 
 @contextmanager
 def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iterator[None]:
-    """Write a sample's files and its listing in the block; what an earlier sample has beyond them is removed.
+    """Write a sample's files and its listing in the block; other files of an earlier sample are removed.
 
     Args:
-        folder: Of the files; files of other names in it stay.
-        listing: What a sample has only when it is whole.
-        name: Of a file, with the place of its number.
+        folder: The folder of the files; files of other names in it stay.
+        listing: The file that exists only when the sample is complete.
+        name: The files' name, a format string for their number.
         count: How many files are written.
 
     Raises:

@@ -35,7 +35,7 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
     canvas.paint()
     lights = WORLD["lights"]
     light = Light(**lights.get(scene.mood, lights["other"]))
-    # What is carried or flies comes after what stands, the near after the far.
+    # Things that stand come first, then those that are carried or fly; of each the far before the near.
     for thing in sorted(scene.things, key=lambda thing: (thing.slot.place in ("top", "air"), thing.slot.y)):
         for x in thing.xs:
             _shadow(canvas, thing, x, light)
@@ -45,7 +45,7 @@ def paint(scene: Scene, size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
-    """A soft spot where the thing rests; a fainter one on the ground far below what is in the air."""
+    """A soft spot where the thing rests; for a thing in the air, a fainter one on the ground below."""
     r, foot = thing.radius, thing.slot.y
     if thing.slot.place == "air":
         canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, 0.3 * light.shadow)
@@ -96,7 +96,7 @@ def _lit(surface: Array, normal: Array, light: Light) -> Array:
 
 
 def _towards(direction: Direction, normal: Array) -> Array:
-    """The scalar product of a direction and normals [3, ...]; not by a library, which sums as suits the CPU."""
+    """The scalar product of a direction and normals [3, ...]. A library's order of sums would depend on the CPU."""
     x, y, z = (share * part for share, part in zip(direction, normal, strict=True))
     return x + y + z
 

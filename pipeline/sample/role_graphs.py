@@ -1,6 +1,6 @@
 """Role graphs of the sample's captions, in the form of HGR's annotation file (`pipeline/manifest/role_graphs.py`).
 
-HGR's own graphs come from a trained labeller. The sample's grammar has few words, so a few rules find verbs and the
+HGR's own graphs come from a trained role labeller. The sample has few words, so a few rules find verbs and the
 phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where, where to, when and with what.
 """
 
@@ -43,7 +43,7 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
             nodes[names[place]] = _node(role, phrase.places, words)
             if own is not None and not phrase.verb:
                 edges.append([names[own], names[place], role])
-            elif before and not clause[place - 1].verb:  # "we see a ball floating": the ball is of both verbs
+            elif before and not clause[place - 1].verb:  # "we see a ball floating": the ball belongs to both verbs
                 edges.append([names[place], names[place - 1], "ARG1"])
     return nodes, edges
 
@@ -106,7 +106,7 @@ def _goes_on(plain: list[str], phrase: Phrase, place: int) -> bool:
 
 
 def _role(phrase: list[str], verb: str, behind: bool) -> str:
-    """A phrase's role by its words, its verb, and whether it stands behind that."""
+    """A phrase's role by its words, its verb, and whether it follows the verb."""
     first, last = phrase[0], phrase[-1]
     if first == "with":
         return "ARGM-COM"

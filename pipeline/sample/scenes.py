@@ -52,7 +52,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Relation:
-    """How two things stand to each other."""
+    """The position of one thing relative to another."""
 
     kind: str  # "left" (the subject is left of the object), "on", "above" or "front"
     subject: int  # index of a thing
@@ -106,7 +106,7 @@ def compose(seed: int, index: int) -> Scene:
     """Make up a scene. It depends on the two arguments alone.
 
     The themes run through a permutation of all combinations, so no two scenes of a corpus of up to `len(themes(seed))`
-    share theirs.
+    have the same theme.
     """
     rng = np.random.default_rng([seed, index, 0])
     every = themes(seed)
@@ -117,7 +117,7 @@ def compose(seed: int, index: int) -> Scene:
     theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
     things = {theme: _thing(rng, slots[theme], shape, colour)}
     others = [k for k in range(len(slots)) if k != theme]
-    for k in sorted(others, key=lambda k: len(FITS[slots[k].place])):  # what few shapes fit is filled first
+    for k in sorted(others, key=lambda k: len(FITS[slots[k].place])):  # slots that few shapes fit are filled first
         used = {each.shape for each in things.values()} | {each.colour for each in things.values()}
         another = pick(rng, [each for each in FITS[slots[k].place] if each not in used])
         things[k] = _thing(rng, slots[k], another, pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]))

@@ -180,7 +180,7 @@ def reach(shape: str) -> tuple[float, float, float, float]:
 
 
 def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array:
-    """Distance to a convex polygon (exact inside and along its edges), whichever way its points run."""
+    """Distance to a convex polygon, exact inside and along its edges; its points may run in either direction."""
     area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(points, [*points[1:], points[0]], strict=True))
     far = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
     for (ax, ay), (bx, by) in zip(points, [*points[1:], points[0]], strict=True):

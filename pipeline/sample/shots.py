@@ -22,8 +22,8 @@ from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
 from pipeline.sample.wording import sentence, write_captions
 
 SECONDS, RATE = 2, 15
-ENCODING = {"preset": "veryfast", "qp": "22"}  # one quantiser: x264's rate control gives other bytes now and then
-# Captions of the scene alone, and of the movement too, in which the order of frames matters.
+ENCODING = {"preset": "veryfast", "qp": "22"}  # a fixed quantiser: with x264's rate control bytes vary between runs
+# How many captions tell of the scene alone, and how many of the movement too, where the order of frames matters.
 OF_SCENE, OF_MOVEMENT = 3, 2
 SIDEWAYS = {"right": 1, "left": -1}
 
@@ -56,8 +56,8 @@ def render(out: Path, clips: int = 600, size: int = 160, seed: int = 0,
     The JSON file has the role graphs of the captions, as HGR's annotation file. The CSV has the columns video, caption
     and split.
 
-    Scene, movement, captions and split of clip i depend on `seed` and i alone. The bytes of a clip are those of one
-    version of its encoder. A sample that was in `out` before is replaced.
+    Scene, movement, captions and split of clip i depend on `seed` and i alone. The bytes of a clip also depend on the
+    version of the encoder. A sample that was in `out` before is replaced.
 
     Args:
         out: A folder; it need not exist.
@@ -105,7 +105,7 @@ def choose(seed: int, index: int) -> str:
 
 
 def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
-    """Tell of a shot's movement in several ways."""
+    """Write several captions of a shot's movement."""
     openings = WORLD["moving"]
     return [_caption(scene, name, openings[each], rng) for each in rng.permutation(len(openings))[:count]]
 
@@ -125,7 +125,7 @@ def _named(thing: Thing) -> str:
 
 
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
-    """Move over a scene."""
+    """Cut a shot's frames from the picture of its scene."""
     count = SECONDS * RATE
     windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
     boxes = (tuple(edge * whole.width for edge in window) for window in windows)

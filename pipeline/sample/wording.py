@@ -13,7 +13,7 @@ from pipeline.sample.scenes import COLOURS, DETAILS, SETTINGS, TEXTURES, WORLD, 
 FORMS: list[str] = WORLD["captions"]
 STAND = ("stand", "stands")
 LIE = ("lie", "lies")
-"""What a ball does where other shapes stand."""
+"""The verbs for a ball, in place of `STAND` for other shapes."""
 VERBS = {"is": ("are", "is"), "carry": ("carry", "carries"), "float": ("float", "floats"), "hover": ("hover", "hovers")}
 """The other verbs of relations: of several things, and of one."""
 
@@ -36,7 +36,7 @@ def sentence(words: str) -> str:
 
 
 class _Teller:
-    """Tells one caption's facts, each in words chosen for it, but calls the same thing by the same noun."""
+    """Fills the places of one caption's form with facts in words chosen at random; a thing keeps its noun."""
 
     def __init__(self, scene: Scene, rng: np.random.Generator) -> None:
         self.scene, self.rng, self.named, self.about = scene, rng, set[int](), SETTINGS[scene.setting]
@@ -144,7 +144,7 @@ class _Teller:
         return pick(self.rng, self.about.moods[self.scene.mood]).format(m=self.scene.mood)
 
     def place_and_mood(self) -> str:
-        """The place, now and then with sky or wall."""
+        """The place, in 30 % of captions with the mood."""
         return self.place() + (" " + self.mood() if self._chance(0.3) else "")
 
     def detail(self) -> str:
@@ -171,7 +171,7 @@ class _Teller:
         return "another object" if others == 1 else f"{WORLD['numbers'][others]} other objects"
 
     def positions(self) -> str:
-        """Who is left, in the middle and right, if no two share a side; otherwise what is behind or above."""
+        """What is left, in the middle and right, if no two share a side; otherwise a phrase about two things."""
         ordered = sorted(range(len(self.scene.things)), key=lambda k: self.scene.things[k].slot.x)
         sides = [_side(self.scene.things[k]) for k in ordered]
         if len(set(sides)) < len(sides):
