@@ -1,1 +1,1 @@
-"""Where relevance comes from, when it is more than one image a caption: qrels, equal captions, ECCV Caption, CxC."""
+"""Sources of relevance beyond one image per caption: qrels, captions of one text, ECCV Caption, CxC."""

@@ -1,11 +1,11 @@
-"""COCO's test split with pairs that its captions do not tell of: ECCV Caption and CxC.
+"""COCO's test split with more right pairs than those of image and own caption: ECCV Caption and CxC.
 
 ECCV Caption (Chun et al., ECCV 2022) adds pairs that people confirmed, of 1,261 images and 1,332 captions; CxC
 (Crisscrossed Captions, Parekh et al., EACL 2021) those that people judged similar. The package `eccv_caption` has both.
 
-CxC's own files have pairs within images and within captions too: of `sits_test.csv` (caption, image), `sis_test.csv`
-(image, image) and `sts_test.csv` (caption, caption) a pair is right that has a rating of 3 or more, of 5. For captions
-and images these are the very pairs of the package. The four tasks: Chen et al., CVPR 2021 (VSE∞), Table 5.
+CxC's own files also have pairs of two images and of two captions: `sits_test.csv` (caption, image), `sis_test.csv`
+(image, image) and `sts_test.csv` (caption, caption). A pair is right if its rating is 3 or more, of 5. For captions
+and images these are the same pairs as the package's. The four tasks: Chen et al., CVPR 2021 (VSE∞), Table 5.
 """
 
 import csv
@@ -20,7 +20,7 @@ import numpy as np
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
 from pipeline.parts.errors import InputError, refusing
 
-# What is measured by each set of pairs of the package.
+# The metrics that are computed with each of the package's sets of pairs.
 METRICS: dict[str, tuple[str, ...]] = {"eccv": ("mAP@R", "Rprec", "R@1", "R@5", "R@10"), "cxc": ("R@1", "R@5", "R@10")}
 # The least rating of a right pair.
 RIGHT = 3.0
@@ -31,9 +31,9 @@ ID = {"image": re.compile(r"COCO_\w+_(\d{12})\.jpg"), "caption": re.compile(r"CO
 
 
 def eccv_caption(collection: Collection, truth: Any = None) -> tuple[Ids, Ids, dict[str, Relevance]]:
-    """The rows and columns of a pool that are the package's 5,000 images and 25,000 captions, and what is right there.
+    """Find the rows and columns of the package's 5,000 images and 25,000 captions, and their relevance.
 
-    That is by ECCV Caption ("eccv"), and by CxC ("cxc").
+    The relevance is a dict: by ECCV Caption ("eccv"), and by CxC ("cxc").
     """
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
@@ -48,7 +48,7 @@ def pairs_of_package() -> Any:
     """Load the package's pairs."""
     with (refusing(ImportError, "ECCV Caption and CxC need the package eccv_caption: pip install 'vse-pipeline[eccv]'"),
           warnings.catch_warnings()):
-        warnings.simplefilter("ignore")  # it tells that it reads JSON by the standard library
+        warnings.simplefilter("ignore")  # the package warns that it reads JSON with the standard library
         from eccv_caption import Metrics
     return Metrics()
 
@@ -82,7 +82,7 @@ def positives_of(pairs: Mapping[int, Iterable[int]], collection: Collection, sid
 
 
 class Cxc(NamedTuple):
-    """What is right."""
+    """The right pairs of CxC."""
 
     across: Relevance  # captions of images and images of captions
     images: Positives  # the similar images of each image, without itself
@@ -106,7 +106,7 @@ def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
 
 
 def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:
-    """The places of right pairs."""
+    """Read a file's right pairs: the rows or columns of their first and of their second items."""
     right = []
     with (refusing((ValueError, IndexError, csv.Error, UnicodeDecodeError), lambda error: f"{path}: is no file of CxC: "
                    f"{str(error)[:200]}"),

@@ -1,15 +1,15 @@
 """Relevance from a file: TREC's qrels, or CSV.
 
-    caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; of both directions in one file
-    55 0 12 1                   the same: of plain numbers the query is a caption, the document an image
+    caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; both directions in one file
+    55 0 12 1                   the same with plain numbers: the query is a caption, the document an image
     image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both directions
     12,55,1
     FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id: [ids]}, as ECCV Caption's
                                 package and the plausible matches of PMRP (Chun et al., CVPR 2021) come
 
-Where a file asks in one direction alone, the other takes the same pairs. A grade of 0 or less says that a candidate is
-wrong, as does a pair that is not in the file. Files are read in pieces: 16 bytes of each row are kept, and there cannot
-be more rows than pairs.
+If a file has queries of one direction only, the other direction takes the same pairs. A candidate is wrong if its grade
+is 0 or less, or if the file does not list the pair. Files are read in pieces: 16 bytes of each row are kept, and there
+cannot be more rows than pairs.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The largest grade: sums of such over a query stay exact.
+# The largest grade: a query's sum of such grades stays exact in float64.
 LARGEST = 1e9
 
 TREC = ("query", "iteration", "document", "grade")
@@ -46,7 +46,7 @@ class _Pairs(NamedTuple):
 
 
 def read(path: Path, collection: Collection) -> Relevance:
-    """Reads judgements."""
+    """Read judgements."""
     if path.is_dir():
         return _of_folder(path, collection)
     found: dict[bool, list[_Pairs]] = {True: [], False: []}
@@ -100,7 +100,7 @@ def _header(path: Path, line: bytes) -> list[str]:
 
 
 def _pairs(table: "pa.Table", collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
-    """A piece's rows by direction: whether images ask, and the pairs."""
+    """Split a piece's rows by direction: whether images are the queries, and the pairs."""
     grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
     if (large := np.flatnonzero(grade > LARGEST)).size:
         raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
@@ -115,7 +115,7 @@ def _pairs(table: "pa.Table", collection: Collection, first: int, path: Path) ->
 
 
 def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> Positives:
-    """What is right in one direction; the parts are taken. Raises InputError for a pair that is judged twice."""
+    """Join one direction's right pairs and empty `parts`. Raises InputError for a pair that is judged twice."""
     none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
     parts.clear()
@@ -137,7 +137,7 @@ def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Coll
 
 
 def ids(path: Path) -> tuple[Ids, Ids]:
-    """The distinct ids of images and of captions that a file judges, for a pool of which nothing else is known."""
+    """Read the distinct ids of images and of captions in a file, for a pool whose ids are not known otherwise."""
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for table, first in rows.tables(path, TREC, partial(_header, path)):
         image, caption, _ = rows.pairs(table, first, path)

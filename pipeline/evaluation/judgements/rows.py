@@ -81,9 +81,9 @@ def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, Ma
 
 
 def pairs(table: "pa.Table", first: int, path: Path) -> tuple[Ids, Ids, Marks]:
-    """The ids of a table's images and captions, int64 [n] each, and in which rows the image asks, bool [n].
+    """The ids of a table's images and captions, int64 [n] each, and in which rows the image is the query, bool [n].
 
-    Of queries and documents plain numbers are captions as queries, and images as documents.
+    A plain number in the column of queries is a caption, in that of documents an image.
     """
     if "image" in table.column_names:
         image, caption = (numbers(table[name], first, path) for name in ("image", "caption"))
@@ -134,7 +134,7 @@ def _is_finite(text: str | None) -> bool:
 
 
 def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:
-    """Merges captions of one text: the columns that stay, int64 [T] ascending, and what is right for them, [I, T]."""
+    """Merge captions with the same text: the columns that stay, int64 [T] ascending, and their relevance, [I, T]."""
     if collection.captions is None:
         raise InputError("captions are compared by their text, which is not known: name the --manifest")
     number: dict[tuple[str, str], int] = {}

@@ -108,7 +108,7 @@ class Metric(ABC):
             ties: How they count.
 
         Returns:
-            Float64 [Q]; with a `grade`, candidates below it are wrong, and a query without any at it has 0.
+            Float64 [Q]; with a `grade`, candidates below it are wrong, and a query without a right candidate has 0.
         """
         if self.grade is None:
             return self.of_queries(ranked, ties)
@@ -128,17 +128,16 @@ class Metric(ABC):
             Float64 [Q].
 
         Raises:
-            InputError: If the queries do not say enough, as a run that does not list a right candidate does not say its
-                rank.
+            InputError: If a rank is needed and not known: a run file may leave out a right candidate.
         """
 
 
 CONFIDENCE = 0.95
-DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets
+DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets in memory at once
 
 
 class Sampling(Protocol):
-    """What of the settings this needs."""
+    """The settings that metrics need."""
 
     resamples: int  # how many test sets are drawn for the interval of a median
     seed: int  # of the drawing
@@ -162,7 +161,7 @@ def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
 
 def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics,
             rules: str | retrieval.Protocol, settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
-    """Measures several metrics of a pool whose best right candidates are ranked already."""
+    """Compute several metrics of a pool whose best right candidates are ranked already."""
     relevance = as_relevance(truth, source.shape)
     folds, done = [], 0
     parts = protocol(rules).parts(relevance.owner, source.shape[0])
@@ -180,7 +179,7 @@ def _told(progress: Callable[[int], object], before: int, images: int, queries: 
 
 def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
             directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Interval]]:
-    """Measures several metrics."""
+    """Compute several metrics with their intervals."""
     return {str(metric): _of_metric(metric, folds, directions, resamples, seed) for metric in metrics}
 
 
@@ -232,7 +231,7 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
             total += (found - found.sum() / count.sum() * count) / count[asked].mean()
         folds.append(total[asked])
     images = sum(map(len, folds))
-    # A number is the mean over folds: an image of a smaller fold has more to say in it.
+    # A number is the mean over folds, so an image of a smaller fold has more weight.
     return np.concatenate([each * (images / (len(folds) * len(each))) for each in folds])
 
 
@@ -258,7 +257,7 @@ def of_median(values: Sequence[Floats], owners: Sequence[Ids], resamples: int, s
 
 
 def _medians(values: Floats, owner: Ids, resamples: int, generator: np.random.Generator) -> Floats:
-    """The medians of so many resampled test sets."""
+    """The medians of resampled test sets."""
     images, image = np.unique(owner, return_inverse=True)
     order = np.argsort(values, kind="stable")
     values, image = values[order], image[order]

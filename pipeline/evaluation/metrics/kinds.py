@@ -1,7 +1,7 @@
 """The metrics: ranks of a query's best right candidate, and shares and gains of all right ones.
 
-`tests/evaluation/metrics/metric_definitions.py` says what each is on one page. Here each has a closed form over all
-orders of tied candidates.
+Each is computed by a closed form over all orders of tied candidates. Their definitions, on one page, are in
+`tests/evaluation/metrics/metric_definitions.py`.
 """
 
 from typing import ClassVar
@@ -41,7 +41,7 @@ class MedianRank(MeanRank):
 
 
 class ReciprocalRank(Metric):
-    """The mean reciprocal rank of the best right candidate, with a cutoff 0 beyond it; `RR` of ir_measures.
+    """The mean reciprocal rank of the best right candidate, 0 beyond a cutoff; `RR` of ir_measures.
 
     Source: Voorhees, TREC-8, 1999; ties: McSherry and Najork, ECIR 2008.
 
@@ -65,7 +65,7 @@ class ReciprocalRank(Metric):
         if above >= NEVER:
             return 0.0
         places = np.arange(1, tied - right + 2)
-        # Chance that none of the first i - 1 tied ones is right, and that none of the first i is.
+        # The chances that none of the first i - 1 tied candidates is right, and that none of the first i is.
         none = np.ones(len(places) + 1)
         for step in range(right):
             none[1:] *= np.maximum(tied - places - step, 0) / (tied - step)
@@ -109,7 +109,7 @@ class MeanOfSix(RSum):
 
 
 class MeanRecall(RSum):
-    """The mean of R@1, R@5 and R@10, as COCO's recalls are summed up. Source: Chun et al., ECCV 2022."""
+    """The mean of R@1, R@5 and R@10 in each direction. Source: Chun et al., ECCV 2022."""
 
     name, most = "mean_recall", 1.0
     summed = None
@@ -207,8 +207,8 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     """The expectation of AP over all orders of tied candidates.
 
     Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i stands a right one
-    with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. Hence the precision
-    there, and its sum over i, which harmonic numbers give.
+    with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. This gives the
+    precision there; its sum over i is computed from harmonic numbers.
     """
     query, above, tied, right, before = every.groups()
     inside = _within(above, tied, k[query])
@@ -238,7 +238,7 @@ class NDCG(Metric):
         inside, discounts = _within(every.above, every.tied, k), _discounts(k)
         total = np.concatenate([[0.0], np.cumsum(discounts)])
         start = np.minimum(every.above, k)
-        alone = np.concatenate([discounts, [0.0]])[start]  # a difference of sums would lose digits
+        alone = np.concatenate([discounts, [0.0]])[start]  # a difference of two sums would lose digits
         gains = every.grade / every.tied * np.where(every.tied == 1, alone, total[start + inside] - total[start])
         gained = np.bincount(every.owner, gains, minlength=len(every))
         ideal = _ideal(every, k)

@@ -26,17 +26,17 @@ Marks: TypeAlias = npt.NDArray[np.bool_]
 Index: TypeAlias = slice | Ids
 Direction: TypeAlias = Literal["i2t", "t2i"]
 
-# A block of this size is still in a processor's cache when it has been made and is then counted.
+# A block of this size stays in the processor's cache from when it is computed until it is counted.
 CACHED_BYTES = 4_000_000
 
-# What is compared at a time: at most TILE_WIDTH columns of TILE_CELLS cells. The longer its rows, the faster are
-# numpy's comparisons, and the taller, the fewer they are; 2 MB of float32 is still close to the processor. The
-# width is a multiple of 8 * 255, see `ranking.py`.
+# A tile is what is compared at a time: at most TILE_WIDTH columns and TILE_CELLS cells. Longer rows make numpy's
+# comparisons faster, more rows make them fewer; 2 MB of float32 stays in the processor's cache. The width is a multiple
+# of 8 * 255, see `ranking.py`.
 TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
 
-# A block that is a matrix product: the wider, the less often its other side is packed and the faster its rows are
-# counted, up to a size that the processor's outer cache holds. Where rows of a product do not start at a multiple of
-# 32 bytes, MKL takes half as long again.
+# The size and width of a block that is a matrix product. In a wider one the other side is packed less often and rows
+# are counted faster, as long as the processor's outer cache holds it. Where rows of a product do not start at a
+# multiple of 32 bytes, MKL takes 1.5 times as long.
 PRODUCT_BYTES = 8_000_000
 PRODUCT_WIDTH, ALIGNED = 4080, 8
 
@@ -91,7 +91,7 @@ def working_size(dtype: np.dtype[Any]) -> int:
 
 
 def as_cells(values: npt.NDArray[Any]) -> Cells:
-    """Convert values to float32, or float64 and long integers to float64, without rounding."""
+    """Convert values to float32, but float64 and long integers to float64, without rounding."""
     is_long = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size
     if is_long and max(-int(values.min()), int(values.max())) > 2**53:
         raise InputError("the similarities hold integers beyond 2^53, whose order float64 does not keep: scale them")
@@ -107,7 +107,7 @@ def as_slice(index: Ids) -> Index:
 
 def refuse_nonfinite(block: Cells, images: Index, captions: Index) -> Cells:
     """Check that all values of a block are finite."""
-    # A sum reads the block once and is finite only if every cell is; it may overflow, hence the second look.
+    # A sum reads the block once and is finite only if every cell is. It may overflow, so cells are then looked at.
     with np.errstate(over="ignore", invalid="ignore"):
         total = block.sum()
     if not math.isfinite(total):

@@ -77,7 +77,7 @@ class Collection:
             side: "image" or "caption".
             ids: Int64 [n].
             where: The file that has them, for the message.
-            rows: Int64 [n], their rows in it; None where these say nothing.
+            rows: Int64 [n], their rows in that file, for the message; None to leave them out.
 
         Returns:
             Int64 [n], their rows or columns here.

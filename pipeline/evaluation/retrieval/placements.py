@@ -15,7 +15,7 @@ from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, Similarity, WholeQueries, of_direction
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
-# So many candidates stand above a right one that a run does not list: it is never found.
+# The count of candidates above a right one that a run file does not list: it is never found.
 NEVER = 1 << 60
 
 

@@ -20,8 +20,8 @@ class Protocol:
             columns, are ranked; None for all.
         folds: The images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
             the numbers are averaged.
-        same_text: Captions with the same text are one query, for which all their images are right; the caller sees to
-            it (`pipeline.systems.scores.judged`).
+        same_text: Captions with the same text are one query, for which all their images are right; the caller merges
+            them (`pipeline.systems.scores.judged`).
         captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 

@@ -68,7 +68,7 @@ def _ranks(above: Ids, at: Ids, right: Ids) -> QueryRanks:
 
 
 class _AllQueries(Counter):
-    """Counts of the queries of some directions: of each the cells above its threshold, and those equal to it."""
+    """Counts, for each query of one or both directions, the cells above its threshold and those equal to it."""
 
     def __init__(self, source: Similarity, thresholds: "_Thresholds", directions: tuple[Direction, ...]) -> None:
         self.source, self.thresholds, self.directions = source, thresholds, directions

@@ -55,7 +55,7 @@ class QueryRanks:
         for step in range(int(self.right.max(initial=0))):
             drawn = step < self.right
             miss[drawn] *= np.maximum(tied - inside - step, 0)[drawn] / (tied - step)[drawn]
-        # With one right item the chance is j / n, said without the rounding of 1 - (1 - j / n).
+        # With one right item the chance is j / n, computed without the rounding of 1 - (1 - j / n).
         return np.where(self.right == 1, inside / tied, 1.0 - miss)
 
     def ranks(self, ties: Ties = "expected") -> Floats:

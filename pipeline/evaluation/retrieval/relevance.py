@@ -1,7 +1,7 @@
 """Relevance: which captions are right for an image and which images for a caption, perhaps with grades.
 
-It is data, a sparse many-to-many relation. One image a caption, qrels, equal captions, ECCV Caption and CxC all become
-a `Relevance`; ranks and metrics know nothing else.
+It is data, a sparse many-to-many relation. One image per caption, qrels, captions of one text, ECCV Caption and CxC all
+become a `Relevance`; ranks and metrics use nothing else.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Relevance:
         owner: int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols
             cut a pool by it, and intervals draw images together with their captions.
         order: int64 [P], where each pair of `i2t` stands in `t2i`; None where the directions are two relations, as in
-            ECCV Caption, which asks some images and some captions.
+            ECCV Caption, where only some images and some captions are queries.
     """
 
     i2t: Positives
@@ -143,7 +143,7 @@ class Relevance:
 
     @classmethod
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
-        """Make the relation of one image a caption.
+        """Make the relation of one image per caption.
 
         Args:
             owner: Int64 [C], the row of the caption's image, or -1 for a caption that is a candidate alone.
@@ -158,7 +158,7 @@ class Relevance:
     @classmethod
     def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
                  owner: Ids | None = None) -> Relevance:
-        """Make a relation of any pairs, each counting in both directions.
+        """Make a relation of any pairs, each of which is right in both directions.
 
         Args:
             image: Int64 [P], rows of the matrix.
@@ -190,7 +190,7 @@ class Relevance:
 
     @classmethod
     def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
-        """Make a relation of the right images of each caption, each pair counting in both directions.
+        """Make a relation of the right images of each caption; each pair is right in both directions.
 
         Args:
             t2i: The right images of each caption.
@@ -215,7 +215,7 @@ class Relevance:
         return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
 
     def select(self, images: Ids, captions: Ids) -> Relevance:
-        """Say what is right where only some images and captions are in the pool; pairs with others are left out.
+        """Restrict the relation to some images and captions; pairs with others are left out.
 
         Args:
             images: Int64, the rows that stay, in their order.

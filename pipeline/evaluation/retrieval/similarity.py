@@ -75,8 +75,8 @@ class Similarity(Protocol):
 class WholeQueries:
     """A matrix [I, C] for one direction whose grid has blocks of whole queries, each with all its candidates.
 
-    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks some columns. What a
-    candidate is compared with then stands in the query's own block.
+    by_image: whether queries are images, and blocks some rows; else they are captions, and blocks some columns. All
+    scores that a candidate is compared with are then in one block.
     """
 
     by_image: bool
@@ -114,7 +114,7 @@ class PerDirection(Protocol):
 
 
 Scores: TypeAlias = Similarity | PerDirection
-# Memory for a block of scores, where nobody says how much.
+# Memory for a block of scores, unless the caller says how much.
 BLOCK_BYTES = 32_000_000
 
 
@@ -193,7 +193,7 @@ def select(source: Scores, images: Ids, captions: Ids) -> Scores:
 
 
 def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Iterator[tuple[slice, Cells]]:
-    """Read whole queries, block by block: which ones, and their scores [queries, candidates], images' for i2t."""
+    """Read whole queries, block by block: which ones, and their scores [queries, candidates]."""
     source = of_direction(source, direction, block_bytes)
     queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
     at_once, every = max(1, block_bytes // (8 * candidates)), slice(0, candidates)
@@ -239,7 +239,7 @@ def as_similarity(source: object) -> Scores:
 
 
 def _is(source: object, library: str, kind: str) -> bool:
-    """Whether it is of a library's type; a library that is not imported has made nothing."""
+    """Whether a source is of a library's type; the library is not imported for it."""
     return library in sys.modules and isinstance(source, getattr(sys.modules[library], kind))
 
 

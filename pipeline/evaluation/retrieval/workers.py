@@ -39,7 +39,7 @@ class Worker(Protocol):
 
 
 W = TypeVar("W", bound=Worker)
-# What a task did: cells counted, and of each array the place of the first value above 0, and all up to the last.
+# A task's result: cells counted, and of each array the position of its first value above 0 and the values to the last.
 Part: TypeAlias = tuple[int, list[tuple[int, Ids]]]
 # Cells of the blocks that a task of a cluster counts: some seconds of work. Its counts are a few bytes an item.
 CELLS_A_TASK = 500_000_000
@@ -47,13 +47,13 @@ _place: "ContextVar[Executor | None]" = ContextVar("place", default=None)
 
 
 class Counter(Worker):
-    """Counts blocks into int64 arrays, which of several counters of different blocks are added."""
+    """Counts blocks into int64 arrays; the arrays of several counters, each with blocks of its own, are added."""
 
     lengths: tuple[int, ...]  # of the arrays
-    counts: tuple[Ids, ...]  # the arrays, of what `fresh` made
+    counts: tuple[Ids, ...]  # the arrays, once `fresh` has made them
 
     def fresh(self) -> Self:
-        """Make a counter of the same that has counted nothing."""
+        """Make a copy with empty counts."""
         other = copy(self)
         other.counts = tuple(np.zeros(length, np.int64) for length in self.lengths)
         return other
@@ -103,7 +103,7 @@ def _packed(counter: Counter) -> bytes | None:
 
 
 def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
-    """Put consecutive blocks together to tasks."""
+    """Group consecutive blocks into tasks."""
     part, cells = [], 0
     for rows, columns in blocks:
         part.append((rows, columns))
@@ -183,19 +183,19 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
                 finally:
                     stopped.set()  # interrupted: the threads end after their block
         finally:
-            _use(len(workers))  # the number that a thread sets for itself is later threads' as well
+            _use(len(workers))  # torch gives a number that one thread sets to later threads, too
     if errors:
         raise errors[min(errors)]
     return workers
 
 
 def after(progress: Progress, before: int) -> Progress:
-    """Report progress of a part that begins when so much is done."""
+    """Report progress of a part that begins when `before` is done already."""
     return lambda done: progress(before + done)
 
 
 def in_items(progress: Progress | None, items: int, cells: int) -> Progress:
-    """Tell progress in finished items, such as rows, of blocks in any order that have `cells` in all."""
+    """Convert numbers of finished cells, of `cells` in all, to a number of finished items such as rows."""
     done = 0
 
     def finished(count: int) -> None:

@@ -60,10 +60,10 @@ class ZarrMatrix(Matrix):
         return self._as_opened(partial(self._decoded, lambda: np.asarray(self.values.vindex[images, captions])))
 
     def _as_opened(self, read: Callable[[], Read]) -> Read:
-        """Read from the array that was opened, and from none that has taken its place since."""
+        """Read from the array that was opened, and refuse one that has replaced it since."""
         try:
             return read()
-        finally:  # an array that was replaced is not said to be damaged
+        finally:  # an array that was replaced is refused as replaced, not as damaged
             if isinstance(self.values.store, LocalStore):
                 by_path.refuse_replaced(Path(place_of(self.values)), self.written)
 

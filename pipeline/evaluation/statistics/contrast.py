@@ -1,6 +1,6 @@
 """Systems side by side, each with one or several seeds: plain JSON values, text, Markdown.
 
-Two systems are compared by each recall and RSUM, of three or more every pair by RSUM.
+Two systems are compared by each recall and RSUM; of three or more, each pair by RSUM.
 """
 
 from collections.abc import Mapping, Sequence

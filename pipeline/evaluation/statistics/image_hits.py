@@ -1,4 +1,4 @@
-"""The hits of each image, also as results keep them: systems can be tested against each other without their scores.
+"""The hits of each image, which results store: systems can then be compared without their scores.
 
 Systems are compared image by image: the sum of each recall's hits over an image's queries is all that a paired test
 needs. It is kept exactly, also where ties make it a fraction.
@@ -104,13 +104,13 @@ def mean(recalls: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class ImageHits:
-    """What `pack` gave, read where it is needed."""
+    """The hits that `pack` wrote, decoded when they are first used."""
 
     packed: Mapping[str, Any]
 
     @property
     def queries(self) -> str:
-        """What two systems must share to be compared: a digest of what was asked, and by which rules."""
+        """A digest of the queries, the right answers and the rules; systems with the same one can be compared."""
         return str(self.packed.get("queries"))
 
     @cached_property
@@ -175,7 +175,7 @@ def pack(metrics: Metrics, image_ids: np.ndarray, caption_ids: np.ndarray) -> di
 
 
 def _dtype(values: int) -> np.dtype:
-    """The smallest whole numbers that count so many values."""
+    """The smallest unsigned type that numbers so many values."""
     return np.min_scalar_type(max(values - 1, 0)).newbyteorder("<")
 
 

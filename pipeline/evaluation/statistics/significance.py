@@ -17,7 +17,7 @@ from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, FoldHits
 from pipeline.evaluation.statistics.intervals import UNSEEN, Interval, check_confidence
 from pipeline.parts.errors import InputError
 
-# Differences that are equal but for this are equal.
+# Differences that are closer to each other than this count as equal.
 ROUNDING = 1e-9
 # Images of swapped test sets in memory at once: 8 bytes each for signs, and some tens for results.
 DRAWN_AT_ONCE = 2_000_000
@@ -207,8 +207,8 @@ def _swap(folds: Sequence[FoldHits], samples: int, generator: np.random.Generato
     """Swap two systems' results on about half of the images.
 
     Each fold holds their differences [I, 6], or several systems' hits [I, M, 6], whose differences may be taken after.
-    Returns what they come to after the swaps, [samples, 7] or [samples, M, 7], and of a difference that all images have
-    in common what is left.
+    Returns the statistics after the swaps, [samples, 7] or [samples, M, 7], and the share [samples, 7] that swaps leave
+    of a difference that all images have in common.
     """
     swapped, shares = [], []
     most = max(1, DRAWN_AT_ONCE // max(len(fold.hits) for fold in folds))
