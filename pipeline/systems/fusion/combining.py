@@ -1,4 +1,4 @@
-"""Scores computed from other scores: cell by cell, query by query, or for each direction by itself; and their sum."""
+"""Scores computed from other scores: cell by cell, query by query, or separately for each direction; their sum."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.evaluation.retrieval import Cells, Direction, Ids, Index, PerDirection, Scores, Similarity, blocks, select
 from pipeline.evaluation.retrieval.similarity import Directions, EqualRows, WholeQueries, of_direction
 
-# What a cell of whole queries takes: a source's score, its copy by query in float64, and what is made of it.
+# Memory of a cell where whole queries are computed: a source's score, its copy in float64, and the result.
 BYTES_A_CELL = 24
 
 
@@ -20,7 +20,7 @@ class CellByCell(ABC):
     A subclass implements `cells`, with operations that give a cell the same bits in every block and as a pair.
     """
 
-    # How many times the memory of a block its computation takes.
+    # The memory that computing a block takes, as a multiple of the block's own.
     copies = 3
 
     def __init__(self, sources: Sequence[Similarity]) -> None:
@@ -28,7 +28,7 @@ class CellByCell(ABC):
 
     @property
     def equal(self) -> EqualRows | None:
-        """Which rows and columns must agree, see `joint`."""
+        """Which rows and columns must get equal scores, see `joint`."""
         return joint(self.sources)
 
     @abstractmethod
@@ -66,7 +66,7 @@ class WeightedSum(CellByCell):
         self.weights = weights
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        # Product and sum apart, since a fused multiply-add rounds otherwise in one part of a block than in
+        # Product and sum are separate operations: a fused multiply-add may round one part of a block otherwise than
         # another.
         total = next(parts) * self.weights[0]
         for weight, part in zip(self.weights[1:], parts, strict=True):
@@ -92,7 +92,7 @@ class QueryByQuery(WholeQueries, ABC):
         """Compute all scores of some queries.
 
         Args:
-            which: The queries: rows where images ask, or columns.
+            which: The queries: rows if images are the queries, else columns.
 
         Returns:
             Float64 [queries, candidates].
@@ -136,12 +136,12 @@ def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
 
 
 def joint(sources: Sequence[Similarity]) -> EqualRows | None:
-    """Find which rows and columns of a sum must agree."""
+    """Find which rows and columns of a sum must get equal scores."""
     computed = [rows for rows in (source.equal for source in sources) if rows is not None]
     if not computed:
         return None
     if len(computed) < len(sources):
-        # A stored member sets every row apart from the others, as far as can be told without reading it.
+        # A stored member may differ in any two rows, which only reading it would tell.
         images, captions = sources[0].shape
         return EqualRows(np.arange(images), np.arange(captions))
     return EqualRows(*(np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)

@@ -78,7 +78,7 @@ def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
         place = np.argsort(-scores, kind="stable")
         return np.take_along_axis(scores, place, 1), place
     bits = (scores + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
-    # Bits of floats count up with the number from 0, and down below it: turned round, they count down throughout.
+    # Read as integers, floats above 0 are in ascending order, those below in descending; this puts all in descending.
     packed = (~(bits ^ ((bits >> 31) & 0x7FFFFFFF))).astype(np.int64)
     packed <<= 32
     packed |= np.arange(scores.shape[1])
@@ -140,7 +140,7 @@ Sources: TypeAlias = Sequence[Scores]
 
 FUSIONS: dict[str, Callable[[Sources, list[float]], Scores]] = {
     "mean": mean, "zscore": ZScores, "rank": RankFusion, "combsum": CombSum, "combmnz": CombMNZ}
-# Fusions that depend on nothing but the order of each query's candidates.
+# Fusions that depend on the order of each query's candidates alone.
 BY_ORDER = ("rank",)
 
 

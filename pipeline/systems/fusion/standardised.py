@@ -9,7 +9,7 @@ from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores,
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
-# So many bytes of scores are gone over several times in float64 at once: they stay in the processor's inner cache.
+# Bytes of a block of scores. It is read several times in float64, and so small stays in the processor's inner cache.
 BLOCK_BYTES = 1_000_000
 
 
@@ -48,7 +48,7 @@ class Lines:
         """Compute the mean and 1 / the deviation of each line, 0 if its values are equal."""
         constant = self.least == self.greatest
         deviation = np.sqrt(self.squares / self.count)
-        # Values that differ by less than can be squared are taken as equal, as their deviation of 0 says.
+        # Values count as equal, too, if their differences are so small that the squares are 0.
         constant |= deviation == 0
         inverse = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
         return Moments(self.mean, inverse)
@@ -81,7 +81,7 @@ class _Worker:
 
 def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
     """Measure each row and each column, to about the last digit of float64."""
-    # A block is there as it is, in float64, and as deviations.
+    # Memory holds a block as it is, in float64, and as deviations.
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
     first, *others = share(blocks, lambda: _Worker(source), lambda cells: None)
     for other in others:
@@ -110,7 +110,7 @@ class Standardised(CellByCell):
         return super().grid(shape, min(BLOCK_BYTES * self.copies, block_bytes))
 
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        # Plain operations, each rounded alone: a cell comes out the same in any block, and as a pair.
+        # Each operation is rounded by itself, so a cell has the same bits in any block and as a pair.
         query = images if self.by_image else captions
         total: Cells | None = None
         for part, mean, scale in zip(parts, self.means, self.scales, strict=True):

@@ -1,6 +1,6 @@
 """Retrieve and rerank: a retriever's best candidates of each query, reordered by a scorer of pairs.
 
-    base.py         what a scorer of pairs offers, and what it is opened for
+    base.py         the interface of a scorer of pairs, and the images and captions that one is opened for
     scorers.py      scorers: stored similarities of another system, and heads, from stored features
     pixels.py       scorers: published networks that read the image files
     candidates.py   the best k of each query
@@ -43,7 +43,7 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
 
     Args:
         name: `KIND:NAME` with a key of `SCORERS`; or the name of a head that scores pairs, or of a system.
-        source: What the scorer is opened for.
+        source: The images and captions that it pairs.
 
     Returns:
         A key of `SCORERS`, and the name that it is built from.

@@ -1,4 +1,4 @@
-"""The interface of a scorer of pairs, and what one is opened for."""
+"""The interface of a scorer of pairs, and the images and captions that one is opened for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ class PairScorer(Protocol):
     def made_from(self) -> dict[str, Any]:
         """JSON values that name all that the scores rest on, by digest: a store's seal, a checkpoint's SHA-256.
 
-        Results record it, and compare it when scoring is resumed. It holds no path of this machine. Where there are
-        such, `manifest` and `split` are the digest and the split that it is bound to, and must be the retriever's;
-        `members`, `features` and `untrained` are as in `provenance.record.made_from`, and join the retriever's.
+        Results record it, and it is compared when scoring is resumed. It holds no path of this machine. `manifest` and
+        `split`, if it has them, must be the retriever's; `members`, `features` and `untrained` are as in
+        `provenance.record.made_from`, and are joined with the retriever's.
         """
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:

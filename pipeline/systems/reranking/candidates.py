@@ -1,4 +1,4 @@
-"""The candidates that a retriever hands on: the best k of each query, sought within the folds of a protocol."""
+"""The candidates that are reranked: the retriever's best k of each query, within the folds of a protocol."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -13,19 +13,19 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.scores.reranked import Scored, of_language
 from pipeline.systems.scores.system import Part, System
 
-# The seed of the order in which equally similar candidates are taken where k ends among them.
+# The seed of the order of equally similar candidates, which decides where the k-th is one of several.
 SEED = 0
 
 
 class Pairs(NamedTuple):
-    """The pairs that some query wants, each once, those of an image together."""
+    """The pairs of any query with a candidate, each once, those of an image together."""
 
     image: Ids  # int64 [P], rows of the pool
     caption: Ids  # int64 [P], columns of the pool
 
 
 def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
-    """Count the candidates of a query."""
+    """Count the candidates of a query, for each direction and language. Raises InputError if k is above the pool."""
     found = {}
     for number, part in enumerate(pool.parts(protocol), -1):
         folds, where = _folds(part), f" in {part.language}" if part.language else ""
@@ -81,7 +81,7 @@ def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block
 
 
 def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:
-    """List the pairs that any query wants."""
+    """List the pairs of all queries with their candidates."""
     keys = np.unique(np.concatenate([_keys(name, found[name].places, captions).reshape(-1) for name in found]))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)

@@ -27,7 +27,7 @@ class PixelScorer(ABC):
 
     Args:
         name: A folder, or a name on the hub.
-        source: What it is opened for.
+        source: The images and captions that it pairs.
 
     Raises:
         InputError: If the checkpoint cannot be read, or is of another kind.
@@ -35,7 +35,7 @@ class PixelScorer(ABC):
 
     kind: ClassVar[str]  # its key of `SCORERS`
     network: ClassVar[str]  # its class in `transformers`
-    options: ClassVar[dict[str, Any]] = {}  # what its forward pass is called with besides pixels and words
+    options: ClassVar[dict[str, Any]] = {}  # further arguments of its forward pass, besides pixels and words
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
@@ -99,7 +99,7 @@ class PixelScorer(ABC):
 
 
 class Shared(nn.Module):
-    """A vision network that is run once an image, and whose states are given to every pair of it.
+    """A vision network that runs once for each image; all pairs of the image share its states.
 
     Args:
         network: The vision network.
@@ -120,7 +120,7 @@ class Blip(PixelScorer):
     """BLIP's image-text matching (Li et al. 2022): the difference of its two logits."""
 
     kind, network = "blip", "BlipForImageTextRetrieval"
-    logits = "itm_score"  # where the network's output has the two
+    logits = "itm_score"  # the field of the network's output that has both
 
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)

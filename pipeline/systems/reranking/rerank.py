@@ -24,15 +24,15 @@ from pipeline.systems.scores.system import System
 On = Callable[[int], object]
 OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
                "another --name, or discard them with --if-changed redo")
-# Parts of a scorer's record that join those of the retriever.
+# Parts of a scorer's record that are joined with the retriever's.
 ABOVE = ("members", "features", "untrained")
-# Parts of `Made.reranked` on which the scores of a pair do not depend, or that follow from the others.
+# Parts of `Made.reranked` that leave the scores of pairs as they are, or that follow from the other parts.
 FREE = ("combine", "weight", "k", "tuned", "roles")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is told while a system is reranked."""
+    """Callbacks that report progress while a system is reranked."""
 
     queries: On = lambda count: None  # called with the number of queries whose candidates are found
     start: On = lambda count: None  # called with the number of pairs to score
@@ -48,7 +48,7 @@ class Job:
     retriever: System  # the retriever's scores
     pool: System  # where candidates are sought
     scorer: tuple[str, str]  # the scorer's kind and name, see `resolve`
-    source: PairSource  # what the scorer is opened for
+    source: PairSource  # the images and captions that the scorer pairs
     k: int | Literal["all"]  # how many candidates of each query are scored
     how: Combination  # how the two scores become one
     protocol: Protocol  # within whose folds candidates are sought
@@ -60,11 +60,11 @@ class Job:
 
     @property
     def queries(self) -> int:
-        """How many queries seek candidates, those within languages too."""
+        """How many queries get candidates, those within languages too."""
         return sum(sum(part.system.queries) for part in self.pool.parts(self.protocol))
 
     def source_of(self, images: int, captions: int) -> PairSource:
-        """Say what scores the images of one of the pool's data sets with the captions of one."""
+        """The source that pairs the images of one of the pool's data sets with the captions of another."""
         return replace(self.source, images=self.pool.datasets[images], captions=self.pool.datasets[captions])
 
 
@@ -145,17 +145,17 @@ def _role(made: Made) -> str:
 
 
 def what_differs(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Compare on what the scores of pairs depend."""
+    """Name the parts of two records on which scores of pairs depend, and that differ."""
     return [key for key in dict.fromkeys((*mine, *other)) if key not in FREE and mine.get(key) != other.get(key)]
 
 
 def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None:
-    """Check that a retriever and a scorer are of one manifest and split, where the scorer says of which it is."""
+    """Check that a retriever and a scorer are of one manifest and split, if the scorer's record names them."""
     for key in ("manifest", "split"):
         if (said := scorer.made_from.get(key, retriever.made_from[key])) != retriever.made_from[key]:
             raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.name} "
                              f"{retriever.made_from[key]!r}; score both again")
-    if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a network of pixels, as it comes, was trained on neither
+    if scorer.made_from.keys() & {"checkpoint", "seal"}:  # a scorer of pixels has neither: its training is unknown
         here = retriever.made_from.trained_on
         if here != (there := scorer.made_from.get("trained_on", retriever.made_from.dataset)):
             raise InputError(f"{name}: was trained on {there}, the retriever {retriever.name} on {here}; give two "
@@ -163,7 +163,7 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
 
 
 def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[str, Scored] | None]:
-    """The record of the store that is there, {} where none is, and its candidates where these serve."""
+    """The record of an existing store, {} if there is none to go on with, and its candidates if they are enough."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
         return Made(), None

@@ -1,4 +1,4 @@
-"""Scorers of pairs from what was made here: the stored scores of another system, and trained heads."""
+"""Scorers of pairs: the stored scores of another system, and trained heads."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.systems.scores.system import System
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import Captions, read, score_pairs, some_pairs
 
-# Pairs read before progress is told.
+# Pairs that are read between two reports of progress.
 AT_ONCE = 1 << 20
 
 
@@ -48,7 +48,7 @@ class StoredSystem:
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The system's seal, and what it has in common with other systems."""
+        """The system's seal, and the parts of its record that are compared or joined with the retriever's."""
         made, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained", "trained_on")
         return {"seal": self.store.seal, "steps": made.steps,
                 "fusion": {key: made.fusion[key] for key in ("method", "weights")} if made.fusion else None,
@@ -71,11 +71,11 @@ class StoredSystem:
 
 
 class TrainedScorer:
-    """A head with its stored features, and the captions it may be asked about. A subclass scores.
+    """A head with its stored features, and the captions of its pairs. A subclass implements `score`.
 
     Args:
         name: The head's name.
-        source: What it is opened for.
+        source: The images and captions that it pairs.
 
     Raises:
         InputError: If there is no such head, or it has another architecture.

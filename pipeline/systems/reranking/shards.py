@@ -15,7 +15,7 @@ from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.system import System
 
-# Pairs of a shard, but for the last ones of an image.
+# The most pairs of a shard.
 SHARD = 8192
 
 
@@ -25,9 +25,9 @@ class Shard:
 
     kind: str  # a key of `SCORERS`
     name: str  # what the scorer is built from
-    source: PairSource  # what it is opened for
+    source: PairSource  # the images and captions that it pairs
     made_from: str  # digest of the scorer's `made_from`, which must still be the same
-    rows: Ids  # int64 [P], which of all pairs
+    rows: Ids  # int64 [P], their positions among all pairs
     image_ids: Ids  # int64 [P]
     caption_ids: Ids  # int64 [P]
 
@@ -67,14 +67,14 @@ def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
 
 def divide(pool: System, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]
            ) -> list[Shard]:
-    """Divide pairs among the scorers of each two data sets."""
+    """Divide pairs into shards; each has images of one data set and captions of one, and their scorer."""
     of_image, image, of_caption, caption = _items(pool, pairs)
     return [Shard(*scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])], rows, image[rows], caption[rows])
             for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption)]
 
 
 def digest_of(pool: System, pairs: Pairs) -> str:
-    """Digest which pairs are scored, whatever their rows and columns."""
+    """Digest the pairs by their ids, so that rows and columns do not matter."""
     whole = hashlib.sha256("\n".join(pool.datasets).encode())
     for values in _items(pool, pairs):
         whole.update(np.ascontiguousarray(values, np.int64).tobytes())
@@ -88,12 +88,12 @@ def _items(pool: System, pairs: Pairs) -> list[Ids]:
 
 
 def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:
-    """Divide pairs into shards with one value of `owner` each, and whole images where that fits."""
+    """Divide pairs into shards with one value of `owner` each, all pairs of an image in one shard if they fit."""
     for each in np.unique(owner).tolist():
         rows = np.flatnonzero(owner == each)
         begins = np.flatnonzero(np.diff(image[rows], prepend=-1))
         while len(rows):
-            # Where the last image begins that ends a shard; in the middle of an image that is larger than one.
+            # A shard ends before the first image that does not fit; an image larger than a shard is divided.
             fitting = begins[(begins > 0) & (begins <= SHARD)]
             end = int(fitting[-1]) if len(rows) > SHARD and len(fitting) else min(len(rows), SHARD)
             yield rows[:end]

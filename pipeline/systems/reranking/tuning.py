@@ -14,9 +14,9 @@ from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
-# The values of k that are tried, as far as candidates were scored; besides these, the k that was asked for.
+# The values of k that are tried, if so many candidates were scored; the k that was asked for is tried, too.
 KS = (5, 10, 20, 50, 100)
-# Into how many parts the weight's range from 0 to 1 is cut.
+# The number of steps of the weight from 0 to 1.
 STEPS = 20
 
 
@@ -29,7 +29,7 @@ def require_val(retriever: System) -> None:
 
 def choices(k: int | Literal["all"], scored: int, combination: str
             ) -> Iterator[tuple[int | Literal["all"], Combination]]:
-    """List what is tried."""
+    """List the choices of k and weight that are tried."""
     weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
     for size in (*(each for each in KS if each < scored), k):
         for weight in weights:
@@ -39,7 +39,7 @@ def choices(k: int | Literal["all"], scored: int, combination: str
 def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any],
          block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
-    """Choose k and the weight with the largest RSUM on the split val, of several languages with their largest mean."""
+    """Choose k and the weight with the largest RSUM on the split val; with several languages, the largest mean."""
     least = min(each.places.shape[1] for each in found.values())
     best: tuple[float, int | Literal["all"], Combination] | None = None
     tried = 0
@@ -77,7 +77,7 @@ def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combinati
         raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
     mine = made_from.reranked
     one, other = mine["scorer"], record["scorer"]
-    alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another one on val
+    alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another store on val
     if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
         raise InputError(f"{path}: k and the weight were chosen there for other heads than these, or for these in "
                          "other roles")

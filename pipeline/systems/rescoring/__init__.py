@@ -1,4 +1,4 @@
-"""Rescorers: from a system's similarities to new ones. A new one is a file here and a line in `RESCORERS`."""
+"""Rescorers compute new similarities from a system's. A new one is a file here and a line in `RESCORERS`."""
 
 from typing import TYPE_CHECKING
 

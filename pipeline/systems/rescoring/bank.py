@@ -1,4 +1,4 @@
-"""A bank: queries by which a correction knows which candidates are hubs, and their similarities to the candidates.
+"""A bank: queries that show a correction which candidates are hubs, and their similarities to the candidates.
 
 The bank of the split train holds the captions and images that the heads were trained on. The bank of the split test
 holds the queries that are ranked.
@@ -77,8 +77,8 @@ class Rescorer(Protocol):
     """Makes new similarities from a system's. It is built from its options, and draws nothing at random.
 
     Attributes:
-        bank: Where the queries come from by which it knows a hub: "train", or "test" for the queries that are ranked.
-            With "test" a query's ranks depend on the other test queries; tables mark such a system, and never in bold.
+        bank: The split of the bank's queries: "train", or "test" for the queries that are ranked. With "test" a query's
+            ranks depend on the other test queries; tables mark such a system and never print it in bold.
     """
 
     bank: BankSplit
@@ -88,7 +88,7 @@ class Rescorer(Protocol):
 
         Args:
             scores: [I, C], of the whole split.
-            bank: Further similarities, of the queries that `bank` names.
+            bank: The similarities of the bank's queries.
 
         Returns:
             [I, C], computed block by block when it is read. `trace` computes it again.

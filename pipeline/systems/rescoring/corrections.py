@@ -1,7 +1,7 @@
 """Hubness corrections by a bank of queries: by nearest neighbours, and by softmaxes over the queries.
 
-A candidate that is similar to many queries of the bank counts less. The new similarities of softmaxes are logarithms
-divided by β, which rank alike and do not overflow, but for the dual softmax.
+A candidate that is similar to many queries of the bank counts less. For softmaxes except the dual one, the new
+similarities are logarithms divided by β: they rank as the softmaxes do, and do not overflow.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -55,8 +55,8 @@ def log_sum_exp(beta: float) -> Callable[[Floats], Floats]:
     return total
 
 
-# From cells in float64, and of each two numbers int64 in shapes that fit together: new cells. The numbers are its row
-# and its column; or the query and the candidate.
+# From cells in float64, and two int64 arrays that broadcast to their shape, to new cells. The arrays are each cell's
+# row and column, or its query and candidate.
 Correct = Callable[[Floats, Ids, Ids], Floats]
 
 
@@ -72,17 +72,17 @@ class Corrected(CellByCell):
 
 
 def lowered(source: Similarity, of_rows: Floats, of_columns: Floats, scale: float = 1) -> Corrected:
-    """Take a value of the row [I] and one of the column [C] off a multiple of the similarities [I, C].
+    """Subtract a value of the row [I] and one of the column [C] from a multiple of the similarities [I, C].
 
-    For an image's ranking of captions the row's value changes nothing, nor the column's for a caption's ranking of
-    images. So one matrix serves both directions.
+    An image's ranking of captions does not depend on the row's value, a caption's ranking of images not on the
+    column's. So one matrix serves both directions.
     """
     return Corrected(source, lambda cells, rows, columns: np.asarray(cells * scale - of_rows[rows]
                                                                      - of_columns[columns]))
 
 
 def by_query(source: Similarity, by_image: bool, correct: Correct) -> Corrected:
-    """Correct for one direction, in which images are the queries, or captions."""
+    """Correct for one direction, whose queries are images or captions."""
     of_rows = correct if by_image else (lambda cells, rows, columns: correct(cells, columns, rows))
     return Corrected(source, of_rows, copies=6)
 
@@ -110,20 +110,20 @@ class NNN:
         self.mean, self.weight = mean_of_greatest(neighbours), weight
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Take off each candidate's mean similarity to its nearest queries of the bank."""
+        """Subtract each candidate's mean similarity to its nearest queries of the bank."""
         return lowered(scores, self.weight * of_rows(bank.captions, self.mean),
                        self.weight * of_columns(bank.images, self.mean))
 
 
 class CSLS:
-    """Cross-domain similarity local scaling: also a query loses what it is similar to on average.
+    """Cross-domain similarity local scaling: subtracts mean similarities to nearest neighbours.
 
     Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of the matrix and r the
     mean of the k greatest similarities of its row and of its column, CSLS = 2 s - r_row - r_column. The neighbours are
     those of the whole split, also for protocols that divide it into folds.
 
     Args:
-        neighbours: k, the nearest captions of an image, and images of a caption, whose mean is taken off.
+        neighbours: k, how many captions nearest to an image, and images nearest to a caption, enter the mean.
 
     Raises:
         InputError: If it is below 1.
@@ -137,7 +137,7 @@ class CSLS:
         self.mean = mean_of_greatest(neighbours)
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
-        """Take off each row's and each column's mean of its greatest similarities."""
+        """Subtract the mean of the greatest similarities of each row and of each column."""
         return lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
 
 
@@ -159,7 +159,7 @@ class _BySoftmax:
 
 
 class InvertedSoftmax(_BySoftmax):
-    """The inverted softmax: a similarity is divided by what a bank's queries give the candidate together.
+    """The inverted softmax: the exponential of a similarity is divided by the candidate's sum over a bank's queries.
 
     Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted softmax":
     exp(β s) / Σ over the bank's queries b of exp(β s_b).
@@ -181,7 +181,7 @@ class InvertedSoftmax(_BySoftmax):
 
 
 class DualSoftmax(_BySoftmax):
-    """The dual softmax: a similarity is multiplied by the query's share of the candidate, among a bank's queries.
+    """The dual softmax: a similarity is multiplied by its softmax over the queries for the same candidate.
 
     Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
     section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β s_b). The paper sums over the test queries.
@@ -198,7 +198,7 @@ class DualSoftmax(_BySoftmax):
     name = "dual-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
-        """Multiply each similarity by the query's share."""
+        """Multiply each similarity by its softmax over the queries."""
         total = log_sum_exp(self.beta)
         return Directions(self._shared(scores, True, of_columns(bank.images, total)),
                           self._shared(scores, False, of_rows(bank.captions, total)))
@@ -212,7 +212,7 @@ class DualSoftmax(_BySoftmax):
 
 
 class DBNorm:
-    """Dual bank normalisation: the inverted softmax over a bank of queries, times that over the candidates' own kind.
+    """Dual bank normalisation: the inverted softmax over a bank of queries, times that over a bank of candidates.
 
     Wang, Jian and Xue 2023, "Balance Act: Mitigating Hubness in Cross-Modal Retrieval with Query and Gallery Banks"
     (EMNLP), DualIS. A caption's ranking of images is normalised over the bank's captions and over the bank's images:
@@ -244,7 +244,7 @@ class DBNorm:
 
 
 class QBNorm(_BySoftmax):
-    """Querybank normalisation by the dynamic inverted softmax: of the queries alone whose best candidate is a hub.
+    """Querybank normalisation: the inverted softmax, only for queries whose best candidate is a hub ("dynamic").
 
     Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
     bank is a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's
@@ -254,7 +254,7 @@ class QBNorm(_BySoftmax):
     Args:
         bank: The split of the bank's queries, "train" or "test".
         beta: β, the inverse temperature.
-        k: How many candidates each of the bank's queries makes hubs.
+        k: How many best candidates of each of the bank's queries are hubs.
 
     Raises:
         InputError: If β is not above 0, or k is below 1.
@@ -277,7 +277,7 @@ class QBNorm(_BySoftmax):
 
 
 def _lowered(scores: Similarity, by_image: bool, totals: Floats, are_hubs: Marks) -> Similarity:
-    """Take off the candidates' totals where the query's best candidate is a hub."""
+    """Subtract the candidates' totals for queries whose best candidate is a hub."""
     every = blocks(scores, "i2t" if by_image else "t2i")
     reaches = np.concatenate([(best(queries, 1) & are_hubs).any(1) for queries in every]).astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""Rescored similarities on disk, what is recorded of them, and how they are computed again."""
+"""Rescored similarities on disk: their record, and how they are computed again from it."""
 
 import inspect
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Systems as a user describes them: the columns of a matrix without ids, and which answers are right.
 
-Other relevance than one image a caption comes from a qrels file, or is that of equal captions.
+Relevance other than one image per caption comes from a qrels file, or from captions with the same text.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from pipeline.systems.scores.system import System
 
 @dataclass(frozen=True)
 class Columns:
-    """The user's description of a matrix without ids: a manifest and its split, or captions an image."""
+    """The user's description of a matrix without ids: a manifest and its split, or the number of captions per image."""
 
     manifest: Path | None = None  # the manifest's file; None if not given
     split: str | None = None  # the split; None for test
@@ -82,7 +82,7 @@ def of_vectors(images: Path, captions: Path, columns: Columns) -> System:
 
 
 def with_record(path: Path, columns: Columns) -> System:
-    """Open a store of scores, or a plain matrix of a manifest with what is known of it in its record."""
+    """Open a store of scores, or a plain matrix of a manifest, for which a record is composed."""
     if is_store(path) or not path.exists():
         return System.open(path).check()
     if columns.manifest is None:
@@ -112,16 +112,16 @@ class Truth:
 
     @classmethod
     def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
-        """Look up what protocols count as right."""
+        """Look up which answers some protocols count as right."""
         known = [retrieval.PROTOCOLS.get(each) if isinstance(each, str) else each for each in protocols]
         return cls(same_text=any(each is not None and each.same_text for each in known))
 
     def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
-        """Fall back on what protocols count as right."""
+        """This choice; if the user made none, that of the protocols."""
         return Truth.of_protocols(protocols) if self == Truth() else self
 
     def chosen(self, settings: Evaluate) -> Evaluate:
-        """Put this choice in place of that of the settings, where it is one."""
+        """The settings with this choice in place of theirs, if the user made one."""
         if self == Truth():
             return settings
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
@@ -129,13 +129,13 @@ class Truth:
 
     @property
     def words(self) -> str:
-        """What is right, for readers; "" where it is each caption's own image."""
+        """Describe the right answers in words; "" if it is each caption's own image."""
         if self.qrels is not None:
             return f"the judgements in {self.qrels.name}"
         return "captions of one text are one caption, right for each of their images" if self.same_text else ""
 
     def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
-        """Choose the protocols of a run. Benchmarks are defined for the captions' own images alone."""
+        """Choose the protocols of a run: those of the card, unless the user chose other right answers."""
         if self in (Truth(), Truth.of_protocols(of_card)):
             return list(of_card)
         return [Protocol("qrels" if self.qrels else "same_text")]
@@ -149,7 +149,7 @@ class Truth:
 
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> System:
-    """Open a matrix or store as `of_matrix` does; with judgements it may have any number of captions an image."""
+    """Open a matrix or store as `of_matrix` does; with judgements, images may have any number of captions."""
     if truth.qrels is None or columns != Columns() or is_store(path):
         return of_matrix(path, columns)
     return System.of(path.stem, path)
@@ -170,7 +170,7 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
 
 
 def _of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
-    """What the manifest's column says of each caption of the system."""
+    """Read a column of the manifest for each caption of the system."""
     system.require_manifest(manifest)
     table = manifest.rows(["caption_id", column])
     rows = rows_of(table["caption_id"].to_numpy(), system.caption_ids,

@@ -2,14 +2,13 @@
 
     NAME.zarr/
       zarr.json       attributes: made_with, the machine; made_from (see docs/provenance.md) with digests of the
-                      arrays at `CONTENTS`; and of an ensemble that is fused query by query its fusion: method and
-                      weights
+                      arrays at `CONTENTS`; fusion, the method and weights of an ensemble that is fused query by query
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
-      similarity_1/ … [I, C] the further members of an ensemble that is fused query by query; a member with a matrix for
-                      each direction has two, and `fusion` says how many each has
+      similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one for each member, two
+                      for one with a matrix for each direction; `fusion` says how many each has
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
                       chunk without a codec, to be memory-mapped; with a matrix beside them or alone
 
@@ -18,8 +17,8 @@ candidates, which a protocol may divide into folds. Such an ensemble therefore k
 them when it is read.
 
 The digests stand in `made_from`, and so in everything that is made from the store. A digest is over the array's files,
-including its metadata. The arrays are stored without a codec, are written once and never divided again, so the files'
-bytes determine the array's values, and comparing them needs nothing but a hash.
+including its metadata. The arrays are stored without a codec, written once and never divided again. So equal files mean
+equal values, and comparing digests is enough.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
-# The name, in place of a fusion, of two matrices, of the scores by which images rank captions and captions rank images.
+# What `fusion` names as the method of a store with two matrices, one for each direction: no fusion.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
@@ -73,7 +72,7 @@ def is_store(path: Path) -> bool:
 
 @contextmanager
 def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
-    """Open a store's group with `made_from`; what is missing within the block is refused by `otherwise`."""
+    """Open a store's group with `made_from`; if the block finds something missing, `otherwise` is the message."""
     import zarr
 
     with refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"):
@@ -152,7 +151,7 @@ def digests(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
 
 
 def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> list[str] | None:
-    """Name the arrays that are other than recorded; None for a store that records no digests."""
+    """Name the arrays whose digests differ from the recorded ones; None for a store that records none."""
     recorded = made_from.get(CONTENTS)
     if not isinstance(recorded, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""The record of what made a system, which lies in its store, in results and in what is made of it."""
+"""The record of what made a system, which is kept in its store, in results and in systems made of it."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class Made(dict[str, Any]):
     """What made a system, as JSON, see docs/provenance.md.
 
     It holds all that its store records, since `seal` is a digest of it. Records of plain matrices, and of earlier
-    versions, may lack any part; what is read here is then empty.
+    versions, may lack any part; its property is then empty.
     """
 
     @property

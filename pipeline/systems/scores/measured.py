@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
     numbers: dict[str, Any]  # recalls, ranks, RSUM and metrics with intervals; of each language too, and their mean
     hits: dict[str, Any]  # the hits of each image as results keep them, of each language too
-    ranked: list[tuple[Part, Metrics]]  # all captions, then each language's
+    ranked: list[tuple[Part, Metrics]]  # of all captions, then of each language's
 
 
 def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluate,
@@ -69,7 +69,7 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
 
 
 def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
-    """Count the images that `measure` reports, each as often as it goes through them."""
+    """Count the images that `measure` reports as progress; each counts once for each pass over it."""
     return _passes(settings) * sum(len(part.images) for part in system.parts(rules))
 
 
@@ -150,7 +150,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
 
 
 def _vectors(system: System) -> tuple[Any, Any] | None:
-    """The vectors behind the scores; None where there are none, as of ensembles."""
+    """The vectors behind the scores; None if there are none, as for ensembles."""
     if isinstance(system.scores, retrieval.Embeddings):
         return system.scores.images, system.scores.captions
     return (system.vectors("image"), system.vectors("caption")) if system.has_vectors() else None

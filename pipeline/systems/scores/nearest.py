@@ -9,11 +9,11 @@ from pipeline.evaluation.retrieval.embeddings import to_tensor
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
 
-# Vectors that a thread takes at once, at most as many as have PRODUCTS products (16 MB) with all queries; and those
-# that are made float32 at once, in the processor's cache.
+# Vectors that a thread takes at once, fewer if these had more than PRODUCTS products (16 MB) with the queries; and
+# those that are converted to float32 at once, in the processor's cache.
 VECTORS, PRODUCTS, CONVERTED = 65_536, 4_000_000, 2048
 
-# The most by which one rounding changes a product in float32 and in float16, as a share.
+# The largest relative error of one rounding in float32 and in float16.
 UNIT, HALF_UNIT = 2.0**-24, 2.0**-11
 
 
@@ -46,9 +46,9 @@ class _Best:
         self.places, self.products, self.longest = np.empty(0, np.int64), np.empty(0), 1.0
 
     def border(self, products: torch.Tensor, rounding: float) -> float:
-        """What a product [B] of a block must reach if it may belong to one of the best.
+        """The least of a block's products [B] that may belong to one of the best vectors.
 
-        rounding: by which a product may be off, as a share of both lengths multiplied. The border may be off as well.
+        rounding: the largest error of a product, as a share of both lengths multiplied. The border may have it, too.
         """
         least = -np.inf
         if len(self.products) == self.count:
@@ -58,21 +58,21 @@ class _Best:
         return least - 2 * rounding * self.longest * self.length
 
     def add(self, rows: np.ndarray, places: Ids) -> None:
-        """Takes the best of these vectors [m, d]."""
+        """Merge in some vectors [m, d]."""
         exact = rows.astype(np.float64)
         self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", exact, exact).max())))
         # Row by row, so that equal vectors have equal products wherever they stand.
         self.take(places, np.einsum("ij,j->i", exact, self.query))
 
     def take(self, places: Ids, products: Floats) -> None:
-        """Takes the best of these, and of those before."""
+        """Keep the best of these and of those before."""
         self.places, self.products = np.concatenate([self.places, places]), np.concatenate([self.products, products])
         order = np.lexsort((self.places, -self.products))[:self.count]
         self.places, self.products = self.places[order], self.products[order]
 
 
 class _Worker:
-    """One thread's best of the blocks that it takes."""
+    """Each query's best vectors in the blocks of one thread."""
 
     def __init__(self, queries: Singles, vectors: np.ndarray, count: int) -> None:
         self.queries, self.vectors = queries, vectors
@@ -92,7 +92,7 @@ class _Worker:
 
 
 def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]:
-    """The products float32 [Q, B], and by how much each may be off, as a share of both lengths multiplied.
+    """The products float32 [Q, B], and the largest error of each, as a share of both lengths multiplied.
 
     A sum of d products is off by at most d roundings (Higham 2002, 3.5). One query is multiplied at the speed of
     memory: numpy's einsum does so for float32, torch's product of a matrix and a vector for float16, whose result is

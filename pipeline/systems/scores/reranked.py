@@ -1,7 +1,7 @@
 """Reranked systems: each query's candidates on disk, with the retriever's and the scorer's scores, and their order.
 
     NAME.zarr/
-      zarr.json        attributes: made_from, with what is described at `made.RERANKED`; made_with
+      zarr.json        attributes: made_from, with the entry `made.RERANKED` that is described there; made_with
       image_ids/       [I] int64; caption_ids/, caption_image/ [C] int64, as in similarity stores
       i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image that the protocol
                        leaves out. With distractors, rows count from the pool's own captions on
@@ -9,7 +9,7 @@
       i2t_scores/      [I, k] float32, the scorer's
       t2i_candidates/, t2i_retrieved/, t2i_scores/   [C, k], the same for captions
       0_i2t_candidates/ …   with captions in several languages: the same arrays for each language in alphabetical order,
-                       sought among its captions and the images that have one; -1 for queries that it has not
+                       sought among its captions and the images that have one; -1 for queries outside these
 
 Each query's candidates are ordered by a scorer of pairs, above all others in the retriever's order, which is read from
 its own store beside this one. Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022.
@@ -80,9 +80,9 @@ class Candidates:
 
 
 class Folded:
-    """Scores that were made within folds of one protocol, and are ranked in no other pool.
+    """Scores that were computed within folds of one protocol, and can be ranked in these folds alone.
 
-    Reranked systems have such scores, and ensembles of these.
+    Reranked systems have such scores, and so have ensembles of them.
     """
 
     def __init__(self, source: Scores, folds: tuple[Ids, Ids], name: str,
@@ -120,13 +120,13 @@ class Folded:
             raise self.of_another_pool()
 
     def of_another_pool(self) -> InputError:
-        """Compose the refusal of another pool."""
+        """Make the error for a pool that is not one of the folds."""
         return InputError(f"candidates were reranked by the protocol {self.name}, which is not the one asked for; "
                           f"measure by {self.name}, or rerank by the other protocol")
 
 
 class Reranked(Folded):
-    """A retriever's scores, with each query's candidates above all others in the order of their worth."""
+    """A retriever's scores, with each query's candidates above all others, ordered by their combined scores."""
 
     def __init__(self, source: Scores, candidates: Mapping[Direction, Candidates],
                  folds: tuple[Ids, Ids], name: str, chosen: tuple[Ids, Ids] | None = None,
@@ -148,7 +148,7 @@ class Reranked(Folded):
         return self._reordered(name, block_bytes)
 
     def of_every_fold(self) -> Directions:
-        """Order the candidates of all folds at once. What it says within a fold holds, between folds nothing does."""
+        """Order the candidates of all folds at once. Only scores within one fold can be compared."""
         if self.languages:
             raise InputError("candidates were reranked within each language, which an ensemble cannot keep apart; "
                              "rerank the ensemble instead")
@@ -160,7 +160,7 @@ class Reranked(Folded):
     def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
         by_image, mine = name == "i2t", self.candidates[name]
         asked, sought = self.chosen if by_image else self.chosen[::-1]
-        asked = asked[asked < len(mine.places)]  # distractors ask nothing
+        asked = asked[asked < len(mine.places)]  # distractors are no queries
         place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int32)  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
         places = place[mine.places[asked]]
@@ -172,7 +172,7 @@ class Reranked(Folded):
 
 
 def _dense(worth: Floats) -> np.ndarray:
-    """Each row's values as places from 0 up, equal where the values are: [Q, k]."""
+    """Each row's values as ranks from 0 up, the smallest first; equal values have one rank: [Q, k]."""
     order = np.argsort(worth, axis=1, kind="stable")
     ascending = np.take_along_axis(worth, order, 1)
     steps = np.zeros(worth.shape, np.int64)
@@ -189,7 +189,7 @@ class _Reordered(QueryByQuery):
         super().__init__(source.shape, by_image, block_bytes)
         self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
-        if source.equal is not None:  # equal candidates outside take the first one's score, not one rounded otherwise
+        if source.equal is not None:  # equal candidates get the score of the first, since rounding may differ
             first, label = np.unique(source.equal[1 if by_image else 0], return_index=True, return_inverse=True)[1:]
             self.same = first[label] if len(first) < len(label) else None
 
@@ -199,7 +199,7 @@ class _Reordered(QueryByQuery):
             scores = scores[:, self.same]
         above = scores.max(1, keepdims=True) + 1
         places = self.places[which]
-        asking = len(places)  # of a slice that ends among distractors, which ask nothing, the first
+        asking = len(places)  # fewer if the slice ends among distractors, which are no queries
         np.put_along_axis(scores[:asking], places, above[:asking] + self.worth[which], 1)
         return scores
 
@@ -214,7 +214,7 @@ class Scored:
 
 
 def of_language(number: int, direction: str) -> str:
-    """Compose the name under which a language's candidates are kept; those of all captions have the number -1."""
+    """Compose the name of the arrays of a language's candidates; the number -1 is for those of all captions."""
     return direction if number < 0 else f"{number}_{direction}"
 
 
@@ -247,7 +247,7 @@ def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: M
 
 
 def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) -> tuple[Ids, Ids]:
-    """The fold of each image and caption of a language, by its candidates; -1 for those of others."""
+    """The fold of each image and caption of a language, by its candidates; -1 for those of other languages."""
     images, captions = (np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction))
     of_images, of_captions = np.full(len(found["i2t"].places), -1, np.int64), np.full(len(owner), -1, np.int64)
     of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
@@ -262,7 +262,7 @@ def _reordered(retriever: Scores, found: Mapping[Direction, Scored], in_folds: t
     worth = {name: Candidates(each.places[:, :k],
                               how.of(each.retrieved[:, :k], each.scores[:, :k], record["logits"]))
              for name, each in found.items()}
-    if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also of equal scores where k ends
+    if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also if the k-th of its scores is tied
         worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}
     return Reranked(retriever, worth, in_folds, rules.name, languages=languages)
 
@@ -287,7 +287,7 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
 
 
 def _names(group: zarr.Group) -> list[str]:
-    """The names under which a store keeps candidates: those of both directions, then of each language's."""
+    """The names under which a store keeps candidates: those of both directions, then those of each language."""
     found: list[str] = list(get_args(Direction))
     while f"{of_language(len(found) // 2 - 1, found[0])}_candidates" in group:
         found += [of_language(len(found) // 2 - 1, name) for name in get_args(Direction)]

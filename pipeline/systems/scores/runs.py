@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 def write(path: Path, system: System, count: int, seed: int, block_megabytes: float,
           progress: Progress = lambda queries: None) -> None:
-    """Writes the best candidates of every query, of both directions."""
+    """Write the best candidates of every query, of both directions."""
     name, generator, before = "".join(system.name.split()) or "run", np.random.default_rng(seed), 0
     with atomic.replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
         listed = path.suffix == ".json"
@@ -73,7 +73,7 @@ def _best(system: System, way: Direction, count: int, generator: np.random.Gener
 
 
 def read(path: Path) -> dict[Direction, Run]:
-    """Read a run. Plain numbers are captions as queries and images as documents."""
+    """Read a run. A plain number is a caption as a query, an image as a document."""
     parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
     for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
         image, caption, asks = rows.pairs(table, first, path)
@@ -105,7 +105,7 @@ def _of_json(path: Path) -> "Iterator[tuple[pa.Table, int]]":
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
-    """Make a pool of the images and captions that a run names, with some more."""
+    """Make a pool of the images and captions that a run lists, and of further ids."""
     for way, image, caption in (("i2t", "query", "candidate"), ("t2i", "candidate", "query")):
         images = np.union1d(images, getattr(run[way], image))  # type: ignore[index]
         captions = np.union1d(captions, getattr(run[way], caption))  # type: ignore[index]
@@ -113,7 +113,7 @@ def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Coll
 
 
 def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relevance: Relevance, ties: Any) -> Fold:
-    """Where a run lists each right candidate."""
+    """Find where a run lists each right candidate."""
     every = [_placed(path, run[way], collection, relevance.i2t if way == "i2t" else relevance.t2i, asking, answering)
              for way, asking, answering in WAYS]
     return Fold.of(relevance, (every[0].best(), every[1].best()), ties, (every[0], every[1]))

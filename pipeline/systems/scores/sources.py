@@ -1,4 +1,4 @@
-"""Where a system's scores come from: scores at hand, stored matrices, fused ones, or stored vectors."""
+"""Where a system's scores come from: scores in memory, stored matrices, a fusion of several, or stored vectors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """Scores that are at hand, or computed from others."""
+    """Scores in memory, or computed from others."""
 
     scores: Callable[[], Scores]
 
@@ -50,13 +50,13 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Matrices:
-    """A stored matrix; or two, one a direction; or those of several systems, fused query by query."""
+    """A stored matrix; or two, one for each direction; or those of several systems, fused query by query."""
 
-    matrices: "tuple[zarr.Array, ...]"  # [I, C], those of a member after each other
+    matrices: "tuple[zarr.Array, ...]"  # [I, C], member by member
     method: str | None = None  # the fusion, or `layout.DIRECTIONS`; None for one matrix
     weights: tuple[float, ...] = ()  # one for each member
     each: tuple[int, ...] = ()  # how many of the matrices each member has: 1, or 2 for one for each direction
-    folds: tuple[str, tuple[Ids, Ids]] | None = None  # of reranked members the protocol's name, and each item's fold
+    folds: tuple[str, tuple[Ids, Ids]] | None = None  # with reranked members: the protocol's name, each item's fold
 
     def scores(self) -> Scores:
         """Open the matrices, and fuse several."""
@@ -73,7 +73,7 @@ class Matrices:
 
 
 def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Made) -> Matrices:
-    """Read the stored matrices, checked to fit the ids and what is said of their fusion."""
+    """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
     held = layout.matrices(group)
     fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
     method, weights = fusion["method"], tuple(fusion["weights"])

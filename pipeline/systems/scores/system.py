@@ -30,7 +30,7 @@ UNSCORED = "no similarity store there; make it with `pipeline score` or `pipelin
 
 
 class Part(NamedTuple):
-    """A pool by itself: all of a system, or one language of it."""
+    """A pool that is measured by itself: all of a system, or one language of it."""
 
     language: str  # "" for all captions
     system: System  # the view of it
@@ -44,15 +44,15 @@ class System(Collection):
     """What is ranked.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         kind: Where its scores come from.
         made_from: The record of what made it; {} if unknown.
         folder: The store that it was opened from; None for a view, and for other sources.
         has_ids: Whether its ids are an image's and a caption's; otherwise they number rows and columns.
-        relevance: The right answers, where a caption has others than its own image; None otherwise.
+        relevance: The right answers; None if they are each caption's own image.
         languages: Each caption's language as text [C]; None where captions have none.
         split: The split that is ranked; None if it is unknown.
-        pools: With distractors, the system itself and they, in the order of rows and columns; () without.
+        pools: With distractors: the system itself and its distractors, in the order of rows and columns; else ().
     """
 
     name: str
@@ -106,7 +106,7 @@ class System(Collection):
 
     @property
     def path(self) -> Path:
-        """The store, for messages; of what was not opened, the name."""
+        """The store's path, for messages; the name if it was not opened from a store."""
         return self.folder or Path(self.name)
 
     @cached_property
@@ -145,7 +145,7 @@ class System(Collection):
 
     @property
     def protocol(self) -> Protocol | None:
-        """The only protocol by which a reranked system, or an ensemble of some, can be measured; None for any."""
+        """The only protocol by which a reranked system, or an ensemble of such, can be measured; None for any."""
         record = self.made_from.reranked or self.made_from
         return reranked.protocol_of(record) if "protocol" in record else None
 
@@ -162,7 +162,7 @@ class System(Collection):
         return own.of(side)
 
     def vectors_of(self, side: Side, ids: Ids, otherwise: str) -> np.ndarray:
-        """Read the unit vectors of some, float32 [n, d]; `otherwise` ends the message that names a missing one."""
+        """Read the unit vectors of some ids, float32 [n, d]; `otherwise` ends the message that names a missing one."""
         rows = rows_of(self.ids(side), ids, lambda each: f"{self.path}: lacks {side} {each}{otherwise}")
         return self.vectors(side)[rows]
 
@@ -200,7 +200,7 @@ class System(Collection):
                              "score again")
 
     def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
-        """Load the manifest of its images and captions: the given one, or where it is needed its data set's."""
+        """Load the manifest of its images and captions: the given one, or its data set's if that is needed."""
         if given is not None:
             return Manifest.load(given)
         dataset = self.made_from.dataset
@@ -226,7 +226,7 @@ class System(Collection):
                   for name, places in found.items())]
 
     def among(self, distractors: Sequence[System]) -> System:
-        """Enlarge the pool by the images and captions of stores of vectors, which are candidates and no queries."""
+        """Enlarge the pool by distractors: the images and captions of stores of vectors, candidates but no queries."""
         if isinstance(self.kind, Candidates):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
@@ -309,7 +309,7 @@ Kind: TypeAlias = Given | Matrices | Vectors | Candidates
 
 
 def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
-    """Compose what is recorded of distractors."""
+    """Compose the record of distractors."""
     return [{"dataset": each.made_from.dataset, "seal": each.seal} for each in distractors]
 
 
