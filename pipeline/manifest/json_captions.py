@@ -1,4 +1,4 @@
-"""Photographs with captions in JSON: COCO's own annotations, and Karpathy's files of COCO, Flickr30K and Flickr8K.
+"""Photographs with captions in JSON: COCO's own annotations, and Karpathy's files of COCO, Flickr30K and Flickr8k.
 
 COCO's are captions_val2014.json, instances_train2017.json, or the folder `annotations` with several. The split is that
 of the file's name. Instances have no captions: an image's caption is then the names of its objects, so that its

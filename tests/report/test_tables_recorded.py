@@ -33,7 +33,7 @@ def test_larger_pools_stand_apart_and_say_what_was_added() -> None:
     beyond = recorded("flickr30k", "enlarged", "flickr30k", [OTHER], images=7000, captions=35000, r1=20.0)
     beyond |= recorded("coco", "coco_5k", "flickr30k", [])
     assert measured_rows("rerank_table5", system("flickr30k", "flickr30k_1k"), beyond) == [
-        ["VSE+2AD (Region, BiGRU)", "6,000 images and 30,000 captions of Flickr8K", *["20.0", "25.0", "30.0"] * 2]]
+        ["VSE+2AD (Region, BiGRU)", "6,000 images and 30,000 captions of Flickr8k", *["20.0", "25.0", "30.0"] * 2]]
     published, mine = tables.build("rerank_table5", {}, recorded=beyond).panels
     assert texts(published)[2][1:4] == ["55.9", "77.5", "82.9"]
     assert [[column.heading for column in panel.columns if column.kind == "text"] for panel in (published, mine)] == [

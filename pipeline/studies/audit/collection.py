@@ -19,8 +19,8 @@ FLICKR = re.compile(r"([1-9]\d{4,10})(?:_[0-9a-f]{10}(?:_[a-z])?)?")
 def photograph(file: str) -> str | None:
     """Find the number by which data sets name a photograph: "flickr 1000268201" for 1000268201_693b08cb0e.jpg.
 
-    COCO's images are called by twelve digits, with a prefix or without. Flickr8K, Flickr30K and Multi30K call theirs by
-    Flickr's number, Flickr8K with a secret of ten hexadecimal digits behind it. None for another name.
+    COCO's images are called by twelve digits, with a prefix or without. Flickr8k, Flickr30K and Multi30K call theirs by
+    Flickr's number, Flickr8k with a secret of ten hexadecimal digits behind it. None for another name.
     """
     stem = PurePosixPath(file).stem
     for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
