@@ -66,7 +66,7 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
         for name, table in shown.items():
             source = latex.to_latex(table, paper, style or how.table_style)
             (making / f"{name}.tex").write_text(source, encoding="utf-8")
-            (making / f"{name}.md").write_text(markdown.to_markdown(table), encoding="utf-8")
+            (making / f"{name}.md").write_text(markdown.to_markdown(table, paper), encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"), how.text_font)
         (making / "preview.tex").write_text(preview, encoding="utf-8")
     say(f"{paths.tables}: " + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),

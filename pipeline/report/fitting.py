@@ -186,20 +186,34 @@ class Part:
 
 def fit(panel: Panel, paper: Paper) -> list[Part]:
     """Fit a panel into a paper by the rule above: one float, or several where it is split."""
-    floats = (False, paper.column), (True, paper.text)
-    for sizes, (wide, available) in product((READABLE, SMALLEST), floats):
+    panel = stacked(panel, paper)
+    if found := _whole(panel, paper):
+        return found
+    if len(blocks := _blocks(panel)) > 1:
+        parts = (_part(panel, own, f"Part {number} of {len(blocks)}: {heading}.", number)
+                 for number, (heading, own) in enumerate(blocks.items(), start=1))
+        return [fitted for part in parts for fitted in fit(part, paper)]
+    columns = broken(panel, measure(panel, LEAST, paper.stretch(LEAST)), paper.text)
+    return [Part(each, columns, LEAST, True, paper.text) for each in _pages(panel, LEAST, paper.text, paper)]
+
+
+def stacked(panel: Panel, paper: Paper) -> Panel:
+    """The panel; one that is too wide for the paper with its test sets below each other, where that is one float."""
+    blocks = _blocks(panel)
+    if len(blocks) < 2 or _whole(panel, paper) or not (below := _stacked(panel, blocks)):
+        return panel
+    below = stacked(below, paper)
+    return below if len(fit(below, paper)) == 1 else panel
+
+
+def _whole(panel: Panel, paper: Paper) -> list[Part]:
+    """The panel in floats of the narrowest width and largest type in which its columns fit; none where they do not."""
+    for sizes, (wide, available) in product((READABLE, SMALLEST), ((False, paper.column), (True, paper.text))):
         for size, gap in sizes:
             columns = measure(panel, size, paper.stretch(size))
             if total(columns, gap) <= available:
                 return [Part(each, columns, size, wide, available) for each in _pages(panel, size, available, paper)]
-    if len(blocks := _blocks(panel)) > 1:
-        if (stacked := _stacked(panel, blocks)) and len(found := fit(stacked, paper)) == 1:
-            return found
-        parts = (_part(panel, own, f"Part {number} of {len(blocks)}: {heading}.", number)
-                 for number, (heading, own) in enumerate(blocks.items(), start=1))
-        return [fitted for part in parts for fitted in fit(part, paper)]
-    columns = broken(panel, columns, paper.text)
-    return [Part(each, columns, LEAST, True, paper.text) for each in _pages(panel, LEAST, paper.text, paper)]
+    return []
 
 
 def _blocks(panel: Panel) -> dict[str, list[int]]:

@@ -6,6 +6,8 @@ every best number is plain bold.
 
 import re
 
+from pipeline.report import fitting
+from pipeline.report.fitting import ACL, Paper
 from pipeline.report.table import RAISED, Cell, Panel, Table
 
 
@@ -15,9 +17,12 @@ def escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", plain)
 
 
-def to_markdown(table: Table) -> str:
-    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers."""
-    return "\n\n".join(map(_panel, table.panels)) + "\n"
+def to_markdown(table: Table, paper: Paper = ACL) -> str:
+    """Render a table: its panels, each with its caption, its notes, and what made its measured numbers.
+
+    Test sets that stand below each other in the paper's float do so here.
+    """
+    return "\n\n".join(_panel(fitting.stacked(panel, paper)) for panel in table.panels) + "\n"
 
 
 def _panel(panel: Panel) -> str:
