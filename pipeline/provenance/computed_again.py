@@ -1,7 +1,7 @@
 """Compute a system's scores and numbers again: the matrix from embeddings or members, the numbers from the matrix.
 
-Digests show that something changed, unless whoever changed it also wrote new digests. Values computed again from other
-files show that too.
+Digests show a change, unless its author also wrote new digests. Values that are computed again from other files show
+that too.
 """
 
 import math
@@ -67,9 +67,9 @@ def scores(store: System, paths: Paths) -> Step:
 
 
 def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> list[Similarity]:
-    """What an ensemble's matrices should be.
+    """Fuse the members again into the ensemble's matrices.
 
-    Raises InputError where it is read by another fusion than it says, or a member lacks some of its images or captions.
+    Raises InputError if the store is read by another fusion than recorded, or a member lacks its images or captions.
     """
     def rows(member: System, side: Side) -> Ids:
         return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
@@ -91,13 +91,13 @@ def _stored(store: System) -> Matrices:
 
 
 def _first_other(kept: Any, again: Similarity) -> str | None:
-    """The first cell that is another than when it is computed again, in words; None where there is none."""
+    """Describe the first cell that differs when it is computed again; None if none does."""
     if kept.shape != again.shape:
         return f"{again.shape[0]} x {again.shape[1]} when computed again"
     for rows, columns in blocks.cut(kept.shape, layout.ROWS, layout.COLUMNS):
         mine, other = (np.asarray(source.block(rows, columns), np.float32) for source in (kept, again))
         apart = np.abs(mine - other)
-        if not apart.max() <= ROUNDING:  # nor is what is no number
+        if not apart.max() <= ROUNDING:  # also for NaN
             row, column = np.argwhere(~(apart <= ROUNDING))[0].tolist()
             return (f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
                     f"again {other[row, column]:.6f}")
@@ -108,11 +108,11 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
             ) -> Iterator[Step]:
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
     pool, how = System.open(path), entry.get("evaluated_with")
-    # Where the manifest is another one now, its own step says so.
+    # If the manifest has changed, another step says so.
     known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
     pool = judged.with_languages(pool, known)
     extended = how.get("extended") if how else None
-    # Recalls do not depend on how intervals are drawn: of a result that does not say it these alone are compared.
+    # Recalls do not depend on how intervals are drawn. If a result does not record that, only recalls are compared.
     chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
     beyond, truth = measured.extend(pool, extended, settings) if extended else {}, judged.Truth.of(settings).or_of(
@@ -160,7 +160,7 @@ def _ends(interval: Any) -> str:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal, numbers but for rounding."""
+    """Whether two JSON values are equal, except for rounding of numbers."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pipeline.systems.scores import ENCODER
 
-# Digests that seeds of one system share -> what it means when they do not.
+# Digests that all seeds of one system have in common -> what differs if they do not.
 SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 
 
@@ -20,12 +20,12 @@ class HeadRecord:
         features: The name under which the engine's features are reported.
         image: The networks behind the image side, see `training.source.networks`.
         text: The networks behind the text side.
-        settings: Those of the recipe and of its training.
+        settings: The settings of the recipe and of its training.
         store: Digest of the features.
         weights: Digest of the feature network's tensors.
-        vocabulary: Digest of the words (and of BERT's first weights).
+        vocabulary: Digest of the words (and of BERT's initial weights).
         published: Whether its weights were published, not trained here.
-        encoder: Of a dual encoder its model, title, training data and usage; None of a head. A dual encoder has no
+        encoder: A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no
             feature, networks or settings of its own.
     """
 
@@ -54,7 +54,7 @@ class HeadRecord:
 
 
 def differences(mine: tuple[HeadRecord, ...], others: tuple[HeadRecord, ...]) -> str:
-    """Compare two systems member by member: what two seeds of one system cannot differ in."""
+    """Say how two systems differ, member by member; "" if they are seeds of one system."""
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
     said: list[str] = []

@@ -54,7 +54,7 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
 
 
 def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
-    """By what other libraries read the arrays, whose features they are, and the list of those that failed."""
+    """Compare the arrays' metadata, by which other libraries read them, the image ids and the list of failed images."""
     told = attributes(store.path)
     yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
     yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
@@ -69,7 +69,7 @@ def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
 
 
 def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
-    """Every file of the shard with this row, or one step for all shards' files, and one for each that differs."""
+    """With a row, compare each file of its shard; without, all files, a step for each that differs or one for all."""
     if row is not None:
         shard = int(store.rows[row]) // store.layout.shard_images
         entry = ledger.read(store.path, shard)
@@ -106,7 +106,7 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
     gallery = manifest.gallery()
     files = {each: gallery[each] for each in rows}
     unread = [file for file in files.values() if file not in known]
-    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+    with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         there = zip(unread, threads.map(blake.if_there, unread), strict=True)
         known.update({file: checksum for file, checksum in there if checksum})
     whose = f", by {path.name}"

@@ -17,9 +17,9 @@ from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 
-# How far a unit vector may be from the one that is stored: another machine, or a GPU, multiplies otherwise.
+# How far a unit vector may be from the stored one: another machine, or a GPU, rounds differently.
 APART = 1e-3
-# From a part of a split, and the system that it is compared with, to vectors or scores.
+# Computes vectors or scores of a part of a split, for the system that they are compared with.
 Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 
@@ -50,7 +50,7 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
 
 
 def _named(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any], said: Mapping[str, Any]) -> Step:
-    """By what tables name it. A head or a result of an earlier version may not say which networks are behind it."""
+    """Compare what tables name it by. A head or a result of an earlier release may not record its networks."""
     keys = [key for key in ("recipe", "text", "seed") if made_from.get(key) is not None]
     features = said.get("features") or {}
     found = {key: said.get(key) for key in (*keys, "feature", "networks")} | {
@@ -86,7 +86,7 @@ def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], st
 
     if drawn:
         yield _computed_again(store, (), lambda split: (manifest.split(split), embed), drawn, image)
-    for split in made_from["split"].split("+"):  # all photographs, for the digest is over all
+    for split in made_from["split"].split("+"):  # all photographs, because the digest is over all
         files = photographs(manifest.split(split))
         found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
         yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member["splits"][split]["content"],
@@ -115,7 +115,7 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
                     image: int | None) -> Step:
     """Compute vectors or scores of some images again, and of one that is named, and compare them with the stored ones.
 
-    opened: from a split's name to what can be embedded of it, and what embeds a part of that.
+    opened: gives, for a split's name, what of it can be embedded and the function that embeds a part of that.
     """
     what, told = "embedded again", f"{drawn} images"
     try:
@@ -132,7 +132,7 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
 
 
 def _other(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
-    """The first vector or score that is another than the store holds, in words; None where there is none."""
+    """Describe the first vector or score that differs from the stored one; None if none does."""
     def rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")
 

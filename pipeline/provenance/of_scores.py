@@ -1,6 +1,6 @@
 """The steps of a system's scores: the record of each store, the bytes of its arrays, its images and captions.
 
-Of a reranked system: its candidates found again, its scorer as it was, some pairs scored again.
+For a reranked system: its candidates retrieved again, its scorer compared, some pairs scored again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
 
 
 def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
-    """seen: stores that are traced already; one that is edited to be its own member is not followed for ever."""
+    """seen: stores that are traced already, so that one that is edited to be its own member is followed once."""
     members = [] if RERANKED in made_from or RESCORED in made_from else made_from["members"]
     made = Made(made_from)
     older = () if made_from["ensemble"] is None else [(name, None) for name in made.fusion.get("members") or made.heads]
@@ -58,7 +58,7 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
-    """above: the store's seal as what was made from it says; nothing does where is_recorded is False."""
+    """above: the store's seal, as recorded in what was made from it; is_recorded: whether there is such a record."""
     if not path.exists():
         yield Step(path, "what made it", above, None)
         return
@@ -90,7 +90,7 @@ def _size(store: System) -> str:
 
 
 def _ids(store: System, manifest: Manifest) -> str:
-    """The store's size where its rows and columns are images and captions of its split, each caption of its image."""
+    """The store's size if its rows and columns are right images and captions of its split; else what is wrong."""
     split = manifest.split(store.made_from["split"])
     owner = Collection(split.image_ids, split.caption_ids, split.caption_image).image_of_caption()
     if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
@@ -132,7 +132,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
-    """Where its candidates were sought. Raises InputError where the embeddings of distractors are gone."""
+    """The pool that its candidates were retrieved from. Raises InputError if embeddings of distractors are missing."""
     wanted = store.made_from.reranked["distractors"]
     if not wanted:
         return judged.in_languages(kind.retriever, paths)
@@ -144,7 +144,7 @@ def _pool(store: System, kind: Candidates, paths: Paths) -> System:
 
 
 def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Mapping[str, Any]) -> str | None:
-    """The first query whose candidates are others when sought again, in words; None where there is none."""
+    """Describe the first query whose candidates differ when they are retrieved again; None if none does."""
     widths = {each.places.shape[1] for each in found.values()}
     again = candidates.find(pool, reranked.protocol_of(record), "all" if len(widths) > 1 else widths.pop())
     for name, mine in found.items():
@@ -159,9 +159,9 @@ def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record
 
 
 def _other_pair(found: Mapping[str, reranked.Scored], pool: System, scorer: PairScorer) -> str | None:
-    """The first of some pairs that has another score, in words; None where there is none.
+    """Describe the first of some pairs whose score differs when it is computed again; None if none does.
 
-    Pairs with another data set's distractors are left out: their scorer is opened for both.
+    Pairs with another data set's distractors are left out, because their scorer is opened for both data sets.
     """
     captions = pool.shape[1]
     every = candidates.wanted(found, captions)

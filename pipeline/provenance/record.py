@@ -43,7 +43,7 @@ def made_from(folder: Path, head: training.Head, manifest: Manifest, split: str,
 
 
 def _networks(head: training.Head, source: training.ImageSource) -> dict[str, Any]:
-    """As the head says; of an older one that says nothing, what can still be told."""
+    """The networks that the head records; for an older head without a record, what is still known."""
     if "networks" in head.description:
         recorded: dict[str, Any] = head.description["networks"]
         return recorded
@@ -53,7 +53,7 @@ def _networks(head: training.Head, source: training.ImageSource) -> dict[str, An
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:
-    """Check that stores which are to be averaged as seeds of one system are such seeds.
+    """Check that stores to be averaged as seeds of one system differ only in the seed.
 
     Stores without recorded settings cannot be seeds of a system with recorded settings.
     """
@@ -76,7 +76,7 @@ def _known(store: System) -> tuple[HeadRecord, ...] | None:
 
 
 def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
-    """Add the systems of which others are made, and the heads behind them, as far as they are scored."""
+    """Add the systems that others are made from, and their heads, if their scores exist."""
     found = dict(stores)
     for store in stores.values():
         for name in (*store.made_from.heads, *(name for name, _ in store.made_from.parts)):
@@ -129,7 +129,7 @@ def _refuse_another_scorer(store: System, head_folder: Callable[[str], Path]) ->
 def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
     """Compare a head's files with the recorded digests, except last.safetensors.
 
-    No result rests on last.safetensors, and it is three times as large as all the others together.
+    No result depends on last.safetensors, and it is three times as large as all the others together.
     """
     recorded = {"best.safetensors": member["checkpoint"], **member.get("files", {})}
     recorded.pop("last.safetensors", None)
@@ -142,7 +142,7 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
 
 
 def _made_again(store: System) -> tuple[str, str]:
-    """What a system is of others, and the command that makes it again."""
+    """How a system was made from others, in words, and the command that makes it again."""
     made = store.made_from
     if record := made.reranked:
         return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "

@@ -1,7 +1,7 @@
-"""Results on disk: of each system its numbers, how they were measured, what made them, and a digest.
+"""Results on disk: each system's numbers, how they were measured, what made them, and a digest.
 
-With them stand the hits of each image, by which tables test systems against each other. The run's own systems are in
-results/metrics.json, which each `pipeline evaluate` rewrites. In results/recorded.json entries stay: of single
+They include the hits of each image, by which tables test systems against each other. The run's own systems are in
+results/metrics.json, which each `pipeline evaluate` rewrites. results/recorded.json keeps its entries: those of single
 stores, of larger pools and of heads that were trained on other data.
 """
 
@@ -18,7 +18,7 @@ from pipeline.systems.scores.system import System
 COMMAND = "evaluate --system STORE --record"
 # The key of an entry with the hits of each image, by protocol, see `pipeline.evaluation.statistics.image_hits`.
 HITS = "image_hits"
-# What stands in an entry beside the protocols and their numbers.
+# The keys of an entry that are not protocols.
 BESIDE = ("made_from", "evaluated_with", HITS, "digest")
 
 
@@ -40,8 +40,8 @@ def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
 def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The numbers that a reader looks at first: system -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent.
 
-    With captions in several languages, mR of each and the mean of these. A split other than `test` and a protocol other
-    than `all` end the system's name.
+    With captions in several languages, also mR of each and their mean. A split other than `test` and a protocol other
+    than `all` are appended to the system's name.
     """
     return {_named(name, measured["made_from"]["split"], protocol): {"RSUM": numbers["rsum"]} | {
         f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
@@ -70,7 +70,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
     unknown = []
     for name, found in metrics.items():
         if not isinstance(found, Mapping) or not isinstance(found.get("made_from"), Mapping):
-            continue  # whoever reads the numbers says what is wrong with such a one
+            continue  # the code that reads the numbers reports it
         made_from = found["made_from"]
         if "digest" not in found:
             unknown.append(name)

@@ -40,6 +40,6 @@ class Result:
 
 
 def of_record(folder: Path) -> Iterator[Step]:
-    """Compare what stands beside a head or in a store, of its versions and of what was asked for, with its seal."""
+    """Compare record.json, which lies beside a head or in a store, with its seal."""
     if (seals := record.seals(folder)) is not None:
         yield Step(folder / record.FILE, "its seal", *seals)

@@ -63,7 +63,7 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)
         else:
-            own = head if trained_on == dataset else {}  # it was trained on other bytes than these
+            own = head if trained_on == dataset else {}  # the head was trained on another store
             yield from of_features.steps(path, member, own, manifest, made_from["split"], row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
@@ -130,7 +130,7 @@ def _row(manifest: Manifest, image: int, split: str) -> int:
 
 
 def _feature(member: Mapping[str, Any], head: Mapping[str, Any], made_from: Mapping[str, Any]) -> str:
-    """Which feature a member reads: it says it, or its head, or, of an older one, its place among the ensemble's."""
+    """Which feature a member reads, as it or its head records; for an older one, by its place in the ensemble."""
     if known := member.get("feature") or head.get("feature"):
         return str(known)
     features = list(made_from["features"])
