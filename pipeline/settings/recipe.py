@@ -123,7 +123,7 @@ class Recipe(Section):
     epsilon: Adam's ε, in the denominator.
     noise: Noise in the training pairs; null for none.
     dropout: The dropout rate of word vectors and of projected items in training.
-    decayed: Which weights have weight decay: all, or only those of two dimensions (no bias, no normalisation).
+    decayed: Which weights have weight decay: all, or only those of two or more dimensions (no bias, no normalisation).
     """
 
     image_pooling: Named

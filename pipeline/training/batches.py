@@ -1,7 +1,7 @@
 """Training batches, read from a feature store as they are needed.
 
 The content of a batch depends on (seed, epoch, step) alone, so a run that is interrupted and resumed sees the same
-ones.
+batches.
 """
 
 from collections import deque
@@ -51,7 +51,7 @@ class Batch:
         return self.image_ids[:, None] == self.image_ids[None, :]
 
     def split(self, pieces: int) -> "list[Batch]":
-        """Divide the pairs in order."""
+        """Divide the pairs into pieces, in order."""
         own = self._own()
         parts = zip(*(tensor.chunk(pieces) for tensor in own.values()), strict=True)
         return [replace(self, **dict(zip(own, part, strict=True))) for part in parts]
@@ -61,7 +61,7 @@ class Batch:
         return replace(self, **{name: own.to(device, non_blocking=True) for name, own in self._own().items()})
 
     def _own(self) -> dict[str, torch.Tensor]:
-        """What a piece has its own part of."""
+        """The tensors that are divided among pieces."""
         return {name: value for name, value in vars(self).items() if name != "image_ids" and value is not None}
 
 
@@ -74,7 +74,7 @@ def pad(captions: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class TrainingBatches:
-    """Captions with their images in random order, by default each once an epoch; without a last incomplete batch."""
+    """Captions with their images in random order, by default each once per epoch; an incomplete batch is dropped."""
 
     def __init__(self, source: ImageSource, split: Split, text: Text, batch_size: int, seed: int,
                  drop_items: float, drop_tokens: float, share: tuple[int, int] = (0, 1),
@@ -90,7 +90,7 @@ class TrainingBatches:
             raise InputError(f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
                              "training.NAME.batch_size to a multiple")
         self.own = slice(rank * self.batch_size // count, (rank + 1) * self.batch_size // count)
-        self._memory: np.ndarray | None = None  # of a batch before, for what is read next
+        self._memory: np.ndarray | None = None  # the memory of an earlier batch, into which the next one is read
 
     def __len__(self) -> int:
         return self.steps or len(self.split.captions) // self.batch_size
@@ -111,7 +111,7 @@ class TrainingBatches:
     def batch(self, epoch: int, step: int, captions: Ids) -> Batch:
         """Read this process's part of a batch.
 
-        Draws are made for the whole batch, so that they do not depend on who holds it.
+        Random draws are made for the whole batch, so they do not depend on how processes share it.
         """
         rng = np.random.default_rng((self.seed, epoch, step, 1))
         images = self.split.caption_image[captions]
@@ -124,7 +124,7 @@ class TrainingBatches:
             order, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
             kept = torch.from_numpy(order)
         else:
-            memory, self._memory = self._memory, None  # no other thread's meanwhile
+            memory, self._memory = self._memory, None  # so that no other thread takes it
             read, counts = self.source.read(rows, memory)
             items, counts = drop(read, counts, left_out[self.own])
             self._memory = read  # `drop` has copied it
@@ -156,15 +156,15 @@ class TrainingBatches:
         return left_out
 
     def _numbers(self, captions: Ids, rng: np.random.Generator) -> list[list[int]]:
-        """The numbers of captions, some of their words changed."""
+        """The token ids of captions, some of their words changed."""
         words = self.text.split(self.split.captions[captions].tolist())
         return [assemble(self.text, augment(one, self.drop_tokens, self.text, rng)) for one in words]
 
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Select the slots that hold an item and are not left out: int64 [B, N'], then others.
+    """Order the slots, int64 [B, N'], those first that hold an item and are not left out, and count these, [B].
 
-    At least the first is kept; the second result says how many are, [B].
+    If all would be left out, the first is kept.
     """
     keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
     keep[~keep.any(axis=1), 0] = True
@@ -181,7 +181,7 @@ def drop(items: np.ndarray, counts: np.ndarray, left_out: np.ndarray) -> tuple[n
 
 
 def joined(*parts: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Put padded batches, values [B, N, ...] with their counts [B], together."""
+    """Concatenate padded batches, values [B, N, ...] with their counts [B]."""
     longest = max(values.shape[1] for values, _ in parts)
     whole = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
              for values, _ in parts if len(values)]

@@ -6,9 +6,9 @@
       text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
-      history.csv         a row an epoch: how many are trained, loss, negatives, val recalls
-      steps.csv           a row a step, or means of `averaged` steps up to `step` of the epoch where a training has more
-                          than ROWS: how many are trained, loss, what the objective logs (AdOpt: K and both γ),
+      history.csv         a row per epoch: number of trained epochs, loss, negatives, val recalls
+      steps.csv           a row per step, or if these are more than ROWS, the means of `averaged` steps up to `step` of
+                          the epoch: number of trained steps, loss, what the objective logs (AdOpt: K and both γ),
                           similarities, gradient
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import torch
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
-ROWS = 4000  # of steps.csv, besides one an epoch: 0.6 MB, where a row for each step on COCO took 17
+ROWS = 4000  # the most of steps.csv, plus one per epoch: 0.6 MB; on COCO a row for each step took 17 MB
 FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 
@@ -66,11 +66,11 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapp
 
     with replacing(path) as partial:
         try:
-            # Under one key: safetensors writes several in no order, and equal heads are to be equal files.
+            # Under one key: safetensors writes several keys in random order, and equal heads must give equal files.
             save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, partial,
                       metadata={"json": json.dumps(dict(metadata))})
         except SafetensorError as error:
-            system = re.search(r"(?:os error|code:) (\d+)", str(error))  # its number stands in the text alone
+            system = re.search(r"(?:os error|code:) (\d+)", str(error))  # only the text has the error's number
             number = int(system[1]) if system else errno.EIO
             raise OSError(number, os.strerror(number) if system else str(error), os.fspath(path)) from None
 
@@ -82,7 +82,7 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
 
 
 def fill(model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], unfit: str) -> None:
-    """Load tensors into a network; if they do not fit, that is an error with this message."""
+    """Load tensors into a network; if they do not fit, raise an InputError with the message `unfit`."""
     with refusing(RuntimeError, unfit):
         model.load_state_dict(tensors)
 
@@ -164,7 +164,7 @@ def write_history(folder: Path, reached: State) -> None:
 
 
 def _csv(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    """The lines of a table, its header first; a number that is missing or none is an empty cell."""
+    """The lines of a table, its header first; a number that is missing or NaN is an empty cell."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     cells = ([row.get(column, math.nan) for column in columns] for row in rows)
     return [",".join(columns), *(",".join("" if math.isnan(cell) else repr(cell) for cell in row) for row in cells)]
@@ -177,9 +177,9 @@ def _means(logs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[str, float]]) -> None:
-    """Write steps.csv: the rows of earlier epochs of all, then this epoch's.
+    """Write steps.csv: the rows that it has of earlier epochs, then this epoch's.
 
-    Rows with other columns, of earlier versions, are left out.
+    Rows that earlier releases wrote with other columns are left out.
     """
     together, trained = -(-epochs * len(logs) // ROWS), epoch * len(logs)
     parts = {first: logs[first:first + together] for first in range(0, len(logs), together)}

@@ -8,18 +8,18 @@ import torch
 from pipeline.heads.objectives import Objective
 from pipeline.parts.errors import InputError
 
-# Steps that are looked at together; an epoch, where that is shorter.
+# Steps that are judged together; an epoch, if that is shorter.
 WINDOW = 200
-# The least number of steps for which a loss stands at its collapsed value before that is called stuck.
+# The least number of steps at the collapsed value of the loss after which training counts as stuck.
 LONG = 400
-# The least share of all steps for which it does: the hard triplet loss often collapses at first, and finds its way
-# out much later.
+# The least share of all steps at that value, too: the hard triplet loss often collapses at first, and recovers much
+# later.
 LONG_SHARE = 0.25
 # Steps in a row that fp16 may leave out: each halves the scale of the loss, so more than enough to find a good one.
 OVERFLOWS = 50
-# Similarities are all equal where the greatest is no more than this above the least.
+# Similarities count as equal if the greatest is less than this above the least.
 LEAST_SPREAD = 1e-4
-# Pairs are not told apart where their mean similarity is no more than this above that of all others. Three times the
+# Right pairs are not told apart if their mean similarity is less than this above that of all others. Three times the
 # noise of chance over a window; features of an untrained network give 0.014 over Flickr8k's first epoch.
 LEAST_SEPARATION = 0.002
 # A loss is at its collapsed value where it differs by no more than this share of it.

@@ -27,7 +27,7 @@ class Head:
     """The best epoch's network of a trained head."""
 
     model: HeadNetwork  # the network
-    text: Text  # converts captions to numbers
+    text: Text  # converts captions to token ids
     description: dict[str, Any]  # the content of head.json
     checkpoint: str  # SHA-256 of the network's file
 
@@ -79,7 +79,7 @@ def build(recipe: Recipe, feature: str, source: ImageSource, text: Text, trainin
 
 
 def is_finished(folder: Path) -> bool:
-    """Look whether a head is there with all its epochs, so that `load` takes it."""
+    """Whether a head exists with all its epochs, so that `load` accepts it."""
     if not (folder / "best.safetensors").exists():
         return False
     description = checkpoint.read_description(folder)
@@ -91,7 +91,7 @@ def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> 
 
     Args:
         paths: Where files lie.
-        dataset: What it was trained on.
+        dataset: The data set that it was trained on.
         name: Its name.
         device: A torch device.
 
@@ -121,7 +121,7 @@ def open_for(folder: Path, trained_on: tuple[Manifest, Path], images: tuple[Mani
         The head, and the images: stored features, or photographs.
 
     Raises:
-        InputError: If any is missing, the head is not finished, or the features are not made alike.
+        InputError: If any is missing, the head is not finished, or the features were made in different ways.
     """
     described = checkpoint.read_description(folder)
     source = own = of_head(described, *(images or trained_on), images_folder)
@@ -138,7 +138,7 @@ def open_for(folder: Path, trained_on: tuple[Manifest, Path], images: tuple[Mani
 
 @dataclass(frozen=True)
 class HeadUse:
-    """A head and the data set that it is used on, as a worker can open them."""
+    """A head and the data set that it is used on, in a form that can be sent to a worker."""
 
     paths: Paths  # where files lie
     folder: Path  # the head's folder
@@ -157,7 +157,7 @@ class OpenHead:
     head: Head  # the head
     source: ImageSource  # the data set's images, as the head reads them
     manifest: Manifest  # the data set's images and captions
-    _splits: dict[str, Split] = field(default_factory=dict)  # those that were taken, for the next task
+    _splits: dict[str, Split] = field(default_factory=dict)  # results of `split`, for later tasks
 
     @classmethod
     def open(cls, use: HeadUse) -> OpenHead:
@@ -170,8 +170,8 @@ class OpenHead:
             The open head; this process keeps it open for tasks.
 
         Raises:
-            InputError: If either is missing, the head is not finished or its record was edited, or the features are
-                not made alike.
+            InputError: If either is missing, the head is not finished or its record was edited, or the features were
+                made in different ways.
         """
         products.apply(use.products)
         feature = checkpoint.read_description(use.folder)["feature"]

@@ -34,7 +34,7 @@ OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
 Row = dict[str, float]
-# The parts of a step's log that tell whether a training diverges: they are in steps.csv alone.
+# Parts of a step's log by which divergence is detected. They are only in steps.csv.
 UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient", "ance_gradient")
 
 
@@ -137,7 +137,7 @@ def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
 
 def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: int,
            on_step: OnStep) -> list[dict[str, float]]:
-    """The log of each step."""
+    """Train an epoch; return the log of each step."""
     step.model.train()
     if step.model.backbone is not None:
         step.model.backbone.requires_grad_(epoch >= job.recipe.frozen_epochs)
@@ -156,7 +156,7 @@ def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: i
 
 
 def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, precision: TrainingPrecision) -> Row:
-    """What the recipe trains, to select the best epoch: embeddings on all of val, pairs on some of its images."""
+    """Metrics on val that select the best epoch: of embeddings on all of val, of pairs on some of its images."""
     source, batch_size = job.source, max(1, job.training.batch_size // job.training.pieces)
     rows: dict[str, Row] = {}
     if isinstance(model, Interaction):
@@ -180,7 +180,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
 
 
 def _of_scores(similarity: retrieval.Embeddings | Singles, val: Split) -> Row:
-    """Metrics of similarities; of captions in several languages the means over languages."""
+    """Metrics of similarities; for captions in several languages the means over languages."""
     if val.languages is None:
         return _row(retrieval.evaluate(similarity, val.caption_image))
     source = retrieval.as_similarity(similarity)

@@ -33,7 +33,7 @@ def build(model: HeadNetwork, recipe: Recipe) -> torch.optim.Optimizer:
 
 
 def _by_decay(weights: list[nn.Parameter], recipe: Recipe) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
-    """Weights that decay by the recipe, and those that do not."""
+    """Divide weights into those with the recipe's weight decay and those without."""
     if recipe.decayed == "all":
         return [(weights, {})]
     parts = [[weight for weight in weights if (weight.dim() > 1) == decayed] for decayed in (True, False)]
@@ -74,7 +74,7 @@ class TrainingPrecision:
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device = name, torch.device(device).type
-        # A triplet loss sums over the batch: torch's own first scale, 65,536, overflows for a while.
+        # A triplet loss sums over the batch: torch's default initial scale, 65,536, overflows for a while.
         self.scaler = torch.amp.GradScaler(self.device, init_scale=1024.0, enabled=name == "fp16")
 
     def autocast(self) -> AbstractContextManager[Any]:
@@ -102,7 +102,7 @@ AnyBatch = TypeVar("AnyBatch")
 
 @dataclass
 class Update:
-    """The means of an update: one for all steps of a head."""
+    """What every update uses; all steps of a head share one."""
 
     optimizer: torch.optim.Optimizer  # of all weights
     precision: TrainingPrecision  # the precision of forward and backward passes
@@ -122,7 +122,7 @@ class Step(ABC, Generic[AnyBatch]):
     """One update of the weights from one batch."""
 
     model: HeadNetwork  # the network
-    update: Update  # the means
+    update: Update  # optimizer, precision, processes, pieces
 
     def __call__(self, batch: AnyBatch) -> dict[str, float]:
         """Update the weights."""

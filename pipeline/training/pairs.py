@@ -1,7 +1,7 @@
-"""The tasks `ce` and `ance`: a cross-encoder tells right pairs from wrong ones, which are drawn, or near and wrong.
+"""The tasks `ce` and `ance`: a cross-encoder learns from right pairs and from negatives, random or hard ones.
 
-`ce` trains its scores of pairs, `ance` its embeddings. What is near is found again in each epoch, or once by a
-retriever.
+`ce` trains its scores of pairs, `ance` its embeddings. Hard negatives are a query's nearest wrong candidates, found by
+the head itself before each epoch, or once by a retriever.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ AT_ONCE = 1 << 25
 
 @dataclass(frozen=True)
 class Nearest:
-    """What looks right and is wrong, of I images and C captions."""
+    """The hard negatives of I images and C captions: their nearest wrong candidates."""
 
     captions: Ids  # int64 [I, k], each image's nearest captions of other images
     images: Ids  # int64 [C, k], each caption's nearest other images
 
 
 def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:
-    """Find the nearest wrong captions of unit vectors of images [I, d], and images of those of captions [C, d]."""
+    """Find each image's nearest wrong captions and each caption's images, by their unit vectors [I, d] and [C, d]."""
     if len(images) < 2:
         raise InputError("hard negatives need two images or more")
     vectors = torch.from_numpy(images).float(), torch.from_numpy(captions).float()
@@ -44,7 +44,7 @@ def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count:
 
 def _best(queries: torch.Tensor, vectors: torch.Tensor, query_image: torch.Tensor, vector_image: torch.Tensor,
           count: int) -> Ids:
-    """Int64 [Q, count], the nearest vectors of other images."""
+    """Int64 [Q, count], each query's nearest vectors that belong to other images."""
     found = []
     for start in range(0, len(queries), step := max(1, AT_ONCE // len(vectors))):
         part = slice(start, start + step)
@@ -89,7 +89,7 @@ class PairBatch:
     @classmethod
     def near(cls, batches: TrainingBatches, captions: Ids, ance: Ance, nearest: Nearest, rng: np.random.Generator
              ) -> "PairBatch":
-        """Draw wrong images near some captions, and wrong captions near their images."""
+        """Draw hard negatives for some captions, and for their images."""
         images = batches.split.caption_image[captions]
         wrong_images = _sampled(nearest.images[captions], ance.negatives, rng)
         wrong_captions = _sampled(nearest.captions[images], ance.negatives, rng)
@@ -104,9 +104,9 @@ class PairBatch:
 
 def draw(split: Split, captions: Ids, by_caption: Marks, pairs: Pairs, nearest: Nearest | None,
          rng: np.random.Generator) -> Ids:
-    """Draw what makes wrong pairs, int64 [B, c].
+    """Draw negatives, int64 [B, c], for the captions of right pairs.
 
-    These are rows of images where the caption stays (`by_caption`, bool [B]), else of captions.
+    They are images where the caption is kept (`by_caption`, bool [B]), otherwise captions in its place.
     """
     image = split.caption_image[captions][:, None]
     shape = (len(captions), pairs.negatives)
@@ -175,7 +175,7 @@ class AnceStep(Step[PairBatch]):
     The loss is that of `near_triplet`. A batch in `pieces`, spread over `processes`, gives the gradients of the whole
     batch, except for rounding and for what dropout draws.
 
-    Its log: loss; "violations", the share of near ones whose loss is above 0.
+    Its log: loss; "violations", the share of queries whose loss is above 0.
     """
 
     model: CrossEncoder
@@ -194,7 +194,7 @@ class AnceStep(Step[PairBatch]):
         return {"loss": float(whole[0]), "violations": float(whole[1])}
 
     def _similarities(self, batch: PairBatch, rows: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """Those of some right pairs [b], of their captions with near images [b, n], and of images with captions."""
+        """Similarities of some right pairs [b], and of their captions and images with hard negatives, [b, n] each."""
         vectors = []
         for table, parts, embed in ((batch.image, (batch.items, batch.counts), self.model.embed_images),
                                     (batch.caption, (batch.tokens, batch.lengths), self.model.embed_captions)):

@@ -1,4 +1,4 @@
-"""Embed or score a data set with a head piece by piece, here or on workers. Pieces that are done are kept."""
+"""Embed or score a data set with a head piece by piece, here or on workers. Finished pieces are kept in files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
 WITH_CAPTIONS = 2048
-# About how many images, or captions, are embedded in a piece without the others.
+# About how many images, or captions, a piece has if images and captions are in different pieces.
 AT_ONCE = 1024
 # About how many images late interaction compares with all captions in a piece.
 COMPARED = 2048
@@ -67,7 +67,7 @@ def with_captions(split: Split) -> list[Piece]:
 
 
 def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
-    """Divide a split into pieces of images and pieces of captions, with the batches that the whole has."""
+    """Divide a split into pieces of images and pieces of captions, in the same batches as without pieces."""
     size = _whole_batches(AT_ONCE, batch_size)
     lengths = [len(numbers) for some in _cut(split.captions, size) for numbers in encode(opened.head.text, some)]
     order = np.argsort(lengths, kind="stable")

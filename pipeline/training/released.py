@@ -1,4 +1,4 @@
-"""Make a head from published weights: from the names of VSE∞'s released code, github.com/woodfrog/vse_infty, to ours.
+"""Make a head from weights that VSE∞'s released code wrote, github.com/woodfrog/vse_infty, by renaming them.
 
 A checkpoint `model_best.pth` holds under "model" two state dicts, of its image and its caption encoder, and beside
 them the options it was trained with, an argparse.Namespace. Its branch `bigru` is for the BiGRU, `master` for BERT.
@@ -29,7 +29,7 @@ from pipeline.training.training_job import TrainingJob
 # The released code's options -> our settings.
 OPTIONS = {"batch_size": "batch_size", "num_epochs": "epochs", "lr_update": "decay_epoch"}
 GPO = {"gpool.gru": "generator.gru", "gpool.linear": "generator.linear"}
-# Feature -> places of the image encoder in theirs -> in ours.
+# Feature -> prefix of weights' names in their image encoder -> in ours.
 IMAGES = {
     "region": {"fc": "projection.linear.linear", "mlp.layers.0": "projection.mlp.0", "mlp.bns.0": "projection.mlp.1",
                "mlp.layers.1": "projection.mlp.3", **{old: f"image_pooling.{new}" for old, new in GPO.items()}},
@@ -41,7 +41,7 @@ CAPTIONS = {
     "bert": {"bert": "text.pretrained", "linear": "text.linear.linear",
              **{old: f"text_pooling.{new}" for old, new in GPO.items()}},
 }
-# What their forward pass never reads, or what stands in the file twice.
+# Weights that their forward pass never reads, or that the file has twice.
 UNUSED = ("mlp.bns.1.", "bert.pooler.", "bert.embeddings.position_ids", "backbone.resnet.fc.", "backbone.base.",
           "backbone.top.")
 
@@ -55,11 +55,11 @@ class Released:
     captions: Mapping[str, Tensor]  # the state dict of the caption encoder
     epoch: int  # finished epochs
     rsum: float | None  # RSUM on val in percent, as that code computes it; None if the file has none
-    options: Mapping[str, Any]  # the options it was trained with, as far as the file has them
+    options: Mapping[str, Any]  # those options of its training that the file has
 
     @property
     def text(self) -> str:
-        """Its kind of text encoder."""
+        """Its text encoder, a key of `TEXTS`."""
         return "bert" if any(name.startswith("bert.") for name in self.captions) else "bigru"
 
     @property
@@ -92,7 +92,7 @@ class Released:
         captions = dict(self.captions)
         if self.text == "bigru":
             captions |= {"embed.weight": self._reordered(vocabulary)}
-        for name in [name for name in captions if name.startswith("rnn.")]:  # of both directions of a GRU, ours are two
+        for name in [name for name in captions if name.startswith("rnn.")]:  # one GRU of two directions, ours are two
             way = "rearward" if name.endswith("_reverse") else "onward"
             own = name.removeprefix("rnn.").removesuffix("_reverse")
             captions[f"{way}.{own}"] = captions.pop(name)
@@ -140,7 +140,7 @@ def read(path: Path) -> Released:
         InputError: If it is not such a file.
     """
     with reading(path, "a checkpoint of vse_infty's released code, with two state dicts under \"model\""):
-        with torch.serialization.safe_globals([argparse.Namespace]):  # of plain values, as all that weights_only admits
+        with torch.serialization.safe_globals([argparse.Namespace]):  # its values are plain: weights_only checks them
             tree = torch.load(path, map_location="cpu", weights_only=True)
         images, captions = (state_dict(path, side) for side in tree["model"])
         rsum = float(tree.get("best_rsum", "nan"))
@@ -152,7 +152,7 @@ def read(path: Path) -> Released:
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Refuse in plain words, within, a file of a user that is not what it should be."""
+    """Raise an InputError if the block cannot read a user's file as what it should be."""
     try:
         yield
     except FileNotFoundError:
@@ -164,7 +164,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
 
 
 def state_dict(path: Path, tree: Mapping[Any, Any]) -> dict[str, Tensor]:
-    """Check tensors by name: of finite numbers, variances not negative; whole ones where something is counted."""
+    """Check tensors by name: finite real numbers, variances not negative; only counts and ids may be integers."""
     state = {str(name).removeprefix("module."): value for name, value in tree.items()}
     if not all(isinstance(value, Tensor) for value in state.values()):
         raise TypeError
@@ -211,8 +211,8 @@ def _training(settings: Training, released: Released, vocabulary: Path | None) -
 
 def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], strict: bool = True
          ) -> tuple[HeadNetwork, list[str], list[str]]:
-    """Build a head with published weights. If not strict, also name weights that the file lacks, and its other ones."""
-    torch.manual_seed(job.seed)  # of weights that the file lacks
+    """Build a head with published weights. If not strict, name weights that the file lacks, and that the head lacks."""
+    torch.manual_seed(job.seed)  # for weights that the file lacks
     model = head.build(job.recipe, job.feature, job.source, text, job.training, "cpu")
     with refusing(RuntimeError, lambda error: f"{path}: does not fit such a head: "
                   f"{str(error).splitlines()[-1].strip()}"):

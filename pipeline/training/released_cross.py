@@ -25,9 +25,9 @@ from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
 NETWORK, HEAD, POOLING = "pytorch_model.bin", "class_head.pt", "Pooling"
-# The heads of pre-training, and numbers that count up.
+# The heads of pre-training, and the position ids, 0, 1, 2 and so on.
 UNUSED = ("cls.", "bert.embeddings.position_ids")
-# What both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`.
+# The most that both read of an image and of a caption: `max_img_seq_length` and `max_seq_length`.
 REGIONS, PIECES = 50, 70
 LAYER = r"encoder\.layer\.\d+\."
 KNOWN = re.compile(
@@ -79,7 +79,7 @@ def read(path: Path) -> ReleasedCross:
         The checkpoint.
 
     Raises:
-        InputError: If it is not such a checkpoint; leftovers are named.
+        InputError: If it is not such a checkpoint; the message names a weight that does not belong.
     """
     files = _files(path)
     found = {name: next((place for place in sorted(files) if place.endswith(name)), None) for name in (NETWORK, HEAD)}
@@ -101,7 +101,7 @@ def read(path: Path) -> ReleasedCross:
         if state.get(name, torch.empty(0)).dim() != 2:
             raise InputError(f"{path}: has no {name.removeprefix('bert.')}; it is no network of images and words")
     if state.get("classifier.weight", torch.empty(0)).shape[:1] == (1,) and "classifier.bias" in state:
-        for name in ("classifier.weight", "classifier.bias"):  # as of two labels: the logit of a wrong pair is then 0
+        for name in ("classifier.weight", "classifier.bias"):  # make two labels of one: 0 is the logit of a wrong pair
             state[name] = torch.cat([torch.zeros_like(state[name]), state[name]])
     embeds = any(f"{POOLING}/" in place for place in files)
     source = files[network]

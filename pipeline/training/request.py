@@ -21,7 +21,7 @@ KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A head by its settings."""
+    """What a head is made from: its inputs and settings."""
 
     manifest: Path  # the manifest's file
     store: Path  # the features
@@ -33,8 +33,8 @@ class TrainingRequest:
         """Collect all that the head depends on.
 
         Returns:
-            JSON values; None if it is only known after loading: for BERT, a network trained from the images, or a head
-            that rests on another one.
+            JSON values; None if a file is missing, or if they are only known after loading: for BERT, a network trained
+            from the images, or a head that depends on another one.
         """
         if self.head[2] != "bigru" or self.recipe.finetune or self.recipe.start or self.recipe.pairs.retriever:
             return None
@@ -77,7 +77,7 @@ class TrainingRequest:
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
-    """Collect what is recorded of a recipe. Of an index of noisy pairs that is the SHA-256 in place of the path."""
+    """Collect what is recorded of a recipe. The SHA-256 of an index of noisy pairs replaces its path."""
     found = recipe.recorded()
     if recipe.noise and recipe.noise.index is not None:
         index = Path(recipe.noise.index)

@@ -12,8 +12,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
 
 DOMAIN = 3_141  # keeps these draws apart from those of batches
-# How far the share of an index may be from what is asked; besides, one shuffled caption of each I gets its own of I
-# images again by chance.
+# How far the share of an index may be from the recipe's. In addition, with I images one in I shuffled captions gets its
+# own image again by chance.
 TOLERANCE = 0.02
 
 
@@ -47,8 +47,8 @@ def order(split: Split, sampling: str, rng: np.random.Generator) -> Ids:
     """Draw an epoch's order.
 
     `uniform`: every caption once, as Geigle et al. train on Multi30K, so a language counts as much as it has captions.
-    `balanced`: as many captions in all, equally many of each language, of one with few captions all of them several
-    times.
+    `balanced`: as many captions in all, equally many of each language; those of a language with few captions are
+    repeated.
     """
     if sampling == "uniform":
         return rng.permutation(len(split.captions))
@@ -68,7 +68,7 @@ def stretch(split: Split, sampling: str, seed: int, start: int, count: int) -> I
 
 
 def mismatch(split: Split, noise: Noise | None) -> Split:
-    """Pair a share of the training captions with other images at random, as the setting says; None changes nothing.
+    """Pair a share of the training captions with other images, as the recipe's noise says; None changes nothing.
 
     As in NCR (Huang et al., NeurIPS 2021), DECL (Qin et al., ACM MM 2022) and CRCL (Qin et al., NeurIPS 2023).
     """
@@ -88,7 +88,7 @@ def mismatch(split: Split, noise: Noise | None) -> Split:
 def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Shuffle the images, int64 [C], of a share of the captions among these captions, as NCR and CRCL do.
 
-    The captions of a smaller share are among those of a larger one. A few get an image of their own again.
+    The captions of a smaller share are among those of a larger one. A few get their own image again.
     """
     count = len(caption_image)
     chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[:int(share * count)]
@@ -100,11 +100,11 @@ def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
 def indexed(split: Split, path: Path) -> np.ndarray:
     """Read each caption's image, int64 [C], from an index file, as the released codes write it with numpy.
 
-    It holds [C], each caption's image (NCR, CRCL); or [I], the image that takes each image's place with its captions
+    It holds [C], each caption's image (NCR, CRCL); or [I], for each image another one that gets its captions instead
     (DECL).
     """
     with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}"),
-          # numpy's own text advises to load what a pickle holds
+          # numpy's own message advises to allow pickles
           refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers")):
         index = np.load(path, mmap_mode="r", allow_pickle=False)
     images, captions = len(split.image_ids), len(split.captions)

@@ -20,9 +20,9 @@ from pipeline.training.source import ImageSource, ItemReader
 
 # Products of parts that late interaction has in memory at once: 64 MB.
 PRODUCTS = 1 << 24
-# Images that a cross-encoder holds as they enter its first layer, 55 kB each with 36 items of a width of 384.
+# Images whose input to a cross-encoder's first layer is kept at once, 55 kB each with 36 items of a width of 384.
 BLOCK = 1024
-# Pairs in a cross-encoder's batch at least: fewer take longer each.
+# The least number of pairs in a cross-encoder's batch: with fewer, each takes longer.
 LEAST = 256
 # Images scored with all captions at once by a cross-encoder.
 AT_ONCE = 64
@@ -38,7 +38,7 @@ def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
         model: The head's network.
         source: The images.
         split: Images and captions.
-        text: Converts captions to numbers.
+        text: Converts captions to token ids.
         batch_size: Images or captions at once.
 
     Returns:
@@ -73,7 +73,7 @@ def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, ba
     Args:
         model: The head's network.
         captions: C captions, as in a manifest.
-        text: Converts them to numbers.
+        text: Converts them to token ids.
         batch_size: Captions at once.
 
     Returns:
@@ -82,7 +82,7 @@ def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, ba
     model.eval()
     device = next(model.parameters()).device
     numbers = encode(text, captions)
-    # Captions of like length go together: less padding. Their order is restored below.
+    # Captions of similar length go together: less padding. Their order is restored below.
     order = np.argsort([len(one) for one in numbers], kind="stable")
     whole = torch.cat([model.embed_captions(*Captions(numbers).batch(order[start:start + batch_size], device)[:2])
                        for start in range(0, len(order), batch_size)])
@@ -94,11 +94,11 @@ def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, ba
 class Captions:
     """C captions as a head that scores pairs reads them."""
 
-    numbers: Sequence[Sequence[int]]  # of each caption, see `text.base.encode`
+    numbers: Sequence[Sequence[int]]  # the token ids of each caption, see `text.base.encode`
     graphs: Sequence[role_graphs.Graph] | None = None  # of each caption; None for a head that reads none
 
     def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
-        """Put some captions together, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
+        """Pad and stack some captions, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
         tokens, lengths = batches.pad([list(self.numbers[place]) for place in places])
         graphs = None
         if self.graphs is not None:
@@ -108,7 +108,7 @@ class Captions:
 
 
 def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Collection[str] | None) -> Captions:
-    """Read captions for a head."""
+    """Convert captions to what a head reads: token ids, and role graphs for a head that reads these."""
     reads_graphs = isinstance(model, Interaction) and model.reads_graphs
     return Captions(encode(text, captions), role_graphs.place(text, captions, graphs) if reads_graphs else None)
 
@@ -140,7 +140,7 @@ def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Capt
                batch_size: int, progress: Progress = lambda pairs: None) -> Singles:
     """Compare images with captions one by one by late interaction, float32 [P].
 
-    Pairs of an image go together, so that it is projected once or twice.
+    Pairs of an image go together, so that it is projected once in a batch.
     """
     model.eval()
     scores, order = np.empty(len(rows), np.float32), np.lexsort((caption, rows))
@@ -166,7 +166,7 @@ def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Seq
                 progress: Progress = lambda pairs: None) -> Singles:
     """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a right and of a wrong pair.
 
-    Different images enter the first layer once each, and captions of one length go together.
+    Each image's input to the first layer is computed once, and captions of one length go together.
     """
     model.eval()
     captions, device = Captions(numbers), next(model.parameters()).device
@@ -228,7 +228,7 @@ def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
 
 
 def embeds(head: Head) -> bool:
-    """Look up whether a head gives an image and a caption a vector each.
+    """Whether a head embeds an image and a caption as one vector each.
 
     Args:
         head: The open head.
@@ -241,7 +241,7 @@ def embeds(head: Head) -> bool:
 
 
 def require_embeddings(head: Head, name: str) -> None:
-    """Check that a head gives an image and a caption a vector each.
+    """Check that a head embeds an image and a caption as one vector each.
 
     Args:
         head: The open head.

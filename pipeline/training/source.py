@@ -29,7 +29,7 @@ LEAST_CROP = 0.6
 
 
 class ItemReader(Protocol):
-    """Images by their row, as a head reads them."""
+    """Reads images by their row, in the form that a head takes."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read images for `TwoTower.embed_images`.
@@ -67,12 +67,12 @@ class Photographs:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over the engine, its settings and its first weights."""
+        """SHA-256 over the engine, its settings and its initial weights."""
         return digest({"engine": self.name, "settings": dict(self.engine.settings), "weights": self.engine.weights})
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What made the features, for results that rest on them."""
+        """What made the features, for the records of results."""
         return {"recipe": f"{self.engine.reported_as}-finetuned", "engine": self.name, "weights": self.engine.weights,
                 "trained": self.engine.trained}
 
@@ -85,7 +85,7 @@ class Photographs:
         return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read and prepare images, which have all items each, see `ItemReader.read`."""
+        """Read and prepare images, each with all its items, see `ItemReader.read`."""
         return self.augmented(rows, None), np.full(len(rows), self.layout.items)
 
     def content(self, rows: np.ndarray, like: str = "") -> str:
@@ -93,7 +93,7 @@ class Photographs:
 
         Args:
             rows: Int64 [B].
-            like: Not used: there is one way.
+            like: Not used: this digest has only one form.
 
         Returns:
             SHA-256 of their bytes.
@@ -106,7 +106,7 @@ class Photographs:
             with refusing(OSError, f"{file.path}: no such image; replace it, or leave the image out of the manifest"):
                 return hashlib.sha256(file.content()).hexdigest()
 
-        with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+        with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
             return digest(list(threads.map(one, rows.tolist())))
 
     def require_extracted(self, images: np.ndarray) -> None:
@@ -147,7 +147,7 @@ class Photographs:
                 image = file.decoded()
             prepared: torch.Tensor = self.engine.prepare(image if draws is None else crop_and_flip(image, draws[place]))
             return prepared
-        with ThreadPoolExecutor() as threads:  # decoding and resizing let go of Python's lock
+        with ThreadPoolExecutor() as threads:  # decoding and resizing release Python's lock
             return torch.stack(list(threads.map(one, range(len(rows))))).numpy()
 
 
@@ -170,7 +170,7 @@ def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None =
 
     Args:
         source: The images.
-        text: The kind of text.
+        text: The text encoder.
         origin: The origin of a converted head, whose own network came with it; None otherwise.
 
     Returns:
@@ -257,7 +257,7 @@ def usable(source: ImageSource, split: Split) -> Split:
 
 
 class NewImages:
-    """Prepares images for a head: features made and rounded as its store's were, or pixels where it reads these."""
+    """Prepares images for a head: features made and rounded as its store's were, or pixels if it reads pixels."""
 
     def __init__(self, source: ImageSource, device: str = "cpu") -> None:
         self.source = source

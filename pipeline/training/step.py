@@ -1,4 +1,4 @@
-"""The task `emb`: a step over all pairs of a batch, the others are negatives, whichever process embeds them."""
+"""The task `emb`: a step in which all other pairs of a batch are negatives, also those that other processes embed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,7 +88,7 @@ class TrainingStep(Step[Batch]):
         """The log, and the gradients by all images' and captions' embeddings [B, d]."""
         sides = [side.float().requires_grad_() for side in (images, captions)]
         similarity = sides[0] @ sides[1].T
-        if self.update.processes.count > 1:  # what the objective draws, all must draw alike
+        if self.update.processes.count > 1:  # random numbers in the objective must be the same in all processes
             torch.set_rng_state(self.update.processes.gather(torch.get_rng_state().to(similarity.device)[None])[0].cpu())
         loss, log = self._loss(similarity, batch)
         return log, list(torch.autograd.grad(loss, sides))
@@ -102,7 +102,7 @@ class TrainingStep(Step[Batch]):
 
     @contextmanager
     def _whole_batch_moments(self, pieces: list[Batch]) -> Iterator[None]:
-        """Within, BatchNorm has the moments of all pieces; at the end the gradients through them are carried on."""
+        """Give BatchNorm the moments of all pieces in the block; at its end, propagate the gradients through them."""
         norm = self.model.norm if isinstance(self.model, TwoTower) else None
         if norm is None or len(pieces) * self.update.processes.count == 1:
             yield
@@ -160,13 +160,13 @@ def state_of(similarity: Tensor) -> dict[str, float]:
 
 
 def _draws(device: torch.device) -> list[Tensor]:
-    """The state of what draws random numbers: the CPU's generator and, on a GPU, its own."""
+    """The state of the generators of random numbers: the CPU's and, on a GPU, its own."""
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
 
 
 @contextmanager
 def _same_draws(device: torch.device, state: list[Tensor]) -> Iterator[None]:
-    """Draw as from `state` within, and go on after it as if nothing had been drawn."""
+    """Draw random numbers from `state` in the block, and restore the present state after it."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.set_rng_state(state[0])
         for gpu in state[1:]:

@@ -38,13 +38,13 @@ def step_of(task: str, model: HeadNetwork, update: Update, recipe: Recipe) -> St
 
 
 def in_turn(tasks: Sequence[str]) -> Sequence[str]:
-    """List the tasks of a round in their order."""
+    """Order the tasks of a round: as the recipe does if it has `ance` or several `ce`, else `emb` before `ce`."""
     return tasks if "ance" in tasks or tasks.count("ce") > 1 else [task for task in ("emb", "ce") if task in tasks]
 
 
 @dataclass
 class Tasks:
-    """A head's steps, one of each task in turn on every round."""
+    """A head's steps. A round takes one step of each task in `order`."""
 
     model: HeadNetwork
     update: Update
@@ -68,13 +68,13 @@ class Tasks:
 
     @property
     def objective(self) -> Objective | None:
-        """The objective that embeddings are trained by; None where none are."""
+        """The objective that trains embeddings; None if none are trained."""
         step = self.steps.get("emb")
         return step.objective if isinstance(step, TrainingStep) else None
 
 
 class Rounds:
-    """Right pairs in random order, and for each task of a round what its step reads with them."""
+    """The batches of an epoch's rounds: right pairs in random order, and for each task what its step reads."""
 
     # The nearest wrong images and captions, for hard negatives; see `find_nearest`.
     nearest: Nearest | None = None
@@ -98,7 +98,7 @@ class Rounds:
         return len(self.right)
 
     def find_nearest(self, model: HeadNetwork, precision: TrainingPrecision) -> None:
-        """Find an epoch's hard negatives, if the recipe has them: by the head itself again, by a retriever once."""
+        """Find an epoch's hard negatives, if the recipe has them: by the head in every epoch, by a retriever once."""
         job, split, size = self.job, self.right.split, self.job.training.batch_size
         if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
             return

@@ -22,11 +22,11 @@ from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
 from pipeline.training.source import ImageSource, Photographs, networks
 
-# The ending of the folder where a head lies that another one is to replace.
+# The folder, inside a head's own, that holds an earlier head until the new one has a finished epoch.
 REPLACED = ".replaced"
 KEPT = (*checkpoint.FILES, *record.FILES, "text")
-# Settings on which a head does not depend: where it is trained, but for rounding, and where its words and their first
-# vectors came from, which their digest tells.
+# Settings that are not compared: where a head is trained, which changes only rounding, and the sources of its words and
+# their initial vectors, whose digest is compared.
 NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
 
 
@@ -41,19 +41,19 @@ class TrainingJob:
     recipe_name: str  # the recipe's name
     recipe: Recipe  # the recipe
     training: Training  # the sizes
-    seed: int  # of all draws
+    seed: int  # the seed of all random draws
     folder: Path  # where its files go
     if_changed: str = "refuse"  # whether another head in the folder is refused or replaced
     processes: Processes = field(default_factory=Processes)  # the processes that share a batch
     origin: Mapping[str, Any] | None = None  # the origin of a head that was not trained here
-    start: Path | None = None  # the folder of the head that gives the first weights, if the recipe has a `start`
-    retriever: Path | None = None  # the folder of the head by which hard negatives are nearest, if the recipe names one
+    start: Path | None = None  # the folder of the head that gives the initial weights, if the recipe has a `start`
+    retriever: Path | None = None  # the folder of the head that finds hard negatives, if the recipe names one
 
     def description(self, words: Text) -> dict[str, Any]:
         """Compose head.json: all that the head depends on.
 
         Args:
-            words: Its kind of text.
+            words: Its text encoder with the vocabulary.
 
         Returns:
             JSON values.
@@ -78,7 +78,7 @@ class TrainingJob:
         """Compare the head in the folder with this one.
 
         Args:
-            words: Its kind of text.
+            words: Its text encoder with the vocabulary.
 
         Returns:
             The keys of head.json that differ; [] if the folder holds no head.
@@ -98,10 +98,10 @@ class TrainingJob:
         return np.flatnonzero(read & self.source.done)
 
     def _content(self, like: str | None = None) -> str | None:
-        """Digest of the feature bytes that it is trained on, made as one that was recorded.
+        """Digest of the feature bytes that it is trained on, of the same form as a recorded one.
 
-        None for a head that was trained elsewhere, or that reads photographs: these are read in its first epoch, and
-        not earlier for a digest alone.
+        None for a head that was trained elsewhere, or that reads photographs: they are first read in its first epoch,
+        not only for a digest.
         """
         if self.origin is not None or isinstance(self.source, Photographs):
             return None
@@ -120,7 +120,7 @@ class TrainingJob:
 
     @property
     def _other_code(self) -> list[str]:
-        """The parts that differ from those which made the head that the folder holds."""
+        """The parts whose versions differ from those that made the head in the folder."""
         exists = (self.folder / "head.json").exists() and self.origin is None
         return record.changed(self.folder, self.versions) if exists else []
 
@@ -145,7 +145,7 @@ class TrainingJob:
         """Check that the recipe's parts can be built, and that the folder can take this head.
 
         Args:
-            words: Its kind of text.
+            words: Its text encoder with the vocabulary.
 
         Returns:
             Whether the folder holds this head, trained to its last epoch.
@@ -171,11 +171,11 @@ class TrainingJob:
     def claim(self, words: Text) -> None:
         """Prepare the folder for this head, in place of another one that it holds.
 
-        Missing words are written again. If the best network or head.json is missing, training starts again. An
+        A missing vocabulary is written again. If the best network or head.json is missing, training starts again. An
         unfinished head records this machine, if it is another one than before.
 
         Args:
-            words: Its kind of text.
+            words: Its text encoder with the vocabulary.
         """
         if self.differs(words) or self._lost or (self._other_code and self.if_changed == "redo"):
             kept = self.folder / REPLACED  # until the new one has a finished epoch, see `put_back`
@@ -206,7 +206,7 @@ class TrainingJob:
         if not (self.folder / "last.safetensors").exists():
             for name in reversed(KEPT):
                 if (kept / name).exists():
-                    shutil.rmtree(self.folder / name, ignore_errors=True)  # of the words, which are a folder
+                    shutil.rmtree(self.folder / name, ignore_errors=True)  # only `text` is a folder
                     (kept / name).rename(self.folder / name)
         self.drop_replaced()
 
