@@ -1,4 +1,4 @@
-"""What images and captions there are, which caption tells of which image, and who is in which split."""
+"""A data set's images and captions: which caption describes which image, and which split they are in."""
 
 from typing import TYPE_CHECKING
 

@@ -49,7 +49,7 @@ def read(path: Path) -> pd.DataFrame:
 
 def _rows(lines: Any, there: Sequence[str], named: Sequence[str], span: int, expected: str
           ) -> Iterator[tuple[object, ...]]:
-    """Read a row a line; lines without a field are none. The last SPAN of the columns tell clips of a file apart."""
+    """Read a row from each line that is not empty. The last SPAN of the columns tell clips of a file apart."""
     place = {column: number for number, column in enumerate(there)}
     places = [place[column] for column in named]
     taken, last = itemgetter(*places), max(places)

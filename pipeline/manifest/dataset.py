@@ -30,7 +30,7 @@ class Dataset(BaseModel):
     the annotations, a key of `pipeline.manifest.build.READERS`; None for the one that recognises them. `role_graphs` is
     the path of HGR's file of role graphs; None where the annotations have them or there are none. `revision` is the
     version of the source, `statistics` what each split should hold, by which a copy is checked: lengths of captions in
-    characters. `unstated` says why a number of them is not stated.
+    characters. `unstated` says why some of these numbers are missing.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

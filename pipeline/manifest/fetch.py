@@ -2,7 +2,7 @@
 
 Addresses in a file from elsewhere are not trusted. Only http and https are fetched, only from public addresses of the
 internet (also after a redirect, and checked on the connection itself), without cookies or passwords, and no more than
-`LARGEST` bytes each. A photograph that cannot be had is left out, and named.
+`LARGEST` bytes each. Photographs that cannot be fetched are left out, with a warning.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OnImage = Callable[[int], object]
 
 
 def is_address(file: str) -> bool:
-    """Tell an address from a path."""
+    """Whether a file is named by an address, not by a path."""
     return file.lower().startswith(("http://", "https://"))
 
 
@@ -46,7 +46,7 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
             ) -> pd.DataFrame:
     """Fetch what a table of annotations names by address.
 
-    It gives the table with files in the place of addresses, without those that cannot be had, of which it warns.
+    Returns the table with files instead of addresses. Images that cannot be fetched are left out, with a warning.
     """
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
@@ -85,13 +85,13 @@ def name_of(address: str) -> str:
     """Name the file of an address."""
     try:
         suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
-    except ValueError:  # an address that is none is refused where it is fetched
+    except ValueError:  # an invalid address is refused when it is fetched
         suffix = ""
     return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in SUFFIXES else ".jpg")
 
 
 def content_of(address: str) -> bytes:
-    """Fetch a file: its bytes."""
+    """Fetch a file's bytes."""
     opener = urllib.request.OpenerDirector()
     for handler in (_Http(), _Https(), urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
                     urllib.request.HTTPDefaultErrorHandler()):
@@ -111,7 +111,7 @@ def content_of(address: str) -> bytes:
 
 
 def is_public(address: str) -> bool:
-    """Tell an address of the internet from those of this machine and its network."""
+    """Whether an address is public, not one of this machine or its network."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in NAT64 else None
@@ -123,7 +123,7 @@ def is_public(address: str) -> bool:
 
 
 def _connect(*arguments: Any, **named: Any) -> socket.socket:
-    """Connect, and hang up before a byte is sent where the other side is not public."""
+    """Connect; if the other side is not public, close the connection before a byte is sent."""
     connection = socket.create_connection(*arguments, **named)
     other = connection.getpeername()[0]
     if not is_public(other):

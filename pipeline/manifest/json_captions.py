@@ -38,7 +38,7 @@ def _is_coco(path: Path) -> bool:
 
 
 def coco(path: Path) -> pd.DataFrame:
-    """Read a file in COCO's layout, or the captions of all splits in a folder. Images stand in the file's order."""
+    """Read a file in COCO's layout, or the captions of all splits in a folder. Images are in the file's order."""
     if not path.is_dir():
         return _file(path, "")
     return pd.concat([_file(file, f"{place}/") for file, place in _captions_in(path)], ignore_index=True)
@@ -83,7 +83,7 @@ def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]])
 
 def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, Any]]
                 ) -> Iterator[tuple[int, int, str]]:
-    """A row an image, with the names of its objects, each once, in the order of the annotations."""
+    """A row for each image, with the names of its objects, each once, in the order of the annotations."""
     names = {whole(each["id"]): text(each["name"]) for _, each in elements_of(path, "categories")}
     own: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category in objects:

@@ -1,6 +1,6 @@
 """Multi30K (Elliott et al. 2016): Flickr30K's photographs with captions in English, German, French and Czech.
 
-The root is a clone of the repository `multi30k/dataset`, or its folder `data`. Task 2 has five independent captions an
+The root is a clone of the repository `multi30k/dataset`, or its folder `data`. Task 2 has five independent captions per
 image in English and in German. Task 1 has one English caption, which is one of those five, with its translations; of
 these French and Czech are taken. Geigle et al. (TACL 2022, section 4) train and test on the same 12 captions.
 """
@@ -20,8 +20,8 @@ from pipeline.parts.errors import InputError, refusing
 LARGEST = 64_000_000
 
 
-# For each caption of an image its language, the task's folder, the end of the file's name behind the split, and what
-# the task calls the test split of 2016.
+# For each caption of an image its language, the task's folder, the end of the file's name after the split, and the
+# task's name for the test split of 2016.
 SOURCES = [*((language, "task2", f"{number}.{language}", "test_2016") for language in ("en", "de")
              for number in range(1, 6)),
            *((language, "task1", language, "test_2016_flickr") for language in ("fr", "cs"))]
@@ -32,7 +32,7 @@ LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_201
 def read(path: Path) -> pd.DataFrame:
     """Read the captions of the splits train, val and test (test_2016).
 
-    It gives a row a caption. Images are numbered in the order of the lists, train first.
+    Returns a row for each caption. Images are numbered in the order of the lists, train first.
     """
     root = _data(path)
     rows: list[tuple[int, str, str, int, str, str]] = []

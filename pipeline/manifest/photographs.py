@@ -1,8 +1,8 @@
 """The checksums of a manifest's photographs or clips, read again only where a file changed.
 
-A manifest with checksums changes exactly when a photograph does, so everything that is made of photographs depends on
-the manifest alone. A file of this machine keeps them with the state of each file (size, inode, times of its last
-change); where that is missing or damaged, all photographs are read.
+A manifest with checksums changes whenever a photograph does, so what is made of photographs depends on the manifest
+alone. A file on this machine keeps the checksums with the state of each file (size, inode, times of its last change);
+if it is missing or damaged, all photographs are read.
 """
 
 import time
@@ -26,7 +26,7 @@ from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest, arranged
 STATE = ["size", "inode", "written", "changed"]
 UNKNOWN = -1  # in the place of a state
 TOGETHER = 4096  # files at once
-TASK = 64  # of them that a thread takes at once
+TASK = 64  # files that a thread takes at once
 LARGEST = 2**63 - 1
 
 
@@ -40,8 +40,8 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
         on_images: Called with the number of images that were looked at since the last call.
 
     Returns:
-        The manifest with the column `PHOTOGRAPH`. One without image files is left as it is, and one with files in an
-        object store, from where they would have to be brought.
+        The manifest with the column `PHOTOGRAPH`; unchanged if it has no image files, or if they are in an object
+        store, from which they would have to be downloaded.
     """
     images = manifest.images
     if remote.address(manifest.images_folder) or (images["bytes"] == NO_FILE).any():
@@ -50,7 +50,7 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
         else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
     before, found = _read(known, names)
     now = np.empty_like(before)
-    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+    with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(names), TOGETHER):
             files = manifest.gallery(rows=range(first, min(first + TOGETHER, len(names))))
             here = slice(first, first + len(files))
@@ -88,7 +88,7 @@ def _checksums(files: list[GalleryFile]) -> list[str]:
 
 
 def _state(file: GalleryFile) -> list[int]:
-    """Of an image in a tar or in Parquet, the state of that."""
+    """A file's state; for an image in a tar or in Parquet, the state of that file."""
     within = containers.inside(file.path)
     state = state_of(file.path if within is None else within[0])
     return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]

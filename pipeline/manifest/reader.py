@@ -1,4 +1,4 @@
-"""What every reader of annotations offers."""
+"""The interface of readers of annotations, and what they share."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Reader:
     Attributes:
         title: What the format is, for help and messages.
         recognises: Whether a file or folder looks like this format. It may read the file's beginning.
-        read: From a file or folder to a row a caption: image_id, file, caption_id, caption; split, where the
-            annotations have splits; language, where captions are in several languages; role_graph, where they have
-            role graphs; kind, where they say that the files are videos; start and end, in seconds, where these are cut
-            into clips.
+        read: Reads a file or folder into a row for each caption: image_id, file, caption_id, caption; split, if the
+            annotations have splits; language, if captions are in several languages; role_graph, if they have role
+            graphs; kind, if they say that the files are videos; start and end, in seconds, if these are cut into
+            clips.
         names_every_image: Whether an image of the folder that the annotations do not name is a mistake.
     """
 
@@ -49,7 +49,7 @@ def not_utf8(path: Path) -> AbstractContextManager[None]:
 
 
 def parts_of(path: Path) -> Iterator[str]:
-    """The contents of a text file, some at a time."""
+    """The contents of a text file, part by part."""
     decode, before = codecs.getincrementaldecoder("utf-8-sig")().decode, 0
     with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
           refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"), not_utf8(path),
@@ -95,7 +95,7 @@ def _json(path: Path) -> AbstractContextManager[None]:
 
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:
-    """Refuse annotations from which a reader of one layout cannot take what it needs."""
+    """Raise an InputError if the block cannot read annotations in one layout."""
     return refusing((KeyError, TypeError, AttributeError, ValueError), lambda error: f"{place}: not {layout} "
                     f"({type(error).__name__}: {error})")
 
@@ -108,7 +108,7 @@ def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd
 
 
 def table_of_rows(rows: Iterable[tuple[object, ...]], columns: Sequence[str]) -> pd.DataFrame:
-    """Make a table of rows, of which few at a time are Python objects."""
+    """Make a table of rows, of which at most `AT_ONCE` are Python objects at a time."""
     import pandas as pd
 
     left = iter(rows)

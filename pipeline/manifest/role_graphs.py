@@ -1,4 +1,4 @@
-"""Role graphs of captions: which words are a verb's, which are the things and places that the verb relates.
+"""Role graphs of captions: which words are verbs, and which phrases for things and places each verb relates.
 
 HGR's annotation file (Chen et al., CVPR 2020), `sent2rolegraph.augment.json`, gives each caption's graph by its text:
 
@@ -20,7 +20,7 @@ from pipeline.parts.errors import InputError
 
 # The file's place in HGR's folder.
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
-# Phrases of a caption. The most of MSR-VTT's are 20.
+# The most phrases of a caption. MSR-VTT has at most 20.
 MOST = 256
 ROLE = re.compile(r"[A-Z][A-Z0-9-]{0,23}")
 ROOT, VERB = "ROOT", "V"
@@ -31,7 +31,7 @@ def read(path: Path, captions: Iterable[str]) -> list[str]:
     tree = json_of(path)
     if not isinstance(tree, dict):
         raise InputError(f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}")
-    # A letter may be written in two ways, and the manifest's captions may have the other one.
+    # Unicode may write a letter in two ways, and file and manifest may differ in that.
     entries = {normalize("NFC", caption): entry for caption, entry in tree.items()}
     made: dict[str, str] = {}
     for caption in captions:
@@ -73,7 +73,7 @@ def _graph(entry: Any, words: int) -> str:
 
 
 def _node(name: str, node: Any, words: int) -> tuple[str, list[int]]:
-    """Its role, and its words in order."""
+    """A node's role, and the positions of its words in order."""
     role, spans = (node.get("role"), node.get("spans")) if isinstance(node, dict) else (None, None)
     if not (isinstance(role, str) and ROLE.fullmatch(role)):
         raise ValueError(f"has a node {name[:20]!a} without a role such as V or ARG0")

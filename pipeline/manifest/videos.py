@@ -6,9 +6,9 @@ JSFusion (Yu et al. 2018), its 1,000 clips with the caption that it names are th
 the official val, which that split's users train on too.
 
 VATEX (Wang et al. 2019), English captions: the root is a folder with vatex_training_v1.0.json and
-vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and 1,500 for test; which,
-HGR's lists say: public_split/{val,tst}_names.npy in the same folder. Without these lists the first half is val and the
-second test, which is not the papers' split.
+vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and 1,500 for test, by
+HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these lists the first half is val and the
+second half test, which is not the papers' split.
 
 HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders `annotation/RET`, with
 ref_captions.json, and `public_split`. Captions are as HGR reads them: words between blanks. Beside them lie their role
@@ -105,7 +105,7 @@ def _is_msrvtt(path: Path) -> bool:
 
 
 def vatex(path: Path) -> pd.DataFrame:
-    """Read VATEX: the clips of the training file, then those of the other by split."""
+    """Read VATEX: the clips of the training file, then those of the validation file, val before test."""
     train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
     listed, half = splits_of(path / FOLDER), len(held_out) // 2
     names = list(held_out)
@@ -131,7 +131,7 @@ def _name(name: object, path: Path) -> str:
 
 
 def names_of(path: Path) -> list[str]:
-    """Read a list of clips. Nothing is unpickled: the clips' names, in order."""
+    """Read the names of a list of clips, in order. Nothing is unpickled."""
     with (refusing((ValueError, OSError, EOFError), f"{path}: expected an array of text without pickled objects"),
           refusing(FileNotFoundError, f"{path}: no such list of clips")):
         found = np.load(path, allow_pickle=False)

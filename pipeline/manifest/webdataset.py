@@ -23,12 +23,12 @@ Found = tuple[str, str | None, str | None, list[str]]  # file, key, split, capti
 
 
 def recognises(path: Path) -> bool:
-    """Tell a tar or Parquet file, or a folder that holds such files."""
+    """Whether a path is a tar or Parquet file, or a folder that holds such files."""
     return bool(_files(path))
 
 
 def _files(path: Path) -> list[str]:
-    """Names below the folder; "" for the file itself."""
+    """The names of tar and Parquet files in a folder; "" for the path itself if it is such a file."""
     if path.suffix.lower() in containers.SUFFIXES:
         return [""] if remote.address(path) or path.is_file() else []
     if remote.address(path):
@@ -86,7 +86,7 @@ def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]
                          f"addresses in a column {', '.join(ADDRESSES)}; it has {', '.join(container.columns)}")
     by_address = where if container.column is None else None
     texts = container.texts([name for name in (KEY, "split", *CAPTIONS, by_address) if name in container.columns])
-    # Rows without an image or an address are left out: img2dataset could not fetch it.
+    # Rows without an image or an address are left out: img2dataset could not fetch these images.
     rows = [int(name) for name in container.sizes()] if by_address is None else \
         [number for number, file in enumerate(texts[by_address]) if file is not None]
     for number in rows:
