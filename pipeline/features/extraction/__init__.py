@@ -4,9 +4,9 @@
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
     extract.py         prepares the store, hands out the tasks, writes the failures; or estimates what that would take
-    needs.py           what it needs and this machine lacks, and what the presets cost
+    needs.py           what an extraction needs and this machine lacks, and what the presets cost
 
-Tasks run where `pipeline.compute.tasks` has them run, with the same bytes as result.
+`pipeline.compute.tasks` says where tasks run; the resulting bytes are the same everywhere.
 """
 
 from typing import TYPE_CHECKING

@@ -60,7 +60,7 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
             replaces = store.name != job.store.name
             if there is not None and replaces:
                 there = remote_store.successor(there)
-            if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is of other code
+            if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is by other code
                 record.write(store, request.made_by(job.engine.name))
             if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
@@ -165,7 +165,7 @@ def _sample(job: ExtractionJob, todo: Plan) -> Task:
 def probe(task: Task) -> tuple[int, float | None]:
     """Decode and extract a task's images.
 
-    It gives how many images were timed, and seconds an image; None if none could be decoded.
+    Returns how many images were timed, and the seconds per image, None if no image could be decoded.
     """
     worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0

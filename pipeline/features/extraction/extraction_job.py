@@ -47,11 +47,11 @@ class EngineDescription:
 
 @dataclass(frozen=True)
 class Threads:
-    """The threads of a worker. None of them changes a feature."""
+    """The threads of a worker. Their number changes no feature."""
 
     decoders: int | None = None  # threads that decode and resize images; None for what suits the machine
     writers: int | None = None  # threads that write finished shards, each of which is held in memory; None as above
-    ahead: int = 2  # batches that are decoded beyond those that the network has
+    ahead: int = 2  # batches that are decoded ahead of those in the network
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Task:
         store: The store.
         made_from: Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another
             store at the same path.
-        layout: The store's layout, without the sizes of single shards: tasks are as small in a store that has grown.
+        layout: The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
         shard: The shard's number.
         rows: The rows of its images.
         files: Photographs or clips by absolute paths, and their files' sizes in bytes, in the order of the rows.
@@ -70,7 +70,7 @@ class Task:
         batch_size: Images in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
         uploaded_to: Where the shard goes when it is whole, see `store.remote_store`; None for nowhere else.
-        threads: Of the worker that runs it.
+        threads: The threads of the worker that runs it.
     """
 
     store: Path
@@ -104,8 +104,8 @@ class ExtractionJob:
         retry_failed: Whether images that failed before are tried again.
         same_features: Whether the user vouches that code which changed since makes the same features.
         only: Ids of the images to extract now; None for all.
-        uploaded_to: The place in an object store of which `store` is the working copy; None where it is none.
-        threads: Of each worker.
+        uploaded_to: The place in an object store that `store` is a working copy of; None if it is not one.
+        threads: The threads of each worker.
         donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
     """
 
@@ -127,7 +127,7 @@ class ExtractionJob:
     donor: Path | None = None
 
     def wanted(self, engine: EngineDescription) -> Wanted:
-        """Collect what the store shall hold.
+        """Collect what the store must hold.
 
         Args:
             engine: The loaded engine.
@@ -159,7 +159,7 @@ class ExtractionJob:
                 "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
-        # torch is not named: stores that were made before there was another keep their fingerprint
+        # torch is not named, so that stores from before there was another backend keep their fingerprint
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:

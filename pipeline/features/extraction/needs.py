@@ -27,9 +27,9 @@ class Lack:
 
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
-    """Find what features of a data set need that is not here.
+    """Find the packages and checkpoints that features of a data set need and this machine lacks.
 
-    It gives packages and checkpoints that are not here, in the order of the features.
+    They are in the order of the features.
     """
     found: list[Lack] = []
     for feature in features:
@@ -40,7 +40,7 @@ def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[L
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
-    """Find what one engine needs that is not here: a line for each thing that is missing, with where to get it."""
+    """Find what one engine needs and this machine lacks: a line for each thing, with where to get it."""
     package = PACKAGES.get(engine)
     found = [f"the package {package[0]}; with torch installed, run: {package[1]}"] \
         if package and find_spec(package[0]) is None else []
@@ -55,7 +55,7 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None:
-    """Say in one message all that is missing."""
+    """Raise an InputError that names all that is missing."""
     if lacking:
         each = "; ".join(f"({place}) {lack.feature}: {lack.what.rstrip('.;')}" for place, lack in enumerate(lacking, 1))
         more = "".join(f". It would also take {note}" for note in notes)
@@ -74,10 +74,10 @@ class Cost:
     It was measured on one core in batches of 16 images of 640 x 480 pixels, or on clips of 20 frames of 320 x 240.
     """
 
-    openvino: float  # CPU seconds an image by OpenVINO
-    torch: float  # CPU seconds an image by torch
+    openvino: float  # CPU seconds per image with OpenVINO
+    torch: float  # CPU seconds per image with torch
     memory: float  # GB of a process
-    numbers: int  # numbers that an image has in the store
+    numbers: int  # numbers per image in the store
 
 
 # Engine, network and image size -> cost.
@@ -96,7 +96,7 @@ def costs(engine: str, options: Mapping[str, Any], images: int, *, on_cpu: bool,
           width: int, store: Path) -> list[str]:
     """Say what an extraction will take that may be more than a user expects or a machine has.
 
-    It gives a line each for days of CPU, too little memory and too little disk; none for engines that were not
+    Returns a line each for days of CPU, too little memory and too little disk; none for engines that were not
     measured.
     """
     cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))

@@ -19,13 +19,13 @@ from pipeline.parts.errors import InputError, refusing
 
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
 # The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
-# lie on disk.
+# are stored.
 CONTENT = {"backend", "precision", "dtype"}
 
 
 @dataclass(frozen=True)
 class ExtractionRequest:
-    """An extraction by its settings."""
+    """What an extraction is asked for: its inputs and settings."""
 
     manifest: Path  # the manifest's file
     store: Path  # where the features go
@@ -72,7 +72,7 @@ class ExtractionRequest:
             return False
 
     def imported(self) -> str | None:
-        """Look for imported features where the store is wanted: they serve as its feature.
+        """Look for imported features at the store's path; they take the place of extracted ones.
 
         Returns:
             The name under which they are reported; None if there are none.
@@ -118,7 +118,7 @@ class ExtractionRequest:
         record.finish(self.store, {**asked_for, **self._made()}, [], images_folder)
 
     def _made(self) -> dict[str, Any]:
-        """What the store holds, which stays the same where it is rewritten with another compressor or shard size."""
+        """What the store holds. It stays the same when the store gets another compressor or shard size."""
         layout, fingerprint = read_header(self.store)
         return {"made": [maker(fingerprint), layout.dtype, ledger.pending(self.store, layout)]}
 
@@ -135,14 +135,14 @@ def made_by(engine: str) -> dict[str, int | str]:
     return record.versions((ENGINES, engine), "images")
 
 
-# The name of a feature in stores, heads and tables: it says every setting that makes another feature.
+# The name of a feature in stores, heads and tables has every setting that makes another feature.
 PROPOSALS = 300  # of the region proposal network, as in Caffe's test settings
 SIDES = (600, 1000)  # pixels, short and long, in the same place
 SQUARE = 512  # pixels a side of grids and windows; a ViT's name holds its own
 
 
 def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], precision: str, weights: str) -> str:
-    """The engine's own name, and what is not usual: `butd-36-proposals-rpn45`, `pyramid36-...-384px-bf16`."""
+    """The engine's own name, and unusual settings: `butd-36-proposals-rpn45`, `pyramid36-...-384px-bf16`."""
     parts, proposals, side = [reported_as], settings.get("proposals", PROPOSALS), settings.get("image_size")
     if proposals != PROPOSALS:
         parts.append(f"rpn{proposals}")
@@ -152,7 +152,7 @@ def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], pre
     both = "-".join(f"{side}px" for side in sides)
     if sides != SIDES and not reported_as.endswith(both):
         parts.append(both)
-    name = settings.get("weights")  # usual where a card in manifests/weights.yaml has them for this network
+    name = settings.get("weights")  # usual ones have an entry in manifests/weights.yaml
     if name not in (None, UNTRAINED, *checkpoints()):
         parts.append(f"weights{weights[:8]}")
     elif name == UNTRAINED or (engine.startswith("butd-") and name not in (None, engine, "butd-36")):
@@ -161,12 +161,12 @@ def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], pre
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """Choose the images that are to be extracted alone.
+    """Choose the only images that are to be extracted.
 
     Args:
         manifest: The images.
-        split: The split that they are of; None for all.
-        only: A file that lists their ids, one a line; None for all.
+        split: The split that they belong to; None for all.
+        only: A file that lists their ids, one per line; None for all.
 
     Returns:
         Their ids.

@@ -24,11 +24,11 @@ from pipeline.parts.errors import InputError, counted, refusing
 
 DECODERS = 2  # threads, beside those of a network on the CPU
 WRITERS = 4  # threads at most, of a GPU's worker
-LANES = 2  # of a GPU: while one batch is copied there or its features back, the other is computed
+LANES = 2  # batches on a GPU: while one is copied there, or its features back, the other is computed
 
 _own_device: list[str] = []  # of this process, where several have a device each
 _loading = threading.Lock()
-_loaded: list[tuple[list[EngineSpec], extractors.Extractor]] = []  # the last one, as asked for and with its backend
+_loaded: list[tuple[list[EngineSpec], extractors.Extractor]] = []  # the last one, and by which specs it was asked for
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
@@ -58,7 +58,7 @@ def load_engine(engine: EngineSpec) -> extractors.Extractor:
 def describe_engine(engine: EngineSpec) -> EngineDescription:
     """Load an engine and read its attributes."""
     extractor = load_engine(engine)
-    # Of an engine of another package what the engine says: stores may have been made by it before it was raised.
+    # The version of another package's engine is what the engine says: its stores may be of an earlier version.
     version = record.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
     found = EngineDescription(version=version, **{field.name: getattr(extractor, field.name)
@@ -98,7 +98,7 @@ def _write(task: Task, shard: Shard) -> ledger.LedgerEntry:
     return entry
 
 
-# What the engine made of the image, its width and height, its file's checksum; or why there is nothing.
+# The engine's input, the image's width and height, its file's checksum; or the reason why there is none.
 Decoded = tuple[Any, tuple[int, int], str] | str
 Extracted = tuple[Items, tuple[int, int], str] | str
 Batch = tuple[Task, range]  # its rows
@@ -108,8 +108,8 @@ def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
                ) -> Generator[tuple[Batch, list[Extracted]], None, None]:
     """The tasks' batches in their order, with their features.
 
-    A batch ends with its shard: a network may round otherwise in another batch, and the bytes of a shard are the same
-    whichever shards were done before it.
+    A batch ends with its shard: a network may round differently in another batch, and the bytes of a shard must not
+    depend on which shards were extracted before it.
     """
     batches = ((task, task.rows[start:start + task.batch_size])
                for task in tasks for start in range(0, len(task.rows), task.batch_size))
@@ -127,7 +127,7 @@ def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
                     yield batch, features.result()
             for batch, features in running:
                 yield batch, features.result()
-        finally:  # where a run ends early, what has not begun never does
+        finally:  # if a run ends early, work that has not begun is dropped
             lanes.shutdown(wait=False, cancel_futures=True)
             decoders.shutdown(wait=False, cancel_futures=True)
 
@@ -137,7 +137,7 @@ def _threads(task: Task) -> tuple[int, int, int]:
     asked, cores = task.threads, torch.get_num_threads()
     if task.engine.runtime.on_cpu:
         return asked.decoders or DECODERS, 1, asked.writers or 1
-    # Torch's threads, a worker's share of the cores, are idle.
+    # With a GPU, torch's threads, a worker's share of the cores, are idle.
     return asked.decoders or max(DECODERS, cores), LANES, asked.writers or max(1, min(WRITERS, cores // 4))
 
 
@@ -189,7 +189,7 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[
 def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     """Read and preprocess a photograph or a clip.
 
-    It gives the engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
+    Returns the engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
     decoded.
     """
     path = file.path

@@ -28,7 +28,7 @@ ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTabl
     "frame": "pipeline.features.extractors.square:Frame",
 }, "extractors")
 
-# Engine -> the options that make it of its class, where they are not the class's own; settings may change them.
+# Engine -> the defaults of options in which it differs from its class; settings may change them.
 PRESETS: dict[str, dict[str, Any]] = {
     "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
     "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
@@ -41,7 +41,7 @@ PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
 
 
 def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
-    """An engine's settings, whole and checked.
+    """Complete and check an engine's settings.
 
     Args:
         engine: A key of `ENGINES`.

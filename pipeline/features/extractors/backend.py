@@ -79,7 +79,7 @@ class Graph:
         return torch.from_numpy(out)
 
     def _compile(self, given: torch.Tensor) -> Any:
-        """Not by openvino.convert_model, which sends statistics of its use to its makers."""
+        """Compile the graph. `openvino.convert_model` is not used, because it sends usage statistics to its makers."""
         import openvino
         from openvino.frontend import FrontEndManager
         from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
@@ -87,7 +87,7 @@ class Graph:
         example = (torch.cat([given[:1]] * 2) if 0 in self._free else given,)
         frontend = FrontEndManager().load_by_framework("pytorch")
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that tracing is deprecated, and fixes what depends on the image's size
+            warnings.simplefilter("ignore")  # tracing is deprecated, and fixes values that depend on the image's size
             traced = TorchScriptPythonDecoder(self._traced, example_input=example, trace_kwargs={"check_trace": False})
             graph = frontend.convert(frontend.load(traced))
         graph.reshape([-1 if place in self._free else size for place, size in enumerate(given.shape)])

@@ -38,7 +38,7 @@ class Items:
 
 @dataclass(frozen=True)
 class OnDevice:
-    """One image's features where a network that is not on the CPU left them, until `bring` copies a batch's."""
+    """One image's features in the memory of a GPU or the like, until `bring` copies those of a batch."""
 
     features: torch.Tensor  # float32 [n, D], n at least 1
     extras: Mapping[str, torch.Tensor]  # name -> [n, ...], on the device or in the host's memory
@@ -96,18 +96,18 @@ class Extractor(Protocol):
 
 
 class MapEngine(ABC):
-    """What engines share whose network makes a map of an image of any size.
+    """The base of engines whose network makes a feature map of an image of any size.
 
-    Images of equal size go through it together on a GPU; on a CPU that gains nothing, and takes torch a fifth longer.
-    Others are not padded to that size, which would change the features near the border. A subclass sets `items` and
+    On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a fifth longer. Images
+    are not padded to equal sizes, because that would change the features near the border. A subclass sets `items` and
     `reported_as`.
 
     Args:
         options: Its settings.
         runtime: Where the network runs.
         network: The network, with its weights.
-        feature_maps: Computes the maps of stacked prepared images with it.
-        free: Dimensions of these in which images differ.
+        feature_maps: Computes the network's maps of stacked prepared images.
+        free: Dimensions in which the stacks differ.
     """
 
     dimension = 2048

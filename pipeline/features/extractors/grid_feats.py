@@ -1,7 +1,7 @@
 """The engines grid-feats-x101 and grid-feats-x152: grid features of a detector (Jiang et al. 2020).
 
-Each cell of the last map of a Faster R-CNN's backbone, a ResNeXt that learned objects and attributes of Visual Genome.
-An image keeps its aspect ratio, so it has as many items as its map has cells. What follows is that of
+Items are the cells of the last map of a Faster R-CNN's backbone, a ResNeXt trained on objects and attributes of Visual
+Genome. An image keeps its aspect ratio, so it has as many items as its map has cells. All else is as in
 github.com/facebookresearch/grid-feats-vqa (`configs/X-101-grid.yaml`, `configs/X-152-grid.yaml`,
 `extract_grid_feature.py`) on detectron2, which is not needed here: strides in the 3 x 3 convolutions, the last stage at
 stride 32 without the dilation of training, 600 px by Pillow's bilinear resizing, blue first.
@@ -34,10 +34,10 @@ PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.
 
 @dataclass(frozen=True)
 class Backbone:
-    """What differs between the two."""
+    """What differs between the two engines."""
 
-    title: str  # as the feature is named
-    blocks: tuple[int, int, int, int]  # of each stage
+    title: str  # the end of the feature's name
+    blocks: tuple[int, int, int, int]  # the number of blocks of each stage
     deviations: tuple[float, float, float]  # by which pixels are divided, blue, green, red: MODEL.PIXEL_STD
 
 

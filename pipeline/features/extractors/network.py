@@ -87,7 +87,7 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
                              optional=r"classifier|fc\.|head\.")
 
 
-# Places in the file, by its two parts -> our names.
+# Part of the file -> number of a layer in it -> our name.
 BUTD_PARTS = {"base": {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3"}, "top": {"0": "layer4"}}
 
 

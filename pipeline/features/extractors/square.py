@@ -8,7 +8,7 @@ The image is resized to the square, ignoring its aspect ratio and without croppi
     grid     every cell of a CNN's last map is an item (Jiang et al. 2020; VSE∞ section 4.1); 512 px at stride 32 give
              16 x 16 cells
     patch    the tokens of a vision transformer (Dosovitskiy et al. 2021; VSE+2AD section 4.2)
-    frame    of each frame of a clip the global average of a network's last map (VSE∞ section 5.1.2)
+    frame    for each frame of a clip the global average of a network's last map (VSE∞ section 5.1.2)
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class NetworkOptions(Section):
 
 
 class NetworkEngine:
-    """What engines share that run one network over a square. A subclass sets `items`, `dimension` and `reported_as`."""
+    """The base of engines with one network over a square. A subclass sets `items`, `dimension` and `reported_as`."""
 
     Options = NetworkOptions
     extras: Mapping[str, Extra] = {}
@@ -63,7 +63,7 @@ class NetworkEngine:
         return self.network.prepare(image, self.size)
 
     def map_of(self, features: torch.Tensor, side: int) -> torch.Tensor:
-        """Check that a network's output is a map of so many cells a side; bring its channels to the front."""
+        """Check that a network's output is a map of at least `side` x `side` cells, and put its channels first."""
         channels = getattr(self.network.model, "num_features", -1)
         if features.ndim == 4 and features.shape[-1] == channels != features.shape[1]:
             features = features.permute(0, 3, 1, 2)  # some timm networks keep channels last
@@ -82,7 +82,7 @@ def windows() -> np.ndarray:
 
 
 class Pyramid(NetworkEngine):
-    """36 windows an image, each the mean of the map inside it."""
+    """36 windows per image, each the mean of the map inside it."""
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
@@ -170,7 +170,7 @@ class Patch(NetworkEngine):
 
 
 class Frame(NetworkEngine):
-    """One item a frame, in order of time. A photograph is a clip of one frame."""
+    """One item per frame, in order of time. A photograph is a clip of one frame."""
 
     class Options(NetworkOptions):
         """Settings of frame features."""

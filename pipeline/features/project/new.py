@@ -21,7 +21,7 @@ def path(name: str) -> Path:
 
 # Files that a folder may have already, and keeps.
 KEPT = (".gitignore", ".dvcignore", ".dvc/plots/curves_of_heads.json")
-# The one of them that gets the lines which it lacks: `dvc init` makes one without any.
+# The one of them to which missing lines are added: `dvc init` makes one without any.
 ADDED_TO = ".dvcignore"
 DVC = {"config": "[core]\n    analytics = false\n    check_update = false\n",
        ".gitignore": "/config.local\n/tmp\n/cache\n"}
@@ -54,7 +54,7 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
 
 
 def _lacking(file: Path, wanted: str) -> str:
-    """The lines that a file lacks, to be added at its end, whichever line ends it has; "" for none."""
+    """The lines that a file lacks, to be added at its end; "" for none. Its line ends may be of any kind."""
     content = file.read_bytes()
     there = content.decode(errors="replace").splitlines()
     lines = [line for line in wanted.splitlines() if line not in there]

@@ -87,9 +87,9 @@ def scaled(images: int, captions: int) -> dict[str, int]:
 
 
 def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
-    """Write everything that a project of this data set has.
+    """Compose the files and links of a project of this data set.
 
-    It gives path below the project -> text; path -> where a link leads. Photographs and captions are linked, so that
+    Returns path below the project -> text, and path -> the link's target. Photographs and captions are linked, so that
     they stay where they are.
     """
     name = data.table.dataset
@@ -109,7 +109,7 @@ def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tupl
 
 
 def settings_file(data: OwnData) -> str:
-    """Write the shipped settings with what was chosen, its comments kept."""
+    """Compose the shipped settings with what was chosen; the comments are kept."""
     text = new.path("params.yaml").read_text(encoding="utf-8")
     shipped = load(new.path("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
@@ -125,18 +125,18 @@ def settings_file(data: OwnData) -> str:
 
 
 def _name(name: str) -> str:
-    """A name as YAML has it: in quotes where YAML would read another thing, as it does of 2024, 1e3 and yes."""
+    """A name as YAML has it: in quotes if YAML would not read it as text, such as 2024, 1e3 and yes."""
     return name if name[0].isalpha() and isinstance(parsing.from_yaml(name), str) else f"'{name}'"
 
 
 def stages_file() -> str:
-    """Write the shipped stages without the sample's: a project of one's own does not render it."""
+    """Compose the shipped stages without the sample's, which a user's own project does not render."""
     text = new.path("dvc.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 
 def captions_file(data: OwnData) -> str:
-    """Captions as CSV with the splits that were drawn, and the languages and parts of files where there are any."""
+    """Compose a CSV of captions with the splits that were drawn, and languages and parts of files if there are any."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     table = data.table.table
@@ -148,7 +148,7 @@ def captions_file(data: OwnData) -> str:
 
 
 def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dict[str, str]]:
-    """The features of images or clips that a trained network is here for, and why the others are left out."""
+    """The features of images or clips whose trained network is here, and why the others are left out."""
     chosen, left_out = [], {}
     for feature, engine in settings.features[settings.preset_of(name)].items():
         if FEATURES[feature].kind != kind:

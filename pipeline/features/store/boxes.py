@@ -1,6 +1,6 @@
-"""Where in the image each item lies, beside its features: six values an item, as OSCAR reads them.
+"""Items with their places in the image: six values behind each item's features, as OSCAR reads them.
 
-Stores of regions hold boxes and the images' sizes. Cells of a grid and patches of a square have boxes of their own.
+Stores of regions hold boxes and the images' sizes. For cells of a grid and patches of a square, boxes are computed.
 """
 
 from math import isqrt
@@ -21,7 +21,7 @@ SQUARE = ("grid", "patch")
 
 
 class BoxedStore(FeatureStore):
-    """A feature store whose items are read with six values more each: where they lie.
+    """A feature store whose items are read with six more values each: their place in the image.
 
     Args:
         path: The store.
@@ -44,13 +44,13 @@ class BoxedStore(FeatureStore):
 
     @property
     def width(self) -> int:
-        """D and six."""
+        """D + 6."""
         return self.layout.dimension + VALUES
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Read the features of some images with their boxes.
 
-        `rows` is int64 [B]. It gives float32 [B, N, D + 6], padding zero, and counts int64 [B].
+        `rows` is int64 [B]. Returns float32 [B, N, D + 6], padding zero, and counts int64 [B].
         """
         items, counts = super().read(rows)
         known = self.cells is None

@@ -4,15 +4,15 @@
       zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
                       `made_with`, libraries and the machine, which are never compared
       header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
-      features/       [I, N, D] float16 or float32; a file a shard of S images, an inner chunk an image, padding zero
+      features/       [I, N, D] float16 or float32; a file per shard of S images, an inner chunk per image, padding 0
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
-      image_ids/      [I] int64, the image of each row; UNUSED where a row is no image's any more
+      image_ids/      [I] int64, the image of each row; UNUSED for a row that no longer belongs to an image
       sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import lacks them
       bytes/          [I] int64, size of the image file that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
-      ledger/         one JSON a finished shard, written after the shard's data: checksums, also of the image files that
-                      were decoded, and failures
+      ledger/         a JSON file for each finished shard, written after the shard's data: checksums, also of the image
+                      files that were decoded, and failures
       failures.csv    the failed images and why
 
 Every array is divided into shards at the same images, so a shard has one owner, and any zarr library can read the
@@ -40,9 +40,9 @@ FORMAT = 2
 COPY = "header.json"
 LIBRARIES = ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")  # that a store is made with
 PENDING, DONE, FAILED = 0, 1, 2
-UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that is no image's any more
+UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer belongs to an image
 ABSENT = -1  # the row of an image that is not in the store
-# A few bytes an image: one plain chunk a shard. Features and extras are cut again, into an inner chunk an image.
+# Arrays of a few bytes per image: one plain chunk per shard. Features and extras have an inner chunk per image.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
                                                  "sizes": ((2,), "int32"), "bytes": ((), "int64")}
 
@@ -70,9 +70,9 @@ class StoreLayout:
         shard_images: S, images in a shard.
         compressor: "none" or "zstd".
         extras: Name -> array stored beside the features.
-        dtype: Of the features, "float16" or "float32".
+        dtype: The features' dtype, "float16" or "float32".
         sizes: Images of each shard, in a store that has grown; () where all shards but the last are full. A shard of
-            none was given up before it was extracted.
+            0 images was given up before it was extracted.
     """
 
     images: int
@@ -123,7 +123,7 @@ class StoreLayout:
         return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
 
     def in_use(self, image_ids: np.ndarray) -> np.ndarray:
-        """List the rows that are some image's.
+        """List the rows that belong to an image.
 
         Args:
             image_ids: Int64 [I], the id of each row.
@@ -135,7 +135,7 @@ class StoreLayout:
         return rows[image_ids[rows] != UNUSED]
 
     def find(self, image_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Find images by id. Nothing else decides which row is an image's.
+        """Find images by id. Nothing else decides which row belongs to an image.
 
         Args:
             image_ids: Int64 [I], the id of each row.
@@ -207,9 +207,9 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
-    """Digest what made a store's features, whichever images it holds: it stays the same where the store grows.
+    """Digest what made a store's features, without its images: the digest stays the same when the store grows.
 
-    It gives SHA-256 in hexadecimal digits.
+    Returns SHA-256 in hexadecimal digits.
     """
     return digest({name: value for name, value in fingerprint.items() if name != "images"})
 
@@ -248,7 +248,7 @@ def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
 
 
 def _require_possible(layout: StoreLayout) -> None:
-    """Refuse sizes, types and names that no store has, before they are divided by or name a file: ValueError."""
+    """Raise ValueError for sizes, types and names that no store has, before they are used."""
     counts = layout.images, layout.items, layout.dimension, layout.shard_images, *layout.sizes
     if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
         raise ValueError("counts")

@@ -1,6 +1,6 @@
 """The ledger: one small file for each finished shard, written after the data, so that listed shards are complete.
 
-And what else a store holds of its rows in a few numbers.
+Other arrays of a few numbers per row are read here, too.
 """
 
 import json
@@ -60,7 +60,7 @@ def write(store: Path, entry: LedgerEntry) -> None:
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
-    """Read a shard's entry: the entry, None if the shard is not finished."""
+    """Read a shard's entry; None if the shard is not finished."""
     try:
         entry = LedgerEntry(**parsing.from_json(file(store, shard).read_text(encoding="utf-8")))
         if entry.shard != shard:
@@ -73,9 +73,9 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
 
 
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
-    """Tell whether a description is another store's than the shards: no entry names what it says made them.
+    """Whether a fingerprint belongs to another store: no ledger entry was made by what it describes.
 
-    It gives whether it is; False where no entry says what made its shard.
+    False if no entry says what made its shard.
     """
     makers = {entry.maker for entry in readable(store, layout).values() if entry.maker}
     return bool(makers) and maker(fingerprint) not in makers
@@ -92,7 +92,7 @@ def pending(store: Path, layout: StoreLayout) -> list[int]:
 
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
-    """Read the entries of all finished shards: the entries in order."""
+    """Read the entries of all finished shards, in order."""
     return [entry for shard in range(layout.shards) if (entry := read(store, shard))]
 
 
@@ -114,14 +114,14 @@ def photographs(store: Path, layout: StoreLayout) -> dict[int, str]:
 def rows_of_photographs(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
     """Find images by the checksums of their photographs, "" for one that is not known.
 
-    It gives int64 [M], the row of each; ABSENT where no row was made from its photograph.
+    Returns int64 [M], the row of each; ABSENT where no row was made from its photograph.
     """
     row_of = {checksum: row for row, checksum in photographs(store, layout).items() if checksum}
     return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)
 
 
 def column(store: Path, name: str) -> np.ndarray:
-    """Read an array that holds a few numbers an image, [I, ...], such as image_ids."""
+    """Read an array that holds a few numbers per image, [I, ...], such as image_ids."""
     import zarr
 
     array = zarr.open_group(store, mode="r", zarr_format=3)[name]
@@ -143,5 +143,5 @@ def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarra
 
 
 def other_files(before: np.ndarray, now: np.ndarray) -> np.ndarray:
-    """Tell which image files have another size now than features were made from; NO_FILE is an unknown size."""
+    """Which image files have another size than when features were made from them; NO_FILE is an unknown size."""
     return (before != now) & (before != NO_FILE) & (now != NO_FILE)

@@ -1,8 +1,8 @@
 """Plan how a store comes to hold the wanted images, and do it: create the store, resume it, grow it or replace it.
 
 Rows stay where they are. New images, and those whose files were replaced, get rows in further shards. Finished shards
-are linked into a successor beside the store, which takes the store's place when it is whole: nothing is copied, and
-nothing is lost whenever a process is killed. Rows of images that are gone stay until `pipeline compact`.
+are linked into a successor beside the store, which replaces the store when it is complete: nothing is copied, and
+nothing is lost if a process is killed. Rows of images that are gone stay until `pipeline compact`.
 
 A store that does not exist yet takes shards from a donor in the same way: the store of the same feature of another data
 set that holds some of the photographs.
@@ -32,22 +32,22 @@ TOGETHER = 4096  # files at once
 
 @dataclass(frozen=True)
 class Wanted:
-    """The images that a store shall hold.
+    """The images that a store must hold.
 
     Attributes:
         ids: Int64 [M], of all images of the manifest.
         sizes: Int64 [M], bytes of their files, by the manifest.
         fingerprint: All that the values depend on.
         layout: Sizes of a store that is created for all M images. An existing store keeps its shards and compressor.
-        files: From some of the M images to their files, which are compared with those that features were made from;
-            None where features were not made from files.
+        files: Gives the files of some of the M images, which are compared with those that features were made from;
+            None if features were not made from files.
         photographs: The M checksums of these files by the manifest, "" where it has none.
         written: When the manifest was written, in nanoseconds: its checksums of files that changed later are out of
             date.
         chosen: Bool [M], images to extract now; None for all. The others keep the rows that they have.
         grows: Whether a store of other images is grown; else it counts as another store.
-        by_content: Whether the features depend on nothing but a file's content, so that an image which got another id
-            keeps its row.
+        by_content: Whether the features depend only on a file's content, so that an image that gets another id keeps
+            its row.
         retry_failed: Whether failed images are extracted again.
         donor: The store whose rows are taken if there is none yet; None for none.
         dataset: The manifest's data set, where a store grows.
@@ -72,12 +72,12 @@ class Wanted:
 class Plan:
     """What is to be done so that a store holds the wanted images."""
 
-    changed: str  # how the existing store was made otherwise, "" if it was not; the user must allow to replace it
+    changed: str  # how the existing store differs, "" if it does not; if it does, the user must allow to replace it
     layout: StoreLayout  # the sizes that the store gets
     image_ids: np.ndarray  # int64 [I], the id of each row
     pending: list[int]  # the shards to write
     kept: list[int]  # the shards that stay as they are
-    new: bool  # whether a folder is to be created first; False where the store has these sizes and ids already
+    new: bool  # whether a folder must be created first; False if the store has these sizes and ids already
     compared: list[Path]  # ledger entries whose photographs were compared and are the same
     donor: Path | None = None  # the store of the kept shards, None for this one
 
@@ -98,7 +98,7 @@ class Plan:
             ids: Int64 [M], the images' ids.
 
         Returns:
-            Int64 [I], the place in `ids`; ABSENT for a row of none of these images.
+            Int64 [I], the place in `ids`; ABSENT for a row that belongs to none of these images.
         """
         rows, images = self.layout.find(self.image_ids, ids), np.full(self.layout.images, ABSENT)
         images[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
@@ -140,9 +140,9 @@ def plan(path: Path, wanted: Wanted) -> Plan:
 @contextmanager
 def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", origin: Path | None = None,
            is_working_copy: bool = False) -> Iterator[tuple[Path, Plan]]:
-    """Make a store ready for the shards that are to be written. Call it inside `exclusive`.
+    """Prepare a store for the shards that must be written. Call it inside `exclusive`.
 
-    The store stays as it is until its successor is whole. An unfinished successor is resumed.
+    The store stays as it is until its successor is complete. An unfinished successor is resumed.
 
     Args:
         path: The store.
@@ -150,7 +150,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         todo: The result of `plan`.
         if_changed: "refuse" or "redo" for a store that was made otherwise.
         origin: The store whose features are written, if there is one.
-        is_working_copy: Whether a store lies elsewhere, and here only a part of what describes it.
+        is_working_copy: Whether the store is in an object store, and only a part of its description is here.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
@@ -165,7 +165,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
     source, store = todo.donor or path, path.with_name(path.name + ".successor") if replaced else path
     if replaced and store.exists():
         begun = plan(store, wanted)
-        # one with more to do was begun by a rewriting, and lacks features that the store has
+        # one with more to do was begun by `rewrite`, and lacks features that the store has
         if not begun.changed and begun.images <= todo.images and (wanted.grows or begun.layout == todo.layout):
             source, todo = store, begun
     if todo.new:
@@ -186,7 +186,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
 
 
 def _refuse(path: Path, changed: str, if_changed: str) -> None:
-    """Nothing but a feature store, of any version, is ever replaced."""
+    """Refuse to replace a store without permission, and anything that is no feature store of any version."""
     try:
         is_store = {"fingerprint_digest", "layout"} <= layouts.attributes(path).keys()
     except StoreError:
@@ -199,7 +199,7 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
 
 
 def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool) -> None:
-    """Give a store that is being created the shards that are kept, and the versions of the code that made them."""
+    """Link the kept shards into a store that is being created, with the versions of the code that made them."""
     for shard in todo.kept:
         files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
         entry = ledger.read(source, shard)
@@ -248,7 +248,7 @@ class _Existing:
     def __init__(self, path: Path, layout: StoreLayout) -> None:
         self.path, self.layout, self.entries = path, layout, ledger.entries(path, layout)
         self.finished, self.failed = np.zeros((2, layout.images), bool)
-        self.sizes, self.written = np.zeros((2, layout.images), np.int64)  # bytes of its file; when its entry was
+        self.sizes, self.written = np.zeros((2, layout.images), np.int64)  # bytes of its file; its entry's mtime
         self.checksums = np.full(layout.images, "", object)  # of its file, "" where none is known
         for entry in self.entries:
             rows = layout.rows(entry.shard)
@@ -323,13 +323,13 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
 def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_images: bool) -> np.ndarray:
     """The checksum of each image's file as it is now, str [M]; "" where it is not needed or not known.
 
-    In a changed manifest an id may name another file, so all are compared: by the manifest's checksum of a file that
-    did not change since, else the file is read. Otherwise those files are read that are others by the manifest, or
-    that changed after their shard was written: a file's change time is set by the system, also where another file of
-    the same size is moved to its place.
+    In a changed manifest an id may name another file, so all are compared: by the manifest's checksum if the file did
+    not change since, else by reading the file. In the same manifest, files are read only if the manifest's checksum
+    differs, or if they changed after their shard was written. The system sets a file's change time, also when another
+    file of the same size takes its place.
     """
     checksums = np.full(len(rows), "", object)
-    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
+    with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(rows) if wanted.files else 0, TOGETHER):
             assert wanted.files is not None
             images = range(first, min(first + TOGETHER, len(rows)))
@@ -353,7 +353,7 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_image
 
 
 def _find_by_content(right: np.ndarray, now: np.ndarray, recorded: np.ndarray) -> None:
-    """Give images without a row one that no image has and that was made from the same bytes."""
+    """Give each image without a row an unused row that was made from the same bytes."""
     unused = recorded != ""
     unused[right[right != ABSENT]] = False
     free: dict[str, list[int]] = {}

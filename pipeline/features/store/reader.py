@@ -1,11 +1,11 @@
 """Read a store: any rows, in any order, directly from the shard files.
 
-An inner chunk is one image, so a random image costs one `pread` into the caller's array: no overhead of zarr, no
-growing memory map, no page of a neighbour. The files are plain zarr 3 shards; the offsets come from the shard's own
+An inner chunk is one image, so a random image costs one `pread` into the caller's array, without zarr's overhead, a
+growing memory map or reading of neighbours. The files are plain zarr 3 shards; the offsets come from the shard's own
 index.
 
 Shards are read from the folder that was opened first, also when another one has taken its path. Once that folder is
-deleted, because the store was rewritten, the store that took its place is read.
+deleted, because the store was rewritten, the store that replaced it is read.
 """
 
 import os
@@ -25,7 +25,7 @@ from pipeline.manifest.table import PHOTOGRAPH, Manifest
 from pipeline.parts.errors import refusing
 
 OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-"""Files that a store keeps open: all of COCO at 128 images a shard, where the process may open four times as many."""
+"""Files that a store keeps open: all of COCO at 128 images per shard, if the process may open four times as many."""
 
 
 class FeatureStore:
@@ -111,7 +111,7 @@ class FeatureStore:
 
     @property
     def _renewed(self) -> str:
-        """What a user does to get the manifest's features: nothing is added to a store that was imported."""
+        """What a user must do to get the manifest's features: an imported store does not grow."""
         return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
             "run `pipeline extract`, which extracts what is new"
 
@@ -139,7 +139,7 @@ class FeatureStore:
 
         Args:
             rows: Int64 [B].
-            like: A digest that was recorded; the result is made as it was, if it can be.
+            like: A digest that was recorded; the result has the same form, if possible.
 
         Returns:
             SHA-256, see `verify.content`.
@@ -189,7 +189,7 @@ class FeatureStore:
         return status == DONE
 
     def columns(self, name: str) -> np.ndarray:
-        """Read one of the arrays that hold a few numbers an image.
+        """Read one of the arrays that hold a few numbers per image.
 
         Args:
             name: image_ids, counts, status, sizes or bytes.
@@ -356,7 +356,7 @@ def _close(folder: int, files: dict[tuple[str, int], int]) -> None:
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:
-    """Summarise what made a store, for results that rest on it.
+    """Summarise what made a store, for the records of results.
 
     Args:
         store: The store.

@@ -1,4 +1,4 @@
-"""Read a store in an object store: what describes it lies here, and images come by ranges of bytes, several at once."""
+"""Read a store in an object store: its description is copied here, and images are read by ranges of bytes."""
 
 from pathlib import Path
 
@@ -10,20 +10,20 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.files import remote
 from pipeline.parts.errors import refusing
 
-# Bytes between two images of a shard that are read with them: another request takes about as long.
+# The most bytes between two images of a shard that are read with them; another request would take about as long.
 GAP = 8_000_000
 
 
 class RemoteFeatureStore(FeatureStore):
     """A finished store in an object store, read as `FeatureStore` is.
 
-    A batch costs a request for each shard that it touches, or a few where its images are far apart in it; in a
-    compressed store another one, once, for the index of each shard.
+    A batch costs a request for each shard that it touches, or a few if its images are far apart in it. A compressed
+    store costs one more request for the index of each shard.
 
     Args:
         store: Its address, as a path.
-        local: A folder, in which it gets one of its own for what describes it, a few numbers an image; what lies there
-            already is not brought again.
+        local: The folder that holds the folder of its description, a few numbers per image; files that are there are
+            not downloaded again.
         rows: See `FeatureStore`.
 
     Raises:

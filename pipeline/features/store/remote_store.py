@@ -1,9 +1,9 @@
-"""A store in an object store. It is written through a working copy here: a shard goes up when it is whole.
+"""A store in an object store. It is written through a working copy here: a shard is uploaded when it is complete.
 
-The working copy holds what describes the store and a few numbers an image. Features go up, data first and then the
-ledger's entry, and are deleted here. A run that was killed is resumed from what is up. A store that is replaced or
-grown is made as STORE.successor there, of new shards alone, and then takes the store's place. Where other images are
-wanted before that, the successor's new description takes the place of its former one in the same way.
+The working copy holds the store's description and a few numbers per image. A shard's data are uploaded, then its
+ledger entry, and its features are deleted here. A run that was killed resumes from what was uploaded. A store that is
+replaced or grown is made as STORE.successor there, of new shards only, which then replaces the store. If other images
+are wanted before that, a new description replaces the successor's in the same way.
 """
 
 import json
@@ -22,11 +22,11 @@ from pipeline.files import atomic, parsing, remote
 from pipeline.files.digest import digest
 from pipeline.parts.errors import counted, refusing
 
-FIRST = "zarr.json"  # goes up last: without it there is no store
-KEPT = "kept.json"  # in a successor: the shards whose data lie in its store
+FIRST = "zarr.json"  # read first and uploaded last: without it there is no store
+KEPT = "kept.json"  # in a successor: the shards whose data are in the store that it replaces
 NEXT = "next"  # in a successor: the description that replaces its own
 DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|\w+/zarr\.json")
-"""What goes up before zarr.json."""
+"""Files that are uploaded before zarr.json."""
 BATCH = 64  # files at once
 
 OnShard = Callable[[int], object]
@@ -38,22 +38,22 @@ def working_copy(store: Path, root: Path) -> Path:
 
 
 def own_folder(store: Path, folder: Path) -> Path:
-    """Name a folder for what describes a store alone: all else that lies in it is deleted."""
+    """Name a folder that holds nothing but a store's description: all other files in it are deleted."""
     return folder / f"{store.stem}-{digest(remote.address(store))[:12]}.zarr"
 
 
 def successor(store: Path) -> Path:
-    """Name the place where a store is made that replaces another, or grows it; beside both, here and up there.
+    """Name the place of the store that replaces or grows another: beside it, here and in the object store.
 
-    Of a successor, the place of the description that replaces its own.
+    For a successor, name the place of the description that replaces its own.
     """
     return store / NEXT if store.suffix == ".successor" else store.with_name(store.name + ".successor")
 
 
 def take_up(store: Path, local: Path) -> None:
-    """Bring what a run needs of a store, a few bytes an image, into its working copy, as far as that lacks it.
+    """Download what a run needs of a store, a few bytes per image, and its working copy lacks.
 
-    The same of a successor that was begun. What `take_place` was doing when it was cut off is done first.
+    The same is done for a successor that was begun. A `take_place` that was interrupted is finished first.
     """
     there, begun = remote.found(store), _begun(successor(store))
     if FIRST not in there and FIRST not in begun:
@@ -71,7 +71,7 @@ def take_up(store: Path, local: Path) -> None:
 
 
 def _begun(new: Path) -> dict[str, remote.Listed]:
-    """List a successor, after a change of its description that was cut off is ended, or taken back."""
+    """List a successor's files, after an interrupted change of its description was finished or undone."""
     listed = remote.found(new)
     begun = {name: each for name, each in listed.items() if not name.startswith(f"{NEXT}/")}
     described = [name.removeprefix(f"{NEXT}/") for name in listed.keys() - begun]
@@ -83,14 +83,14 @@ def _begun(new: Path) -> dict[str, remote.Listed]:
 
 
 def _refuse_others(store: Path, others: Collection[str]) -> None:
-    """Refuse a place with other files: a store that is replaced is deleted with all that lies there."""
+    """Refuse a place with other files, because replacing a store deletes all files there."""
     if others:
         raise StoreError(f"{remote.address(store)}: has {counted(len(others), 'file')} that are of no store, or of one "
                          f"that has lost its {FIRST}, the first {min(others)!a}; choose another place, or delete them")
 
 
 def _share(local: Path, new: Path) -> None:
-    """Give the working copy of a successor what its store's has of the shards that it keeps."""
+    """Copy the files of kept shards from a store's working copy into its successor's."""
     for shard in _kept(new):
         for file in _files(Path(), read_header(new)[0], shard):
             if (local / file).exists() and not (new / file).exists():
@@ -107,7 +107,7 @@ def _kept(new: Path) -> list[int]:
 
 
 def describe(store: Path, local: Path) -> dict[str, int]:
-    """Bring all that describes a store, as far as it is not here; it gives the sizes of all files that were listed."""
+    """Download what is not here of a store's description; return the sizes of all files in the object store."""
     there = remote.found(store)
     _bring(store, local, there, {*PLAIN, "image_ids"})
     if FIRST not in there:
@@ -129,10 +129,10 @@ def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed],
 
 
 def take_place(store: Path, local: Path) -> None:
-    """Replace a store by its successor, which is whole, with copies on the server. `local` describes the successor.
+    """Replace a store by its complete successor, with copies on the server. `local` describes the successor.
 
-    Shards that both have stay where they are. Without zarr.json, which goes first and comes last, nobody reads a
-    mixture; and a run that is cut off is known by that, and ended by the next one.
+    Shards that both have stay where they are. zarr.json is deleted first and copied last: nobody reads a mixture of
+    both, and the next run recognises a replacement that was interrupted, and finishes it.
 
     Raises:
         StoreError: If a file of a shard is in neither; the store is left as it is.
@@ -149,7 +149,7 @@ def take_place(store: Path, local: Path) -> None:
 
 
 def _replace(store: Path, there: Collection[str], begun: Collection[str], stay: Collection[str]) -> None:
-    """Put files of a successor in the place of all others there, and delete it; zarr.json goes first and comes last."""
+    """Replace all files but `stay` by a successor's, and delete it; zarr.json is deleted first and copied last."""
     remote.delete(store, [FIRST] if FIRST in there else [])
     remote.delete(store, [name for name in there if name not in {*begun, *stay, FIRST}])
     remote.copy_on_server(successor(store), store, [name for name in begun if name != FIRST])
@@ -169,7 +169,7 @@ def _clear(store: Path, there: Collection[str]) -> None:
 
 
 def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> bool:
-    """Whether a file is no shard of an array, or one of these."""
+    """Whether a file is no shard of an array, or a shard of one of these arrays."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
         raise StoreError(f"{name!a}: lies below the store's address and leads out of a folder; delete it there")
@@ -177,7 +177,7 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> boo
 
 
 def _describes(name: str) -> bool:
-    """Whether a file is of no shard."""
+    """Whether a file belongs to no shard."""
     return _is_small(name, {"image_ids"}) and not name.startswith("ledger/")
 
 
@@ -187,7 +187,7 @@ def _files(store: Path, layout: StoreLayout, shard: int) -> list[Path]:
 
 
 def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> None:
-    """Bring a finished shard up, its ledger entry last, and delete its features here."""
+    """Upload a finished shard, its ledger entry last, and delete its features here."""
     for file in _push(store, local, layout, shard):
         if not _is_small(file.relative_to(local).as_posix()):
             file.unlink()
@@ -201,10 +201,10 @@ def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[Pat
 
 
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
-    """Bring up what describes a store, as far as it is not there, zarr.json last.
+    """Upload what is not there of a store's description, zarr.json last.
 
-    Of a successor also which shards it keeps, with those entries of theirs that were written again, not linked. What
-    lies there of another successor, which was given up, is deleted, but for the shards that this one keeps of it.
+    For a successor, also upload the list of shards that it keeps, and those of their entries that were rewritten, not
+    linked. Files of an earlier successor that was given up are deleted, except for shards that this one keeps.
     """
     there = remote.found(store)
     if store.suffix != ".successor" or FIRST not in there or remote.is_same(store / FIRST, there[FIRST], local / FIRST):
@@ -221,7 +221,7 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
 
 
 def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], files: list[Path]) -> bool:
-    """Whether a shard lies there with the checksums that it has here. The entry may name another maker here."""
+    """Whether a shard is there with the checksums that it has here. The entry may name another maker here."""
     if not {file.as_posix() for file in files} <= there.keys():
         return False
     entry = files[-1]
@@ -248,7 +248,7 @@ def _push_description(store: Path, local: Path, kept: Sequence[int], of_store: S
 
 
 def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a finished store into an object store. Shards that are up already are left out."""
+    """Copy a finished store into an object store. Shards that were uploaded already are left out."""
     layout, _ = read_header(local)
     if pending := ledger.pending(local, layout):
         raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
@@ -272,7 +272,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
 
 
 def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> int:
-    """Copy a store here. It appears when it is whole; an interrupted copy is resumed."""
+    """Copy a store here. It appears when it is complete; an interrupted copy is resumed."""
     if local.exists():
         raise StoreError(f"{local}: is there already; choose another place")
     names = [name for name in remote.listed(store) if _is_small(name)]
@@ -302,7 +302,7 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
 
 
 def _get(store: Path, local: Path, names: list[str]) -> None:
-    """Bring files here, some at a time."""
+    """Download files, `BATCH` at a time."""
     for start in range(0, len(names), BATCH):
         some = names[start:start + BATCH]
         with remote.one_line(store):

@@ -1,8 +1,8 @@
 """Restore what describes a store: zarr.json, the arrays' metadata, image_ids and the ledger. No network is needed.
 
-zarr.json has a copy beside it. The arrays' metadata follow from the layout, the image ids from the manifest or, where a
-store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are whole and agree
-with the manifest; nothing then tells whether a bit in them has changed, so the user is told.
+zarr.json has a copy beside it. The arrays' metadata follow from the layout, the image ids from the manifest or, if a
+store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are complete and
+agree with the manifest. Nothing then shows whether a bit in them has changed, so the user is told.
 """
 
 import csv
@@ -23,11 +23,11 @@ from pipeline.manifest.table import NO_FILE, Manifest
 
 
 class OtherStoreError(StoreError):
-    """A store's description is another store's."""
+    """The description of a store belongs to another store."""
 
 
 def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
-    """Restore what is lost or damaged. Call it inside `exclusive`: what was restored, a line each."""
+    """Restore what is lost or damaged, and yield a line for each thing restored. Call it inside `exclusive`."""
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
@@ -154,7 +154,7 @@ def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder:
 
 def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, photographs: Path | None
            ) -> ledger.LedgerEntry | None:
-    """A shard's entry by its files; None where they are not whole, or not of the manifest's images as they are."""
+    """Make a shard's entry from its files; None if they are incomplete, or do not fit the manifest's images."""
     contents, rows = shard_file.read(path, layout, shard), layout.rows(shard)
     if contents.arrays.keys() != layout.arrays().keys():
         return None

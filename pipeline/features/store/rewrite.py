@@ -1,7 +1,7 @@
 """Rewrite a store from its own features: without unused rows, or with another dtype, compressor or shard size.
 
 The result is the store that one extraction of the manifest with these settings makes. No network and no photograph is
-needed. The former store stays until its successor is whole, and a rewriting that was killed is resumed.
+needed. The old store stays until its successor is complete, and a rewriting that was killed is resumed.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Check a store's files against its ledger, and digest what the ledger records.
 
-The digest is made of one digest an image, so it stays the same where a store grows, is compacted, or is rewritten with
+The digest is made of one digest per image, so it stays the same when a store grows, is compacted, or is rewritten with
 another compressor or shard size. Stores from before images had one are digested by their shards' files.
 """
 
@@ -17,7 +17,7 @@ from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout
 from pipeline.files.digest import digest, digest_of_rows
 from pipeline.parts.errors import refusing
 
-# How a digest begins that does not depend on shards.
+# The prefix of digests that do not depend on shards.
 BY_IMAGES = "images:"
 AT_ONCE = 8  # shards in memory
 
@@ -43,7 +43,7 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     ids = group.get("image_ids")
     if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
         raise StoreError(f"{path}/image_ids: not those that were written; extract again")
-    with ThreadPoolExecutor(workers) as threads:  # hashing lets go of Python's lock
+    with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
         found = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
         yield from enumerate(found)
 
@@ -86,7 +86,7 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
 
 def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
                ) -> Iterator[str]:
-    """Find values that no shard has."""
+    """Find values that no shard can have."""
     lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not shard_file.all_finite(values):
@@ -101,8 +101,8 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
 def content(path: Path, rows: np.ndarray, like: str = "") -> str:
     """Digest the recorded content of some rows, int64 [B], without reading features.
 
-    It gives "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. Where
-    `like`, a digest that was recorded, was made otherwise, or rows have no digest: see `_by_shards`.
+    Returns "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. If `like`,
+    a recorded digest, has another form, or if rows have no digest, see `_by_shards`.
     """
     layout, _ = read_header(path)
     known, photographs = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
@@ -122,7 +122,7 @@ def content(path: Path, rows: np.ndarray, like: str = "") -> str:
 def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray) -> str:
     """Digest the entries of the shards that hold these rows, the arrays' metadata and the image ids.
 
-    In a store that has grown the sizes that stay the same stand for the metadata, and the ids are those of the rows.
+    In a store that has grown, sizes that never change replace the metadata, and the ids are only those of the rows.
     """
     # As they were recorded before images had digests and entries said what made them.
     files = [{name: value for name, value in vars(entry).items() if name not in ("values", "maker")}
@@ -137,13 +137,13 @@ def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray) -> str:
 def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
     """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
 
-    It yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of
-    the ledger differs where its images' digests are not those of the shard's values, or what it says made them is not
-    what the store says.
+    Yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
+    ledger differs if its images' digests are not those of the shard's values, or if it was made by something other
+    than the store says.
     """
     layout, fingerprint = read_header(path)
     entries = _entries(path, layout, rows)
-    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing lets go of Python's lock
+    with ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as threads:  # hashing releases Python's lock
         for differ in threads.map(lambda entry: _differ(path, layout, maker(fingerprint), entry), entries):
             yield from differ
 

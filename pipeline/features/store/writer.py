@@ -35,7 +35,7 @@ class Shard:
         Args:
             layout: The store's sizes.
             number: The shard's number.
-            rows: Its rows, where the layout does not say how other shards are divided; None for those by the layout.
+            rows: Its rows, if the layout lacks the sizes of single shards; None for the rows that the layout gives.
 
         Returns:
             The shard.
@@ -67,7 +67,7 @@ class Shard:
 
     def fill_several(self, rows: np.ndarray, features: np.ndarray, others: Mapping[str, np.ndarray],
                      photographs: Sequence[str]) -> None:
-        """Store B images. Values beyond the range of the store's dtype make an image a failed one.
+        """Store B images. An image with values beyond the range of the store's dtype is recorded as failed.
 
         Args:
             rows: Int64 [B], their rows in the store.
@@ -76,9 +76,9 @@ class Shard:
             photographs: Their files' checksums, "" where no file was read.
         """
         kind, places = self.arrays["features"].dtype, rows - self.rows.start
-        # Of float16 the exponent's bits say it, which numpy would compute one after another.
+        # In float16 the exponent's bits show it; numpy would convert the values one after another.
         fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
-            else np.abs(features).max(axis=(1, 2)) <= np.finfo(kind).max  # not a number compares as False
+            else np.abs(features).max(axis=(1, 2)) <= np.finfo(kind).max  # NaN compares as False
         if features.dtype != kind:  # torch rounds to float16 as numpy does, nine times as fast
             tensor = torch.from_numpy(np.require(features, requirements=("C", "W")))
             features = tensor.to(getattr(torch, kind.name)).numpy()
@@ -140,7 +140,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 
 
 def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -> dict[str, Any]:
-    """The store's fingerprint, if it is still this store."""
+    """Read the store's fingerprint, and check that it is still this store."""
     now, fingerprint = read_header(store)
     same = replace(now, sizes=()) == replace(layout, sizes=()) and now.rows(shard.number) == shard.rows
     if not same or digest(fingerprint) != made_from:

@@ -8,11 +8,11 @@
 
 What differs from the original (Caffe's `tools/generate_tsv.py`):
 
-- Order: items stand by confidence, the best first. The original writes 10 to 100 boxes in the order of the proposals,
+- Order: items are sorted by confidence, best first. The original writes 10 to 100 boxes in the order of the proposals,
   and by confidence only where it has to add or drop some, as with 36. No head here depends on the order.
-- An image without a proposal of 16 px has itself as the only one.
-- The growth of a box is limited as in the port, where Caffe may overflow.
-- Equal scores: the proposal that comes first is first, where the original leaves it to an unstable sort.
+- An image without a proposal of 16 px has one proposal, the whole image.
+- The growth of a box is limited as in the port; Caffe has no limit, and may overflow.
+- Equal scores: proposals keep their order; the original's sort is unstable.
 - Pixels: photographs are decoded by Pillow, turned upright by EXIF, transparent ones put on white; the original reads
   them by OpenCV, whose decoder may differ by a level.
 - The resized image: see pixels.py.

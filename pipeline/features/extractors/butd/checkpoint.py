@@ -51,7 +51,7 @@ def to_detectron2(state: Mapping[str, torch.Tensor], delta_weights: tuple[float,
 
 
 def _by_scale(anchors: torch.Tensor) -> torch.Tensor:
-    """Rows of anchors, ratio by ratio and in each scale by scale, the other way round."""
+    """Reorder rows of anchors: from ratio by ratio, and scales within a ratio, to scale by scale."""
     return anchors.unflatten(0, (len(RATIOS), len(SCALES))).transpose(0, 1).flatten(0, 1)
 
 

@@ -1,7 +1,7 @@
 """The BUTD engines: regions that the network detects (butd-36, butd-10-100), and given boxes (butd-given).
 
-Given boxes are pooled as they are: none is proposed, moved or left out. The slowest part, res5, has the boxes of one
-image at once, which fill a batch.
+Given boxes are pooled as they are: none is proposed, moved or left out. The slowest part, res5, takes the boxes of one
+image as a batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Detector(MapEngine):
     def __init__(self, options: ButdOptions, runtime: Runtime) -> None:
         network = checkpoint.load(options.weights)
         super().__init__(options, runtime, network, network.feature_maps, free=(0, 2, 3))
-        # What takes the time; proposals, pooling and classifiers stay in torch.
+        # Only the slowest parts run on the backend; proposals, pooling and classifiers stay in torch.
         self._res5 = backend.by(runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward)
 
     def scale(self, size: tuple[int, int]) -> float:
@@ -148,7 +148,7 @@ class Given(Detector):
     def prepare(self, image: Image.Image) -> Prepared:
         """Resize the image and look up its boxes by the file name in `image.info["file"]`."""
         parts = PurePosixPath(str(image.info.get("file"))).parts
-        names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest that is there is the nearest
+        names = ("/".join(parts[start:]) for start in range(len(parts)))  # the longest name in the file counts
         boxes = next((self.boxes[name] for name in names if name in self.boxes), None)
         if boxes is None:
             raise ImageError(f"no boxes are given for {parts[-1]}")

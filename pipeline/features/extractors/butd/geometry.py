@@ -1,4 +1,4 @@
-"""Boxes, which are proposed and which become items, in Caffe's convention.
+"""Which boxes are proposed and which become items, in Caffe's convention.
 
 The corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
 
@@ -104,7 +104,7 @@ def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: 
 
 CONFIDENCE = 0.2  # conf_thresh of generate_tsv.py
 THRESHOLD = 0.3  # TEST.NMS of lib/fast_rcnn/config.py
-# The port goes through these until enough boxes are left; its list ends at 0.9, and with it may the count.
+# The port tries these until enough boxes are left. Its list ends at 0.9, so it may return too few.
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 Selected = tuple[torch.Tensor, torch.Tensor]  # rows [n] of the proposals, boxes [n, 4]
@@ -156,7 +156,7 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
 
 
 def keep(confidence: torch.Tensor, fewest: int, most: int) -> torch.Tensor:
-    """Choose the items."""
+    """Choose rows, best first: those that reach CONFIDENCE, but at least `fewest` and at most `most`."""
     order = confidence.argsort(descending=True, stable=True)
     enough = int((confidence >= CONFIDENCE).sum())
     return order[:min(max(enough, fewest), most)]

@@ -27,7 +27,7 @@ POOLED = 14  # cells a side of ROIPool
 # Of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port runs its weights.
 DELTA_WEIGHTS = (10.0, 10.0, 5.0, 5.0)
 BOXES_AT_ONCE = 64  # bounds the memory of res5
-# Untrained, a block adds this share of its branch, lest 33 of them explode (after Goyal et al. 2017, 5.1).
+# An untrained block adds this share of its branch, so that 33 blocks do not explode (after Goyal et al. 2017, 5.1).
 BRANCH_SHARE = 0.1
 
 
@@ -51,7 +51,7 @@ class FasterRCNN(nn.Module):
         self.backbone = ResNet(stem, stages, out_features=["res4"])
         self.proposal_generator = ProposalGenerator()
         self.roi_heads = RegionHead()
-        stem.conv1.norm.weight.fill_(1 / 128)  # learned norms see to it that pixels range so far
+        stem.conv1.norm.weight.fill_(1 / 128)  # pixels range to about 128, which learned norms account for
         for block in self.modules():
             if isinstance(block, BottleneckBlock):
                 block.conv3.norm.weight.fill_(BRANCH_SHARE)
