@@ -4,6 +4,7 @@ Whether more or less is better is a property of the column. Rows that tie in the
 measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
@@ -48,7 +49,7 @@ class Rule:
 
         lone: whether a row that competes with no other counts. tests: find the rows that are as good as the best.
         """
-        scopes = [(row.header.section, row.header.group) if self.in_groups else ("", "") for row in rows]
+        scopes = self._scopes(rows)
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
             for scope in (scope for scope in dict.fromkeys(scopes) if lone or scopes.count(scope) > 1):
@@ -65,10 +66,17 @@ class Rule:
                     marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
 
-    def said(self, columns: Sequence[Column], apart: bool) -> str:
-        """Say in a caption what is bold. apart: whether two kinds of rows are shown."""
+    def _scopes(self, rows: Sequence[ResultRow]) -> list[tuple[str, str]]:
+        """For each row, what it shares with those that it competes with."""
+        return [(row.header.section, row.header.group) if self.in_groups else ("", "") for row in rows]
+
+    def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
+        """Say in a caption what is bold, of which rows."""
         said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
-        return said[:-1] + ", of published and of measured rows apart." if apart else said
+        if printed and measured:
+            said = f"{said[:-1]}, of published and of measured rows apart."
+        alone = 1 in Counter(self._scopes(measured)).values()
+        return f"{said} A measured row that competes with no other is not bold." if alone else said
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
         """Say in a caption which of the used colours stands for what. rows: those with bold numbers."""

@@ -217,7 +217,7 @@ class PaperTable(ABC):
                 for note in doubts]
         caption = self._caption([*printed, *measured.rows])
         if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
-            caption += " " + self.emphasis.said(numbers, apart=bool(printed) and bool(measured.rows))
+            caption += " " + self.emphasis.said(numbers, printed, measured.rows)
         return Panel(columns, (*above, *below), caption,
                      (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
                      made_from=measured.made_from, colours=self.emphasis.colours(

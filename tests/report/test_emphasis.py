@@ -65,3 +65,13 @@ def test_a_metrics_direction_is_a_property_of_its_column() -> None:
     assert found == {"i2t_r1": False, "i2t_median_rank": True, "i2t_mean_rank": True, "rsum": False}
     assert [column.heading for column in columns.columns(delta=False)] == [
         "Method", "R@1", "Median rank", "Mean rank", "RSUM"]
+
+
+@pytest.mark.parametrize(("groups", "is_said"), [("a", True), ("aab", True), ("aabb", False), ("", False)])
+def test_a_caption_says_where_a_measured_row_competes_with_no_other(groups: str, is_said: bool) -> None:
+    measured = rows(RSUM, *["500.0"] * len(groups), groups=groups)
+    printed = rows(RSUM, "500.0", groups="a")
+    for above in ((), printed):
+        said = emphasis.best_of_groups.said([RSUM], above, measured)
+        assert ("A measured row that competes with no other is not bold." in said) == is_said
+        assert (", of published and of measured rows apart." in said) == bool(above and measured)
