@@ -102,7 +102,7 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise unknown("command", args[0], COMMANDS)
+            raise unknown("command", args[0], COMMANDS, "`pipeline --help`")
         from stages.options import renamed
 
         name, command, rest = super().resolve_command(ctx, args)

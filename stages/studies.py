@@ -87,13 +87,12 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     schedules = _schedules([folder for heads in finished.values() for folder in heads])
     said = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
             f"{', '.join(map(str, run.seeds))}.")
-    table = claims.to_markdown(tested, said, failed)
-    atomic.write_text(paths.claims.with_suffix(".md"), f"{table}\n")
+    atomic.write_text(paths.claims.with_suffix(".md"), f"{claims.to_markdown(tested, said, failed)}\n")
     atomic.write_json(paths.claims, [
         {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
          "verdict": claims.verdict(each.contrast), "split": split} for each in tested])
-    click.echo(table)
-    say(f"{paths.claims}", err=False)
+    click.echo(claims.to_text(tested, said, failed))
+    say(f"{paths.claims}, and {paths.claims.with_suffix('.md').name} as a table", err=False)
 
 
 def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.files.digest import sha256
 from pipeline.files.parsing import from_yaml
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, meant, refusing
 
 if TYPE_CHECKING:
     import torch
@@ -75,8 +75,8 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     if known is None:
         path = Path(name)
         if not path.is_file():
-            raise InputError(f"weights {name!r}: neither a file nor a name of manifests/weights.yaml "
-                             f"({', '.join(checkpoints())}, {UNTRAINED})")
+            raise InputError(f"weights {name!r}: neither a file nor a name of manifests/weights.yaml; "
+                             f"{meant(name, [*checkpoints(), UNTRAINED])}")
         return path, None
     path = _file(known)
     if not path.is_file():

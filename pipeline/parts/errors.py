@@ -1,9 +1,12 @@
 """The exception for bad input, the warning for input that was changed, and the wording of counts and unknown names."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
+
+# Names that one message lists.
+MANY = 20
 
 
 class InputError(Exception):
@@ -77,18 +80,26 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
-    """Make the error for an unknown name.
+def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
+    """Bad input: a name that nothing has.
 
     Args:
-        kind: What it should name, such as "recipe".
+        kind: What it should name, "recipe".
         name: The name.
         known: The names that there are.
+        listed: What lists them all, where they are many.
 
     Returns:
-        An error that suggests the nearest of them, or lists all where none is near.
+        An error that suggests the nearest of them, or all where none is near; of many three.
     """
-    known = list(known)
-    near = get_close_matches(str(name), known, 1, cutoff=0.7)
-    meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
-    return InputError(f"unknown {kind} {str(name)!r}; {meant}")
+    return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
+
+
+def meant(name: str, known: Sequence[str], listed: str = "") -> str:
+    """Say which of the names that there are may be meant, see `unknown`."""
+    if near := get_close_matches(name, known, 1, cutoff=0.7):
+        return f"did you mean {near[0]}?"
+    if len(known) <= MANY:
+        return f"there are: {', '.join(known) or 'none'}"
+    nearest = get_close_matches(name, known, 3, cutoff=0.0)
+    return f"the nearest of {len(known)}: {', '.join(nearest)}" + (f"; {listed} has all" if listed else "")

@@ -189,7 +189,7 @@ class Settings(Section):
         Raises:
             InputError: For an unknown name.
         """
-        return _named(self.recipes, name, "recipe")
+        return _named(self.recipes, name, "recipe", "`pipeline settings recipes`")
 
     def preset_of(self, dataset: str) -> str:
         """Look up the preset of a data set.
@@ -234,7 +234,7 @@ class Settings(Section):
         return _named(_named(self.features, preset, "preset"), feature, f"feature of the preset {preset}:")
 
 
-def _named(section: dict[Any, Any], name: str, kind: str) -> Any:
+def _named(section: dict[Any, Any], name: str, kind: str, listed: str = "") -> Any:
     if name not in section:
-        raise unknown(kind, name, section)
+        raise unknown(kind, name, section, listed)
     return section[name]

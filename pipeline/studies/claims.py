@@ -5,8 +5,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.evaluation.retrieval.summary import aligned
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.wrapping import wrapped
 from pipeline.report import published
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
@@ -110,14 +112,34 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
 
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
-    """Write the table of claims."""
+    """Write the table of claims. said: what was measured. failed: the heads whose training failed, and why."""
     lines = ["| claim | where | published | here: worse | better | seeds | difference of RSUM | p | Holm | |",
-             "|:--|:--|--:|--:|--:|:--|:--|--:|--:|:--|"]
+             "|:--|:--|--:|--:|--:|:--|--:|--:|--:|:--|"]
     for each in tested:
         cells = ["–"] * 6 if each.contrast is None else _measured(each.contrast)
-        printed = "–" if each.published is None else f"{each.published:+.1f}"
-        lines.append(f"| {each.claim.claim} | {each.claim.where} | {printed} | {' | '.join(cells)} | "
+        lines.append(f"| {each.claim.claim} | {each.claim.where} | {_printed(each)} | {' | '.join(cells)} | "
                      f"{verdict(each.contrast)} |")
+    return "\n".join([*lines, "", *_notes(tested, said, failed)])
+
+
+def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
+    """Write the same for a terminal of 80 columns: a line for each claim, and below them the numbers."""
+    lines, rows = [], [["RSUM", "worse", "better", "difference", "p", "Holm"]]
+    for number, each in enumerate(tested, 1):
+        worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
+        known = [each.claim.where, f"published {_printed(each)}" * (each.published is not None),
+                 f"seeds {seeds}" * bool(seeds)]
+        lines.append(f"{number}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
+        rows += [[str(number), worse, better, *numbers]] * bool(numbers)
+    table = ["", *aligned(rows)] if len(rows) > 1 else []
+    return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, said, failed))])
+
+
+def _printed(tested: Tested) -> str:
+    return "–" if tested.published is None else f"{tested.published:+.1f}"
+
+
+def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[str]:
     over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
     notes = [said]
     if over:
@@ -127,8 +149,7 @@ def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ())
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")
-    notes += [f"Training failed: {each}" for each in failed]
-    return "\n".join([*lines, "", *notes])
+    return [*notes, *(f"Training failed: {each}" for each in failed)]
 
 
 def _measured(contrast: Mapping[str, Any]) -> list[str]:

@@ -162,8 +162,11 @@ def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, t
     assert meant in err
 
 
-def test_where_nothing_is_near_all_are_listed() -> None:
+def test_where_nothing_is_near_all_are_listed_and_of_many_the_nearest() -> None:
     assert str(unknown("pooling", "zzz", ["mean", "max"])) == "unknown pooling 'zzz'; there are: mean, max"
+    many = [*"abcdefghijklmnopqrstuvw", "my-recipe"]
+    assert str(unknown("recipe", "any", many, "a file")) == (
+        "unknown recipe 'any'; the nearest of 24: n, a, my-recipe; a file has all")
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
