@@ -1,4 +1,4 @@
-"""The interface of a format: an index of the images in the source, and the features of one; and what ids mean."""
+"""The interface of a format: an index of a source's images, and the features of one; and which image an id is."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from pipeline.features.store import Extra
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
-UNKNOWN_SIZE = (0, 0)  # of an image, in pixels, where the source does not tell
+UNKNOWN_SIZE = (0, 0)  # the size of an image, in pixels, if the source does not say it
 
 OnFound = Callable[[int], None]
 
@@ -36,10 +36,10 @@ class SourceItems(Items):
 
 
 class Place(NamedTuple):
-    """Where an image's features stand."""
+    """The place of an image's features."""
 
     file: Path  # the file
-    where: str = ""  # the line, row or key in it, as messages name it
+    where: str = ""  # the line, row or key in it, for messages
     at: Any = None  # what the format's reader needs
 
     def __str__(self) -> str:
@@ -57,8 +57,8 @@ class FeatureSource:
         dimension: D.
         files: All files that the features come from.
         extras: What is stored beside the features.
-        faults: Row of the manifest -> where its features stand and why they cannot be used, as far as the index shows
-            it.
+        faults: Row of the manifest -> the place of its features and why they cannot be used, if the index already
+            shows it.
         notes: Lines for the user.
         read_place: Reads the features at a place.
         places: Row of the manifest -> place.
@@ -87,11 +87,11 @@ class FeatureSource:
         return cls(np.zeros(len(manifest.images), np.int64), 0, [], read_place=read_place)
 
     def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
-        """Take up an image, with the shape of its features or the reason why they cannot be used.
+        """Add an image, with the shape of its features or the reason why they cannot be used.
 
         Args:
             row: The image's row of the manifest.
-            place: Where its features stand.
+            place: The place of its features.
             shape: Reads their shape, [n, D], or raises UnusableItems.
         """
         self.places[row] = place
@@ -107,10 +107,10 @@ class FeatureSource:
                                 f"{dimension}")
 
     def count_others(self, rows: Sequence[int | None], noun: str, manifest: Manifest) -> None:
-        """Tell the user how many entries of the source are of no image of the manifest.
+        """Note for the user how many entries of the source belong to no image of the manifest.
 
         Args:
-            rows: The row of each entry, None for an entry of no image.
+            rows: The row of each entry, None for an entry that belongs to no image.
             noun: What entries are called, in the plural.
             manifest: The images.
         """
@@ -144,9 +144,9 @@ class FeatureSource:
         return str(self.places[row])
 
 
-# What a store's fingerprint holds of the files that its features came from.
+# What a store's fingerprint records of the files that its features came from.
 BLOCK = 4096  # bytes
-BLOCKS = 4096  # in all files together, but one a file at least
+BLOCKS = 4096  # in all files together, but at least one per file
 
 
 def sampled(files: Sequence[Path]) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
 
     A limited number of blocks is read, spread evenly over each file, so that resuming an import does not read 60 GB
     again. A changed name or size is always seen, changed content only where it is sampled. Files below 16 MB divided by
-    the number of files are read completely. It gives the files' names, their size
-    in bytes and sampled_sha256, the digest.
+    the number of files are read completely. Returns the files' names, the sum of their sizes in bytes, and
+    sampled_sha256, the digest.
     """
     digest, total = hashlib.sha256(), 0
     files = sorted(files, key=lambda path: (path.name, path))
@@ -179,9 +179,9 @@ NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{1,18})")
 
 
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
-    """Find the image that each id means.
+    """Find the image that each id stands for.
 
-    It gives for each id a row of the manifest, None for an id of no image of the manifest.
+    Returns for each id a row of the manifest, None for an id that is no image's there.
     """
     best: list[int | None] = []
     by_name = _unshared(manifest, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)), \
@@ -208,7 +208,7 @@ def _known(rows: list[int | None]) -> int:
 
 
 def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[str]]) -> dict[str, int]:
-    """Name -> row; a name that two files share names neither."""
+    """Name -> row; names that two files share are left out."""
     rows: dict[str, set[int]] = {}
     for row, file in enumerate(manifest.images["file"]):
         for name in names_of(PurePosixPath(file)):
@@ -219,7 +219,7 @@ def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[s
 def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
     """Match ids with the manifest's image_id, as decimal digits.
 
-    It gives name -> row, and a function from an id to the names to look up.
+    Returns name -> row, and a function from an id to the names to look up.
     """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()

@@ -1,14 +1,14 @@
-"""Write a feature store as older code bases read it; `pipeline import` reads every format back.
+"""Write a feature store in formats that older code bases read; `pipeline import` reads each of them back.
 
     scan        a split in SCAN's layout (see `importers.scan`)
         {split}_ims.npy     [n, N, D] float32, padding zero
-        {split}_ids.txt     an image id a line
+        {split}_ids.txt     an image id per line
         {split}_caps.txt    the first five captions of each image, a line each
         {split}_counts.npy  [n] int32, valid items of each image; only where they are not all N
-    butd-tsv    {split}.tsv, a row an image: bottom-up-attention's columns, or LXMERT's where the store has objects
-    folder      an .npz an image, named after its file, with the members of MILVLG/bottom-up-attention.pytorch
+    butd-tsv    {split}.tsv, a row per image: bottom-up-attention's columns, or LXMERT's if the store has objects
+    folder      an .npz per image, named after its file, with the members of MILVLG/bottom-up-attention.pytorch
 
-Beside them lies {split}_made_from.json: the store, the manifest, and what was left out.
+Beside them is {split}_made_from.json: the store, the manifest, and what was left out.
 """
 
 import base64
@@ -31,7 +31,7 @@ from pipeline.manifest import Manifest, Split, dataset
 from pipeline.parts.errors import InputError
 
 BATCH = 64  # images in memory at once
-NAMED = 20  # failed images that are named; all stand in the made_from.json
+NAMED = 20  # failed images that a message names; made_from.json has all
 OnImages = Callable[[int], object]
 
 
@@ -39,17 +39,17 @@ OnImages = Callable[[int], object]
 class Exported:
     """The outcome of an export."""
 
-    place: Path  # the file, or the folder with a file an image
+    place: Path  # the file, or the folder with a file per image
     images: int  # how many images it holds
     left_out: list[str]  # the files of failed images
-    written: bool  # false where the export existed already
+    written: bool  # false if the export existed already
     told: str  # what it holds, in words
     notes: tuple[str, ...] = ()  # what a reader of the files must know
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is exported, and whether that is done."""
+    """What is exported, and how its record and outcome are made."""
 
     store: FeatureStore
     manifest: Manifest
@@ -62,13 +62,13 @@ class _Asked:
 
     @property
     def name(self) -> str:
-        """What the files call the split."""
+        """The split's name in the files' names."""
         return self.split or "all"
 
     def record(self, name: str, files: Iterable[Path], **more: Any) -> tuple[Path, str, bool]:
-        """The file that says what made an export, its content, and whether it is there.
+        """The file that says what made an export, its content, and whether it exists with that content.
 
-        Raises InputError where another is there, or one of the files.
+        Raises InputError if it does not, and one of the export's files exists.
         """
         record, form = self.folder / f"{name}_made_from.json", {"format": more.pop("form")} if "form" in more else {}
         made_from = json.dumps({**form, "store": self.store.identity, **provenance(self.store),
@@ -99,7 +99,7 @@ class _Asked:
 
 def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
            on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> Exported:
-    """Write a split, None for all, into a folder by one of `FORMATS`. An export that is there is left unchanged."""
+    """Write a split, None for all, into a folder in one of `FORMATS`. An existing export is left unchanged."""
     if form == "scan" and split is None:
         raise InputError("SCAN's layout holds one split; name it with --split")
     store = store.require(manifest)
@@ -155,7 +155,7 @@ def _scan(asked: _Asked) -> Exported:
 
 
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:
-    """Five captions an image, in the images' order."""
+    """The first five captions of each image, in the images' order."""
     counts = np.bincount(split.caption_image, minlength=len(split.image_ids))
     if counts.min() < scan.CAPTIONS:
         row = int(np.argmin(counts))
@@ -167,11 +167,11 @@ def _first_captions(split: Split, manifest: Manifest) -> list[str]:
 
 
 def _write(files: dict[str, Path], texts: dict[str, str], asked: _Asked) -> None:
-    """Write every file beside its place; all of them take their places at the end."""
+    """Write every file under another name; all are renamed at the end."""
     store, rows = asked.store, asked.rows
     asked.on_start(len(rows))
     with ExitStack() as stack:
-        # The last that is opened is the first in its place, the provenance: what is there has one.
+        # Files are renamed in reverse order of opening: made_from.json, opened last, is there before all others.
         partial = {name: stack.enter_context(replacing(file)) for name, file in reversed(files.items())}
         shape = (len(rows), store.layout.items, store.layout.dimension)
         with partial["ims.npy"].open("wb") as file:  # not through a memory map: on a full disk that kills the process
@@ -207,7 +207,7 @@ def _tsv(asked: _Asked) -> Exported:
 
 
 def _line(number: int, file: str, image: SourceItems, columns: tuple[str, ...]) -> bytes:
-    """A row. LXMERT's users look images up by file name, bottom-up-attention's by number."""
+    """A row of a TSV. LXMERT's users look images up by file name, bottom-up-attention's by number."""
     values: dict[str, Any] = {
         "image_id": number, "img_id": PurePosixPath(file).stem, "image_w": image.size[0],
         "img_w": image.size[0], "image_h": image.size[1], "img_h": image.size[1], "num_boxes": len(image.features),
@@ -240,5 +240,5 @@ def _folder(asked: _Asked) -> Exported:
     return asked.done(asked.folder, bool(len(left)))
 
 
-# Format -> what writes it.
+# Format -> the function that writes it.
 FORMATS: dict[str, Callable[[_Asked], Exported]] = {"scan": _scan, "butd-tsv": _tsv, "folder": _folder}

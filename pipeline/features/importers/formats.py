@@ -10,7 +10,7 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.features.importers.base import FeatureSource
 
-# Format -> what makes a `FeatureSource` of (paths, manifest, on_found).
+# Format -> the function (paths, manifest, on_found) that makes a `FeatureSource`.
 FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable({
     "scan": "pipeline.features.importers.scan:index",
     "butd-tsv": "pipeline.features.importers.butd_tsv:index",

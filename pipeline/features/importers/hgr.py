@@ -1,4 +1,4 @@
-"""HGR's features (Chen et al., CVPR 2020): of frames in HDF5 by name, or of whole clips in an array in lists' order.
+"""HGR's features (Chen et al., CVPR 2020): frames in HDF5 by clip's name, or whole clips in an array in lists' order.
 
     {trn,val,tst}_ft.hdf5  [T, D] by the clip's name with _ for /           (ordered_feature/SA/NAME)
     {trn,val,tst}_ft.npy   [clips, D], in the order of public_split's lists (ordered_feature/MP/NAME)
@@ -65,7 +65,7 @@ def _opened(file: Path):  # type: ignore[no-untyped-def]
 
 
 def _dataset(content, key: str):  # type: ignore[no-untyped-def]
-    """A dataset that lies in this file: HDF5 can lead to other files."""
+    """A dataset of this file itself; links of HDF5, which can lead to other files, are refused."""
     import h5py
 
     if not isinstance(content.get(key, getlink=True), h5py.HardLink):
@@ -77,7 +77,7 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
 
 
 def _array(file: Path) -> Iterator[Found]:
-    """The clips of an array, which has a row a clip, by the nearest `public_split`, beside it or above it."""
+    """The clips of an array with a row for each clip, named by the nearest `public_split` beside or above it."""
     with refusing((OSError, ValueError), f"{file}: expected an array of numbers"):
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     near = next((place / FOLDER for place in (file.parent, *file.parent.absolute().parents)

@@ -16,7 +16,7 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 
-FRAMES = 20  # of a clip, as HGR and VSE∞ take them
+FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ImportJob:
         return self.reported_as or f"{self.format}-{items}x{source.dimension}"
 
     def wanted(self, source: FeatureSource) -> Wanted:
-        """Collect what the store shall hold. The files of the source are recorded by `sampled`.
+        """Collect what the store must hold. The files of the source are recorded by `sampled`.
 
         The networks behind other code bases' features count as trained; their weights are unknown.
 
@@ -122,7 +122,7 @@ class Imported:
 
 def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_start: OnFound = lambda count: None,
              on_images: OnFound = lambda count: None) -> Imported:
-    """Write what is missing of a store from a source. A finished store is left unchanged.
+    """Write what a store lacks from a source. A finished store is left unchanged.
 
     Args:
         job: What is imported.
@@ -134,7 +134,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         The outcome.
 
     Raises:
-        InputError: If the source does not fit the manifest, or if it lacks images or holds damaged ones that are not to
+        InputError: If the source does not fit the manifest, or if it lacks images or holds damaged ones that must not
             be skipped.
         StoreError: If the store belongs to other features.
     """
@@ -158,7 +158,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
-    """Note the images that the source lacks; raise InputError for such, or where there is no other."""
+    """Note the images that the source lacks; raise InputError if they must not be skipped, or if it has no others."""
     absent = [row for row in np.flatnonzero(source.counts == 0).tolist() if row not in source.faults]
     source.faults |= dict.fromkeys(absent, "the source has no features of it")
     if source.faults and (job.on_error == "fail" or not source.counts.any()):
@@ -192,9 +192,9 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
 
 
 def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
-    """An image as the store can hold it: as many items as the index found, everything finite and within its dtype.
+    """Read an image and check it: as many items as the index found, all values finite and within the store's dtype.
 
-    Of a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
+    From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
     """
     found, items = source.read(row), int(source.counts[row])
     if found.extras.keys() != source.extras.keys():

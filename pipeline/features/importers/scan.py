@@ -2,7 +2,7 @@
 
     {split}_ims.npy    [n, N, D], or [5n, N, D] with a copy of the image for each of its five captions
     {split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K Karpathy's imgid
-    {split}_caps.txt   five captions an image, in the images' order, a line each
+    {split}_caps.txt   five captions per image, in the images' order, a line each
     {split}_counts.npy [n], valid items of each image; written by `pipeline export` where they vary
 
 The array is memory-mapped for one image at a time, so that its pages do not fill the memory. Ids and captions are
@@ -23,10 +23,10 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.reader import not_utf8
 from pipeline.parts.errors import InputError, refusing
 
-# The manifest's split -> what SCAN calls it; the first that is there is read. COCO's `test` is the first 1,000 images
-# of its `testall`.
+# The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the first 1,000 images of
+# its `testall`.
 NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
-CAPTIONS = 5  # an image
+CAPTIONS = 5  # per image
 REPEATS = 64  # images whose five copies are compared
 
 
@@ -55,7 +55,7 @@ def _read(place: Place) -> SourceItems:
 
 
 def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> int:
-    """Take up one split: how many images it has."""
+    """Add one split; return how many images it has."""
     file, ids_file, captions_file, counts_file = (
         folder / f"{name}_{what}" for what in ("ims.npy", "ids.txt", "caps.txt", "counts.npy"))
     ids, captions = lines(ids_file), lines(captions_file)
@@ -78,7 +78,7 @@ def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> in
 
 
 def _loaded(file: Path) -> np.ndarray:
-    # numpy's own text advises to load what a pickle holds
+    # numpy's own message advises to allow pickles
     with refusing((OSError, ValueError, EOFError), f"{file}: not readable as an array; fetch or write it again"):
         array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
     return array
@@ -92,7 +92,7 @@ def _mapped(file: Path) -> np.ndarray:
 
 
 def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
-    """Rows of the array an image: 1, or 5 where each caption has its own copy of the image."""
+    """Rows of the array per image: 1, or 5 if each caption has its own copy of the image."""
     n, rest = divmod(captions, CAPTIONS)
     if rest or not n or len(array) not in (n, captions) or ids not in (n, captions):
         raise InputError(f"{file}: {len(array)} images, {ids} ids and {captions} captions do not fit; expected five "
@@ -108,7 +108,7 @@ def _step(file: Path, array: np.ndarray, ids: int, captions: int) -> int:
 
 
 def _counts(file: Path, n: int, items: int) -> np.ndarray:
-    """[n] int64, all N where nothing else is said."""
+    """Items of each image, int64 [n]; all N if there is no file of counts."""
     if not file.is_file():
         return np.full(n, items)
     counts = _loaded(file)
@@ -128,7 +128,7 @@ def lines(path: Path) -> list[str]:
 def bare(caption: str) -> str:
     """Reduce a caption to lower-case letters and digits without accents: the released files hold tokenised captions.
 
-    It gives letters and digits.
+    Returns them without blanks or punctuation.
     """
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKD", caption).casefold())
 
@@ -140,7 +140,7 @@ class TextCheck:
     changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
 
     Args:
-        manifest: What is compared with.
+        manifest: The manifest that a source is compared with.
     """
 
     def __init__(self, manifest: Manifest) -> None:
