@@ -18,7 +18,7 @@ from typing import Any
 from pipeline.files import remote
 
 SUFFIXES = (".tar", ".parquet")
-# Parquet columns that may hold the images, the first wins; also as structs with a field `bytes`, as of Hugging Face.
+# Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
 IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
@@ -125,7 +125,7 @@ _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> w
 def inside(path: Path) -> tuple[Path, str] | None:
     """Split the path of an image in a container into the container and the name in it; None for another path."""
     if not any(suffix in str(path).lower() for suffix in SUFFIXES):
-        return None  # the fast way out for plain photographs
+        return None  # soon said of a million photographs
     for place, part in enumerate(path.parts[:-1]):
         container = Path(*path.parts[:place + 1])
         if part.lower().endswith(SUFFIXES) and (remote.address(path) or container.is_file()):

@@ -105,7 +105,7 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
 
 
 def state_of(file: Path) -> list[int] | None:
-    """Values that change when a file changes; None if it is not there.
+    """What changes when a file does; None if it is not there.
 
     Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata.
     """

@@ -1,4 +1,4 @@
-"""From an annotation file and a folder of images to a checked manifest, whose numbers are compared with the card's."""
+"""Make a checked manifest of an annotation file and a folder of images, and compare its numbers with the card's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
 
 
 ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
-"""Paths below a folder, but for those with a name that begins with a dot: they need no slower look."""
+"""Paths below a folder without a name that begins with a dot. They are safe without the slower checks."""
 
 
 def all_test(files: list[str]) -> dict[str, str]:
@@ -57,7 +57,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
 
     Args:
         dataset: The name of the data set.
-        images: The folder; None where there are features to import but no photographs, whose files are not looked at.
+        images: The folder; None if there are features to import but no photographs: then no files are looked at.
         annotations: A file or folder in one of the formats of `READERS`.
         form: The format's name in `READERS`; None for the one that recognises the annotations.
         draw: Chooses a split for each image file; called where the annotations have no splits.

@@ -50,7 +50,7 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
         else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
     before, found = _read(known, names)
     now = np.empty_like(before)
-    with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
+    with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
         for first in range(0, len(names), TOGETHER):
             files = manifest.gallery(rows=range(first, min(first + TOGETHER, len(names))))
             here = slice(first, first + len(files))
@@ -88,7 +88,7 @@ def _checksums(files: list[GalleryFile]) -> list[str]:
 
 
 def _state(file: GalleryFile) -> list[int]:
-    """A file's state; for an image in a tar or in Parquet, the state of that file."""
+    """Of an image in a tar or in Parquet, the state of that."""
     within = containers.inside(file.path)
     state = state_of(file.path if within is None else within[0])
     return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]

@@ -1,8 +1,8 @@
 """The manifest: one table with a row for each caption, which lists all images and captions and their pairs.
 
-What is asked for is read from its file, some rows at a time. Images keep the order of the annotation file, because
-COCO's five folds and "the first five captions of an image" are defined by it. A caption finds its image by id, never by
-`5 * index`.
+Columns are read from its file when they are needed, some rows at a time. Images keep the order of the annotation file,
+because COCO's five folds and "the first five captions of an image" are defined by it. A caption finds its image by id,
+never by `5 * index`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _compute(name: str, compute: Callable[[], str]) -> str:
 
 
 class _File:
-    """The rows of a manifest that lie in its file, which stays open: another that takes its place is not read."""
+    """The rows of a manifest in its file, which stays open: a file that replaces it is not read."""
 
     def __init__(self, file: Path, path: Path) -> None:
         from pyarrow import parquet
@@ -70,7 +70,7 @@ class _File:
         self.types = {field.name: self._type(field) for field in self.opened.schema_arrow}
 
     def _type(self, field: pa.Field) -> pa.DataType:
-        """The type of a column of a manifest, whichever type of the same values the file has; others are refused."""
+        """The type of a manifest's column. The file may have another type of the same values; others are refused."""
         import pyarrow as pa
 
         there = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -120,7 +120,7 @@ class Manifest:
             manifest's folder, so commands find the files from any working directory.
         remember: Called with a digest's name and a function that computes it; returns the digest, from a cache if it
             can, see `files.remembered`.
-        written: When its file was written, in nanoseconds; 0 where it is of none.
+        written: When its file was written, in nanoseconds; 0 if it has no file.
     """
 
     source: pd.DataFrame | _File = field(repr=False)
@@ -180,7 +180,7 @@ class Manifest:
 
     @property
     def languages(self) -> list[str]:
-        """The captions' languages in alphabetical order; [] where the manifest does not say them."""
+        """The captions' languages in alphabetical order; [] if the manifest does not name them."""
         return sorted(self.rows([LANGUAGE])[LANGUAGE].unique()) if LANGUAGE in self.columns else []
 
     @property
@@ -304,7 +304,7 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
-        """Read a saved manifest. While its file is unchanged its digests are those kept beside it.
+        """Read a saved manifest. If its file is unchanged, its digests are read from beside it.
 
         Args:
             path: The file.
@@ -368,7 +368,7 @@ def _columns(known: Collection[str]) -> dict[str, str]:
 
 
 def arranged(table: pd.DataFrame) -> pd.DataFrame:
-    """Bring a table's columns into a manifest's order and types, without others."""
+    """Convert a table to a manifest's columns, in their order and types; other columns are dropped."""
     columns = _columns(table.columns)
     return table[list(columns)].astype(columns)
 
