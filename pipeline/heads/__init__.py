@@ -1,7 +1,7 @@
 """Heads: from items and tokens to embeddings, or to scores of pairs. A new one is a file here and a line in `HEADS`.
 
-    base.py        what every head offers, and what those share that compare parts of images and captions
-    two_tower.py   images and captions apart: projections, poolings, unit vectors
+    base.py        the interface of heads, and the base class of late interaction
+    two_tower.py   images and captions encoded separately: projections, poolings, unit vectors
     cross.py       word pieces and items in one BERT encoder
     late.py        words and items compared one by one
     hgr.py         events, verbs and other phrases of a role graph compared with frames
@@ -51,7 +51,7 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
 
 
 def reads_boxes(recipe: Recipe) -> bool:
-    """Look up whether a recipe's head reads where in the image each item lies.
+    """Look up whether a recipe's head reads the items' boxes.
 
     Args:
         recipe: The recipe.

@@ -13,7 +13,7 @@ from pipeline.text.role_graphs import GraphBatch
 
 
 class Backbone(nn.Module):
-    """A network, and the function from prepared pixels to items.
+    """A network that is trained with a head, and the function from prepared pixels to items.
 
     Its BatchNorm statistics are fixed (VSE∞ A.1), their scales and shifts are learned. As in the papers, the network is
     first frozen and then trained as a whole, while the learning rate rises. VSE∞'s released code can also unfreeze it
@@ -29,7 +29,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.name, self._items = name, items
         if callable(reset := getattr(network, "reset_classifier", None)):
-            reset(0)  # timm's classes take no part here
+            reset(0)  # the classifier of timm's networks is not used
         self.network = network.requires_grad_(True)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -69,7 +69,7 @@ class HeadNetwork(nn.Module, ABC):
 
     @property
     def sides_are_apart(self) -> bool:
-        """Whether the sides share no weight, draw nothing at random, and take about as long as each other."""
+        """Whether both sides can be computed at once: no shared weight, no random draws, about equal times."""
         return False
 
     @abstractmethod
@@ -103,7 +103,7 @@ Parts = tuple[Tensor, ...]
 
 
 class Interaction(HeadNetwork):
-    """The base class of late interaction: both sides are encoded apart, then their parts are compared."""
+    """The base class of late interaction: both sides are encoded separately, then their parts are compared."""
 
     reads_graphs: ClassVar[bool] = False
 
@@ -156,7 +156,7 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def products(self, images: Parts, captions: Parts) -> int:
-        """Count what `similarity` holds in memory, so that it is called with as many images as there is room for.
+        """Count the values that `similarity` holds in memory; callers choose the number of images by it.
 
         Args:
             images: The parts of I images.
@@ -176,7 +176,7 @@ class Interaction(HeadNetwork):
 
 
 def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Tensor:
-    """Compare queries with the mean of the items [I, N, d] that each attends to, without making that mean: [I, C, Q].
+    """Compare each query with the attended mean of the items [I, N, d], without computing that mean: [I, C, Q].
 
     Products of unit queries with items and weights of attention, 0 for padding, are [I, C, Q, N].
     """

@@ -1,4 +1,4 @@
-"""A cross-encoder as OSCAR (Li et al. 2020): word pieces and image items in one BERT encoder.
+"""A cross-encoder like OSCAR (Li et al. 2020): word pieces and image items in one BERT encoder.
 
 The parts and their names are those of `transformers`' BertModel and of OSCAR's released code, which adds a linear layer
 from items to the encoder's width. Items have no position and no type. Source: Geigle et al., TACL 2022, section 3.
@@ -19,14 +19,14 @@ from pipeline.text import Text
 
 
 def encode(layers: Iterable[nn.Module], sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """Run BERT's layers on a sequence [B, S, hidden]; what the mask hides is not attended to."""
+    """Run BERT's layers on a sequence [B, S, hidden]; positions that the mask hides are not attended to."""
     for layer in layers:
         sequence = layer(sequence, mask)
     return sequence
 
 
 def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """Run the layers for the first position alone, [B, hidden].
+    """Run the layers for the output of the first position alone, [B, hidden].
 
     The last layer then has one query, a sixth of its work.
     """
@@ -42,7 +42,7 @@ def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) 
 
 
 def mask_of(valid: Tensor) -> Tensor | None:
-    """As `scaled_dot_product_attention` takes it; None, which is faster, where nothing is padding."""
+    """Make the mask for `scaled_dot_product_attention`; None, which is faster, if nothing is padding."""
     return None if bool(valid.all()) else valid[:, None, None, :]
 
 
@@ -55,14 +55,14 @@ KINDS = ("bert", "xlm-roberta")
 
 
 class CrossEncoder(HeadNetwork):
-    """One BERT that scores a caption with an image (CE), and embeds each of them alone (EMB).
+    """One BERT that scores pairs of a caption and an image (CE), and embeds each of them alone (EMB).
 
     CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer over [CLS] give the
     logits of a wrong and a right pair. EMB reads a caption alone, or [CLS] and the items, and pools all positions.
 
     Args:
         feature: Not used.
-        width: D of the items, with six more for their boxes, see `pipeline.features.store.boxes`.
+        width: D of the items, with six more values for their boxes, see `pipeline.features.store.boxes`.
         text: A BERT's.
         recipe: Its poolings; the papers take the mean.
         training: Not used; d is the width of the encoder.
@@ -73,9 +73,9 @@ class CrossEncoder(HeadNetwork):
         regions: How many of an image's items are read, its first; None for all. OSCAR's released code reads 50.
         pieces: How many word pieces of a caption are read, with [CLS] and [SEP]; None for as many as the BERT has
             positions. OSCAR's released code reads 70.
-        pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours, of the pooled words and
-            the pooled items, each encoded in sight of the other, divided by a temperature of 0.05. A head that starts
-            from EMB then begins near EMB's own scores, where a new classifier begins with nothing.
+        pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours: the cosine of the pooled
+            words and the pooled items, which were encoded together, divided by a temperature of 0.05. A head that
+            starts from EMB then begins near EMB's own scores; a new classifier would begin untrained.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
@@ -120,14 +120,14 @@ class CrossEncoder(HeadNetwork):
         return {"text": nn.ModuleList([self.bert.embeddings, self.bert.encoder, self.bert.pooler])}
 
     def words(self, tokens: Tensor) -> Tensor:
-        """Compute captions, int64 [B, T], as they enter the first layer: [B, up to T, hidden]."""
+        """Compute the first layer's input of captions, int64 [B, T]: [B, up to T, hidden]."""
         if self.pieces and tokens.shape[1] > self.pieces:
             tokens = tokens[:, :self.pieces].clone()
-            tokens[:, -1] = self.end  # in a shorter caption this is padding
+            tokens[:, -1] = self.end  # in a shorter caption this position is padding
         return self.bert.embeddings(input_ids=tokens)
 
     def items(self, items: Tensor) -> Tensor:
-        """Compute images, float [B, N, width], as they enter the first layer: [B, up to N, hidden]."""
+        """Compute the first layer's input of images, float [B, N, width]: [B, up to N, hidden]."""
         projected = self.bert.img_embedding(items[:, :self.regions].to(self.classifier.weight.dtype))
         return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
 
@@ -140,13 +140,13 @@ class CrossEncoder(HeadNetwork):
         return self._pooled(self.words(tokens), lengths, self.text_pooling)
 
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
-        lengths = lengths.clamp(max=sequence.shape[1])  # of what was cut
+        lengths = lengths.clamp(max=sequence.shape[1])  # captions may have been cut
         mask = mask_of(valid_slots(lengths, sequence.shape[1]))
         return normalize(pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
-        """Score P pairs of what `words` and `items` gave: float32 [P, 2], the logits of a wrong and of a right pair."""
-        lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # of what was cut
+        """Score P pairs of outputs of `words` and `items`: float32 [P, 2], logits of a wrong and of a right pair."""
+        lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # both may have been cut
         places = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
         sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(places, 1))
         cosine = self.pair_score == "cosine"
@@ -185,7 +185,7 @@ def listwise(logits: Tensor) -> Tensor:
 
 
 def margins(logits: Tensor) -> Tensor:
-    """Compute pairs' scores [...] from logits [..., 2]. They order pairs as the probability of a right pair does."""
+    """Compute pairs' scores [...] from logits [..., 2]: the difference, which orders pairs as the probability does."""
     return logits[..., 1] - logits[..., 0]
 
 

@@ -31,8 +31,8 @@ class HGR(Interaction):
         recipe: Poolings and dropout.
         training: The sizes; d is `training.dimension`.
         backbone: None: items are read from a store.
-        sharpness: What attention to frames is multiplied by before its softmax.
-        graph_dropout: Of what nodes take over from their neighbours.
+        sharpness: A factor of the attention to frames, before its softmax.
+        graph_dropout: The dropout of what a node receives from its neighbours.
     """
 
     reads_graphs = True
@@ -106,7 +106,7 @@ class HGR(Interaction):
 
 
 class GraphAttention(nn.Module):
-    """One layer of attention over a graph: a node takes over the mean of its neighbours, and is normalised."""
+    """One layer of attention over a graph: a node is added to the attended mean of its neighbours, and normalised."""
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()
@@ -118,5 +118,5 @@ class GraphAttention(nn.Module):
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         """Compute the nodes [B, M, d] after the layer; edges [B, M, M]: whether the row attends to the column."""
         scores = self.query(nodes) @ self.key(nodes).transpose(1, 2) / self.query.out_features ** 0.5
-        weights = scores.float().masked_fill(~edges, -1e18).softmax(2) * edges  # without neighbours: nothing
+        weights = scores.float().masked_fill(~edges, -1e18).softmax(2) * edges  # 0 for a node without neighbours
         return self.norm(nodes + self.dropout(self.context(weights.to(nodes.dtype) @ nodes)))

@@ -18,7 +18,7 @@ class LateInteraction(Interaction):
     """Unit vectors of words and items, whose products make a similarity.
 
     `max`: the mean over the words of each word's best item (FILIP's text-to-image similarity; ColBERT's sum, divided
-    by the caption's length). `attention`: each word attends to the items, and is compared with the mean that it sees
+    by the caption's length). `attention`: each word attends to the items, and is compared with their attended mean
     (SCAN's text-image attention, averaged: Lee et al. 2018, equations 1 to 5 with the sides exchanged).
 
     Args:
@@ -28,7 +28,7 @@ class LateInteraction(Interaction):
         recipe: Its dropout.
         training: The sizes; d is `training.dimension`.
         backbone: None: items are read from a store.
-        form: Which of the two.
+        form: "max" or "attention".
         sharpness: λ of SCAN's attention.
     """
 

@@ -64,7 +64,7 @@ class ItemNorm(nn.BatchNorm1d):
         return ((values - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias).to(values.dtype)
 
     def through_moments(self, values: Tensor, count: int) -> Tensor:
-        """Build the scalar that carries the gradients of the given moments back to some rows [M, D] of the batch's.
+        """Build a scalar whose gradient at some rows [M, D] of the batch is the one through the given moments.
 
         With μ the mean and v the variance, dμ/dx = 1 / count and dv/dx = 2 (x − μ) / count.
         """
@@ -109,12 +109,12 @@ class ResidualProjection(nn.Module):
         return padded.index_copy_(0, places, projected).unflatten(0, items.shape[:2])
 
     def _present(self, items: Tensor, places: Tensor) -> Tensor:
-        """The valid items [M, width], in the type that is multiplied."""
+        """The valid items [M, width], in the dtype of the matrix product."""
         kind = items.device.type
         autocast = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if autocast else self.linear.linear.weight.dtype
         present = items.flatten(0, 1).index_select(0, places)
-        # On a CPU torch converts float16 to bfloat16 one by one, and by way of float32 with vector instructions.
+        # On a CPU torch converts float16 to bfloat16 value by value; through float32 it uses vector instructions.
         return present.float().to(dtype) if kind == "cpu" and dtype == torch.bfloat16 else present.to(dtype)
 
 

@@ -10,7 +10,7 @@ from pipeline.heads.projection import ItemNorm, ResidualProjection
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text, with_dropout
 
-# Captions of more numbers than this are embedded apart: three times the longest of Flickr8k's.
+# Captions with more tokens than this are embedded separately: three times the longest of Flickr8k's.
 LONG = 128
 
 
@@ -50,7 +50,7 @@ class TwoTower(HeadNetwork):
     def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Embed captions, see `HeadNetwork.embed_captions`.
 
-        Long ones are processed apart, so that they do not lengthen the others' padding.
+        Long ones are processed separately, so that they do not lengthen the others' padding.
         """
         if tokens.shape[1] <= LONG:
             return self._embed_captions(tokens, lengths)
@@ -64,7 +64,7 @@ class TwoTower(HeadNetwork):
 
     @property
     def sides_are_apart(self) -> bool:
-        """Whether there is no dropout, and nothing pretrained: BERT takes far longer than the projection of items."""
+        """Whether there is no dropout, and no pretrained part: BERT takes far longer than the projection of items."""
         draws = any(isinstance(part, nn.Dropout) and part.p for part in self.modules())
         return not draws and not self.pretrained
 

@@ -72,7 +72,7 @@ def released(similarity: Tensor) -> tuple[float, float, int]:
 
 
 def _clamped(batch: int, angle: float, more: int) -> int:
-    # A diverged model has no K; the loss is then NaN, which is for the training loop to report.
+    # A diverged model has no K; the loss is then NaN, and the training loop reports it.
     wanted = math.floor(batch * math.cos(angle)) + more if math.isfinite(angle) else 1
     return min(max(wanted, 1), batch - 1)
 

@@ -1,4 +1,4 @@
-"""InfoNCE (van den Oord et al. 2018) over the whole batch, over some hardest negatives, and over noisy pairs (CRCL)."""
+"""InfoNCE (van den Oord et al. 2018) over the whole batch and over the hardest negatives; CRCL for noisy pairs."""
 
 from abc import abstractmethod
 
@@ -15,7 +15,7 @@ class HardestInfoNCE(Objective):
     """InfoNCE over the K hardest negatives of each query, both directions summed, each a mean over the batch.
 
     Only these negatives enter the loss and receive a gradient. A query with fewer uses all of them; one without any
-    adds 0. The margin is taken off every positive similarity (VSE+2AD 3.3).
+    adds 0. The margin is subtracted from every positive similarity (VSE+2AD 3.3).
 
     `log`: "negatives", the K used.
 
@@ -47,10 +47,10 @@ class HardestInfoNCE(Objective):
 
     @abstractmethod
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
-        """K in 0..B for a batch's similarities [B, B], and what else is logged."""
+        """K in 0..B for a batch's similarities [B, B], and further values to be logged."""
 
     def _one_direction(self, logits: Tensor, positive: Tensor, negatives: Tensor, hardest: int) -> Tensor:
-        """InfoNCE with the rows of logits [B, B], similarities divided by the temperature, as queries."""
+        """InfoNCE of the queries that are rows of logits [B, B], similarities divided by the temperature."""
         hard = logits.masked_fill(~negatives, float("-inf"))
         if hardest < len(logits) - 1:
             hard = hard.topk(hardest, dim=1, sorted=False).values
@@ -111,17 +111,16 @@ class CRCL(Objective):
     mean(y_i · −log p_ii) + λ · mean(Σ_{j≠i} tan p_ij / (Σ_j tan p_ij)^(1 − y_i)), each summed over both directions. For
     y = 1 the first part is InfoNCE. For y = 0 it vanishes and the second is bounded, so a wrong pair cannot dominate.
 
-    y = 1 in the first epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. With no
-    first epochs this is the released code with `mc` off. Its self-refining labels (`mc` on), which remember y of each
-    pair over epochs and train from the start with them three times, are not here; the first epochs are those of `mc`
-    on.
+    y = 1 in the warm-up epochs, then y_i is the mean of p_ii of both directions; no gradient passes through it. Without
+    warm-up this is the released code with `mc` off. Its `mc` on has a warm-up, too, but then keeps y of each pair over
+    epochs and trains three times from the start with it ("self-refining"); that is not done here.
 
     `log`: "trust", the mean of y, and "negatives", one less than the batch.
 
     Args:
         temperature: τ. The released code has 0.05.
         weight: λ. The released code has 5.
-        warmup_epochs: First epochs with y = 1. The released code has 2.
+        warmup_epochs: The number of first epochs with y = 1. The released code has 2.
     """
 
     def __init__(self, temperature: float = 0.05, weight: float = 5.0, warmup_epochs: int = 2) -> None:

@@ -55,7 +55,7 @@ class BothLevels(torch.autograd.Function):
             part = chunk.part
             u, places = cpu_sort.sort_chunk(read_chunk(items, chunk, torch.float64))
             greatest, v = below_greatest(u)
-            weights = (weight.detach() @ v).softmax(1)  # a weight with a gradient would have v transposed first
+            weights = (weight.detach() @ v).softmax(1)  # if the weight needed a gradient, torch would transpose v
             theta[part, :chunk.items] = weights
             token[part] = greatest + (v @ weights.unsqueeze(2)).squeeze(2)
             delta = v.exp()

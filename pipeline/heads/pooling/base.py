@@ -31,10 +31,10 @@ HALF = (torch.bfloat16, torch.float16)
 class Pooling(nn.Module, ABC):
     """A function from a padded set of items to one vector.
 
-    A subclass implements `pool`, and its docstring names its source. It draws at random, if it does, by an nn.Dropout:
-    without one, training on a CPU computes both sides of a head at the same time. It receives checked input; padding
-    holds zeros that pass no gradient back, and items have the dtype of the parameters (without any: float32, or float64
-    for float64 items). Parameters in half precision are used as float32.
+    A subclass implements `pool`, and its docstring names its source. Random draws are by nn.Dropout alone: without one,
+    training on a CPU computes both sides of a head at the same time. `pool` receives checked input; padding holds zeros
+    that pass no gradient back, and items have the dtype of the parameters (without any: float32, or float64 for float64
+    items). Parameters in half precision are used as float32.
 
     Attributes:
         title: Its name in the papers, which tables and figures print.
@@ -74,7 +74,7 @@ class Pooling(nn.Module, ABC):
         if any(parameter.dtype in HALF for parameter in self.parameters()):
             exact = {name: value.float() for name, value in self.state_dict(keep_vars=True).items()}
             return functional_call(self, exact, (items, counts))
-        # Half precision loses too much in sums, softmaxes and recurrences, so autocast stays out.
+        # Half precision loses too much in sums, softmaxes and recurrences, so autocast is off.
         parameter = next(self.parameters(), None)
         dtype = torch.promote_types(items.dtype, torch.float32) if parameter is None else parameter.dtype
         with torch.autocast(items.device.type, enabled=False):

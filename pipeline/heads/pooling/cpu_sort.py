@@ -20,11 +20,11 @@ from pipeline.compute.threads import each, shared_out
 
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
 CHUNK = 1 << 17
-# Values in a batch below which one thread is faster: threads that hand Python over after each short operation wait
-# longer than they compute.
+# Values in a batch below which one thread is faster: with so few, threads wait for Python's lock longer than they
+# compute.
 FOR_ONE_THREAD = 1 << 20
 MOST_ITEMS = 1 << 15
-SIGN = torch.iinfo(torch.int64).min  # the bit of a float64
+SIGN = torch.iinfo(torch.int64).min  # the sign bit of a float64
 Result = TypeVar("Result")
 
 
@@ -82,7 +82,7 @@ def can_sort_fast(items: Tensor) -> bool:
 def read_chunk(items: Tensor, chunk: Chunk, dtype: torch.dtype = torch.float32) -> Tensor:
     """Copy a chunk [b, D, n] out of a batch [B, N, D]."""
     values = items.new_empty(len(chunk.rows), items.shape[2], chunk.items, dtype=dtype)
-    for sample, row in zip(values, chunk.rows, strict=True):  # torch is twice as fast at turning matrices one by one
+    for sample, row in zip(values, chunk.rows, strict=True):  # torch transposes matrices twice as fast one by one
         sample.copy_(items[row, :chunk.items].T)
     return values
 

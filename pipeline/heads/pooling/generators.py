@@ -78,7 +78,7 @@ class BiGRUGenerator(nn.Module):
 class TransformerGenerator(nn.Module):
     """A Transformer encoder of one layer in place of the BiGRU (VSE∞ Table 8).
 
-    The paper gives no more details. Here the layer is torch's own: 4 heads, and each norm after its sum.
+    The paper gives no more details. Here the layer is torch's own, with 4 heads and post-norm.
 
     Args:
         inputs: As for `BiGRUGenerator`.
@@ -101,7 +101,7 @@ class TransformerGenerator(nn.Module):
 
 
 class MLPGenerator(nn.Module):
-    """Each position on its own, without the set's size (VSE∞ B.3).
+    """An MLP that scores each position by itself, without the set's size (VSE∞ B.3).
 
     Args:
         inputs: As for `BiGRUGenerator`.

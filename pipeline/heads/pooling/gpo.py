@@ -96,7 +96,7 @@ class KMaxPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         k = min(self.k, items.shape[1])
         greatest = items.masked_fill(~valid.unsqueeze(2), float("-inf")).topk(k, dim=1).values
-        # The valid slots come first, so the first k of the mask tell which of the greatest are there.
+        # The valid slots come first, so the first k of the mask tell which of the greatest values are valid.
         return mean_over_items(greatest, valid[:, :k])
 
 
@@ -135,6 +135,6 @@ class FSPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         sizes, which = valid.sum(1).unique(return_inverse=True)
         weights = interpolate_knots(self.knots, sizes)[which]
-        # Beyond a set's size the sorted values are zero. Divided first: great values may overflow on the way.
+        # Beyond a set's size the sorted values are zero. The division comes first, since sums may overflow.
         most = weights.shape[1]
         return (sort_descending(items, valid)[:, :most] / most * weights).sum(1) * most

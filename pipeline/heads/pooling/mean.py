@@ -20,7 +20,7 @@ class MeanPool(Pooling):
 
 def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
     """Compute the mean over a sample's valid items: [B, D]."""
-    # Divided first: the sum of great values may overflow.
+    # The division comes first, since the sum may overflow.
     return (items.masked_fill(~valid.unsqueeze(2), 0.0) / valid.sum(1).view(-1, 1, 1)).sum(1)
 
 
@@ -57,7 +57,7 @@ def soft_maximum(items: Tensor, valid: Tensor) -> Tensor:
     large.
     """
     valid = valid.unsqueeze(2)
-    # Detached, for the result does not depend on it.
+    # Detached, since the result does not depend on it.
     greatest = items.detach().masked_fill(~valid, float("-inf")).amax(1, keepdim=True)
     below = items - greatest
     return (greatest + (masked_softmax(below, valid, dim=1) * below).sum(1, keepdim=True)).squeeze(1)
@@ -90,10 +90,10 @@ class AdaPool(Pooling):
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
     """Compute each value's Dice-Sørensen coefficient with its dimension's mean: [B, N, D], in −1..1."""
     mean = mean_over_items(items, valid).unsqueeze(1)
-    # A quotient of squares, which may overflow, stays the same when all is divided by the greater of the two.
+    # Squares may overflow, so value and mean are divided by the greater one; the quotient stays the same.
     scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
     items, mean = items / scale, mean / scale
-    # The constant keeps 0 / 0 out, and the gradient near zero bounded.
+    # The constant avoids 0 / 0 and bounds the gradient near zero.
     return 2 * items * mean / (items.square() + mean.square() + 1e-6 / scale.square())
 
 
@@ -102,16 +102,16 @@ class GeMPool(Pooling):
     """(mean over the items of x^p)^(1/p) per dimension, with one learned p for all dimensions.
 
     A power mean is defined for positive values, so values below `floor` count as `floor` (as in the published
-    method). Computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), for x^p overflows and its
-    root has an unbounded gradient at zero; that is what made the published code diverge on regions (VSE∞
-    5.2). p is exp(log_p), so it stays positive.
+    method). It is computed from logarithms, as exp(logsumexp(p log x) − log n)^(1/p), because x^p overflows and
+    its root has an unbounded gradient at zero; this made the published code diverge on regions (VSE∞ 5.2). p is
+    exp(log_p), so it stays positive.
 
     Source: Radenović et al. 2019.
 
     Args:
         dim: D.
         p: Where p starts; Radenović et al. use 3.
-        floor: The least value that counts.
+        floor: Smaller values count as this one.
     """
 
     title = "GeM"
@@ -164,10 +164,10 @@ def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
     """Normalise [B, N, D] to zero mean and unit variance over a sample's valid items; padding is zero."""
     present = valid.unsqueeze(2)
     values = values.masked_fill(~present, 0.0)
-    # The result does not depend on the scale, but squares may overflow: each dimension is divided by its greatest.
+    # Squares may overflow, so each dimension is divided by its greatest value; the result does not depend on it.
     scale = values.detach().abs().amax(1, keepdim=True).clamp(min=1.0)
     values = values / scale
     centred = (values - mean_over_items(values, valid).unsqueeze(1)).masked_fill(~present, 0.0)
     variance = mean_over_items(centred.square(), valid).unsqueeze(1)
-    # At the least what is far below rounding, so that equal values have finite gradients.
+    # The lower bound is far below rounding; it keeps gradients of equal values finite.
     return centred * torch.rsqrt(variance + (1e-5 / scale.square()).clamp(min=1e-24))
