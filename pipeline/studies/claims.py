@@ -1,4 +1,4 @@
-"""The papers' claims about two systems, tested on one's own data: the difference of their RSUM with its interval."""
+"""The papers' claims about two systems, tested on your own data: the difference of their RSUM with its interval."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -13,7 +13,7 @@ from pipeline.report import published
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
 
-# A claim is decided where its corrected p is below this.
+# A claim is decided if its corrected p is below this.
 LEVEL = 0.05
 
 
@@ -21,7 +21,7 @@ class SystemOfClaim(Section):
     """One side of a claim.
 
     recipe: A recipe of the settings.
-    features: Letters of features; R alone is the run's first feature, whichever that is.
+    features: Letters of features; R alone stands for the run's first feature.
     """
 
     recipe: str
@@ -49,7 +49,7 @@ class Claim(Section):
     where: The paper, its table and the data.
     better: The system that is said to be better.
     worse: The other.
-    published: The rows that say so; None for a question of your own.
+    published: The rows that the claim rests on; None for a question of your own.
     """
 
     claim: str
@@ -64,8 +64,8 @@ class Tested(NamedTuple):
 
     Attributes:
         claim: The claim.
-        published: RSUM of `better` less that of `worse`, as printed; None if no paper has it.
-        contrast: What `statistics.contrast` gives for `worse` and `better`; None where a system is not of the run.
+        published: RSUM of `better` minus that of `worse`, as printed; None if no paper has it.
+        contrast: The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the run.
     """
 
     claim: Claim
@@ -88,7 +88,7 @@ def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
 
 
 def published_difference(pair: PublishedPair | None) -> float | None:
-    """The RSUM of `better` less that of `worse`, in percentage points; None without rows."""
+    """The RSUM of `better` minus that of `worse`, in percentage points; None without rows."""
     return None if pair is None else round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
 
 
@@ -103,7 +103,7 @@ def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
 
 
 def verdict(contrast: Mapping[str, Any] | None) -> str:
-    """Whether a claim holds here: "holds" or "does not" with a corrected p below 0.05, else "cannot tell"."""
+    """Whether a claim holds: "holds" or "does not" if its corrected p is below `LEVEL`, "cannot tell", "not tested"."""
     if contrast is None:
         return "not tested"
     if contrast["rsum"]["holm"] >= LEVEL:

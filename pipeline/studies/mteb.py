@@ -1,4 +1,4 @@
-"""For the library `mteb`, which measures models on its own tasks: models, and a split of one's own data as a task.
+"""Models for the library `mteb`, which measures models on its own tasks, and a split of your own data as a task.
 
 Heads and dual encoders are encoders of mteb; cross-encoders and late-interaction heads are cross-encoders of mteb.
 """
@@ -49,10 +49,10 @@ def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
 
 
 class MtebEncoder:
-    """Embeds what mteb hands over. It has the methods of mteb's `EncoderProtocol`.
+    """Embeds mteb's images and texts. It has the methods of mteb's `EncoderProtocol`.
 
     Args:
-        mteb_model_meta: What mteb is told of the model.
+        mteb_model_meta: The model's description for mteb.
         images: From B images, RGB, to unit vectors [B, d].
         captions: From B captions to unit vectors [B, d].
     """
@@ -93,11 +93,11 @@ class MtebEncoder:
 
     @classmethod
     def of_model(cls, model: str, prompt: str = "{}", device: str = "cpu") -> MtebEncoder:
-        """Make an encoder of a dual encoder as it comes.
+        """Make an encoder of a pretrained dual encoder.
 
         Args:
             model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
-            prompt: What is read, {} being the caption.
+            prompt: The text that the encoder reads, {} being the caption.
             device: A torch device.
 
         Returns:
@@ -189,7 +189,7 @@ class Images:
 
 
 class MtebCrossEncoder:
-    """Scores pairs that mteb hands over. It has the methods of mteb's `CrossEncoderProtocol`.
+    """Scores mteb's pairs. It has the methods of mteb's `CrossEncoderProtocol`.
 
     Args:
         paths: Where files lie.
@@ -245,7 +245,7 @@ class MtebCrossEncoder:
 
 
 def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
-    """What one side holds, image or text, and all of it."""
+    """The column of one side, "image" or "text", and all its values."""
     values: dict[str, list[Any]] = {}
     for batch in inputs:
         for kind in ("image", "text"):
@@ -265,7 +265,7 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
         direction: "i2t" ranks captions for images, "t2i" images for captions.
 
     Returns:
-        The task. Its `hit_rate_at_k` is R@K / 100, where no two candidates are equally similar.
+        The task. Its `hit_rate_at_k` is R@K / 100 if no two candidates are equally similar.
     """
     import datasets
     from mteb.abstasks.retrieval import AbsTaskRetrieval

@@ -1,7 +1,7 @@
 """How well GPO's generators learn known pooling patterns (VSE∞ B.3, Table 11).
 
-Random features are pooled with a pattern's coefficients. A GPO learns from these pairs of input and output alone, on
-sets of some sizes. Then its coefficients are compared with the pattern's, on those sizes and on others.
+Random features are pooled with a pattern's coefficients. A GPO learns from these inputs and outputs alone, on sets of
+some sizes. Then its coefficients are compared with the pattern's, on those sizes and on others.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def linear(size: int) -> Floats:
     return falling / falling.sum()
 
 
-# Pattern -> from a set's size N, at least 2, to the coefficients of its items from the largest on: float32 [N], of sum
-# 1. A: all weigh the same; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling weights.
+# Pattern -> a function from a set's size N, at least 2, to the coefficients of its items, largest first: float32 [N] of
+# sum 1. A: equal weights; M-K: the mean of the K largest; T-50%: of the largest half, rounded up; L: falling linearly.
 PATTERNS: dict[str, Callable[[int], Floats]] = {
     "A": lambda size: largest(size)(size), "M-1": largest(1), "M-10": largest(10),
     "T-50%": lambda size: largest(math.ceil(size / 2))(size), "L": linear}
@@ -91,7 +91,7 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
 
 
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
-    """RMSE of a GPO's coefficients over seen sizes, unseen smaller and larger ones: over positions, then sizes."""
+    """RMSE of a GPO's coefficients for seen, unseen smaller and larger sizes: means over positions, then over sizes."""
     import torch
 
     (least, most), (first, last) = settings.tested, settings.seen

@@ -1,6 +1,6 @@
-"""How fast things are on this machine: poolings, the answer to a query, and what a cross-encoder would take.
+"""Times on this machine: of poolings, of answering a query, and of a cross-encoder.
 
-Values are random; no step's time depends on them. The results are the content of results/throughput.json.
+Inputs are random; no step's time depends on their values. The results are the content of results/throughput.json.
 """
 
 import time
@@ -28,7 +28,7 @@ from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRU
 
 Step = Callable[[], object]
-FOUND = 10  # candidates that a query's answer lists
+FOUND = 10  # candidates in the answer to a query
 DRAWN = 10_000  # random vectors; more images repeat them
 WORDS = 10_000  # of the BiGRU's vocabulary
 # BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3) compares.
@@ -43,9 +43,9 @@ def measure(recipes: Mapping[str, Recipe], training: Training, settings: Through
     """Time all poolings, the answer to a query, and a cross-encoder.
 
     JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of images. latency:
-    images pooled a second, seconds to encode a query, to search so many images, and to score so many pairs. methods: in
-    words. others: cores that other processes used meanwhile, null where the system does not say. busy: whether these
-    cores were needed. settings and made_with.
+    images pooled a second, seconds to encode a query, to search so many images, and to score so many pairs. methods:
+    how each was timed. others: cores that other processes used meanwhile, null if the system does not say. busy:
+    whether these cores were needed. settings and made_with.
     """
     s, d = settings, training.dimension
     with refusing(InputError, lambda error: f"throughput.{error}"):
@@ -120,7 +120,7 @@ def bigru_step(training: Training, tokens: int, device: str) -> Step:
 def search_step(images: int, dimension: int, device: str) -> Step:
     """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
     few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
-    vectors = few.repeat(-(-images // len(few)), 1)[:images]  # a million are drawn in seconds, and repeated in none
+    vectors = few.repeat(-(-images // len(few)), 1)[:images]  # drawing a million takes seconds, repeating none
     caption = normalize(torch.randn(dimension, device=device), dim=-1)
     return lambda: (vectors @ caption).topk(min(FOUND, images))
 
@@ -135,7 +135,7 @@ def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
 
 def interleaved(steps: Mapping[str, Callable[[], object]], device: str, repeats: int, at_least: float,
                 progress: Callable[[str], object] = lambda what: None) -> dict[str, float]:
-    """Time steps in rounds, so that what slows the machine for a while slows all of them.
+    """Time steps in rounds, so that a slow phase of the machine slows all of them.
 
     Each step runs once to warm up. In a round every step runs once more; on a GPU a run ends when the device is idle.
     """
@@ -162,12 +162,12 @@ def _wait(device: str) -> None:
 @torch.inference_mode()
 def measure_query(source: PairSource, retriever: str, scorer: str, settings: Throughput,
             progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
-    """Time a caption's way to its candidates, without and with the scorer (Geigle et al., Table 3).
+    """Time the retrieval of a caption's candidates, without and with the scorer (Geigle et al., Table 3).
 
-    Models are open, vectors are in memory. The caption is the one of median length. The scorer reads its candidates'
+    Models are loaded, vectors are in memory. The caption is the one of median length. The scorer reads its candidates'
     features from their store.
 
-    JSON values. retriever, scorer; images: how many are searched; k; seconds: `retrieve`, and `both` for retrieving
+    JSON values. retriever, scorer; images: how many are searched; k; retrieve: seconds; both: seconds of retrieving
     and reranking; ratio: both / retrieve.
     """
     head, _ = training_room.open_by_name(source.paths, source.dataset, retriever, source.device)

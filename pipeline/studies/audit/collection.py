@@ -19,8 +19,8 @@ FLICKR = re.compile(r"([1-9]\d{4,10})(?:_[0-9a-f]{10}(?:_[a-z])?)?")
 def photograph(file: str) -> str | None:
     """Find the number by which data sets name a photograph: "flickr 1000268201" for 1000268201_693b08cb0e.jpg.
 
-    COCO's images are called by twelve digits, with a prefix or without. Flickr8k, Flickr30K and Multi30K call theirs by
-    Flickr's number, Flickr8k with a secret of ten hexadecimal digits behind it. None for another name.
+    COCO's files are named by twelve digits, with a prefix or without. Those of Flickr8k, Flickr30K and Multi30K are
+    named by Flickr's number, in Flickr8k with ten hexadecimal digits behind it. None for another name.
     """
     stem = PurePosixPath(file).stem
     for source, pattern in (("coco", COCO), ("flickr", FLICKR)):
@@ -57,10 +57,9 @@ class Collection:
 
 
 def trained_on(train: Manifest, test: Manifest, test_ids: np.ndarray) -> list[str]:
-    """List the files of a pool's photographs, int64 image ids of `test`, that the split train of `train` has too.
+    """List the files of a pool's photographs, int64 image ids of `test`, that the split train of `train` has, too.
 
-    They are known by the numbers in their names, so none is found where names hold no numbers: an audit also compares
-    contents.
+    They are recognised by the numbers in their names alone; an audit also compares contents.
     """
     seen = {photograph(file) for file in train.images.loc[train.images["split"] == "train", "file"]} - {None}
     files = test.images.loc[test.images["image_id"].isin(test_ids), "file"]

@@ -1,6 +1,6 @@
-"""What two collections of images have in common: one photograph twice, images that look alike, equal captions.
+"""What two collections of images have in common: the same photographs, images that look alike, equal captions.
 
-One photograph is known by the number in its files' names, or by its content.
+A photograph is recognised by the number in its files' names, or by its content.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pipeline.studies.audit.collection import Collection, photograph
 from pipeline.studies.audit.fingerprints import Among, Fingerprints
 
 NAME, CONTENT, LOOK = "photo number", "content", "look"
-# Images that differ in more of 256 bits are not taken for one photograph because of a number alone: anybody may number
+# Images with one number that differ in more than so many of 256 bits do not count as one photograph: anybody may number
 # files. Copies differ in few bits, other photographs in about half.
 UNLIKE = 64
-TEXTS = 100  # equal captions that are written out, those of most images first
+TEXTS = 100  # equal captions that the report lists, those of most images first
 SIDE = 240  # pixels of an image on the page
-FEW = 100  # pairs of copies of one image that are all listed
+FEW = 100  # the most pairs of copies of one image of which all are listed
 SHOWN = 100  # pairs of each kind on the page, about 8 kB each
 WORDS = re.compile(r"\w+")
 
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     one: int  # row in the first collection
     other: int  # row in the second one
     by: str  # how they were found: NAME, CONTENT or LOOK
-    bits: int = 0  # for LOOK, in how many of 256 bits they differ; likewise for doubtful pairs by NAME
+    bits: int = 0  # in how many of 256 bits they differ: for LOOK, and for doubtful pairs by NAME
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Findings:
 
     Attributes:
         one: The first collection.
-        other: The second collection, or the same object for one beside itself.
-        certain: Pairs of one photograph, by number or content. Of many copies of one, each is in a pair with one of
-            every split.
+        other: The second collection; the same object if one is compared with itself.
+        certain: Pairs of one photograph, by number or content. With many copies of one, not all pairs are listed: each
+            copy is in a pair with one of every split.
         doubtful: Further pairs that look alike, the most alike first; then those of one number that look different.
-        texts: Captions that images of both collections have; of one beside itself, that several of its images have.
-            Each text once, that of most images first: its words, and the rows of its images in both collections.
-            Capital letters, punctuation and blanks are not compared.
+        texts: Captions that images of both collections have, or several images of one that is compared with itself.
+            Each once, those of most images first: its words, and the rows of its images in both collections. Capital
+            letters, punctuation and blanks are not compared.
         equal_captions: How many captions of the first collection are among them.
         unread: Files of the first and of the second collection that could not be read, and were compared by name alone.
     """
@@ -73,7 +73,7 @@ class Findings:
 
     @property
     def leaks(self) -> list[Pair]:
-        """The certain pairs that matter: all of two collections; of one, those in two splits."""
+        """The certain pairs that are leaks: all pairs of two collections; in one collection, those across splits."""
         splits = self.one.splits
         return [pair for pair in self.certain if not self.alone or splits[pair.one] != splits[pair.other]]
 
@@ -141,7 +141,7 @@ def _picture(collection: Collection, row: int) -> tuple[str, str]:
 
 
 def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fingerprints], most_bits: int) -> Findings:
-    """Find the images and captions that two collections share. A collection beside itself: its own pairs, each once.
+    """Find the images and captions that two collections share, or the pairs within one, each once.
 
     most_bits: images look alike if they differ in at most so many of 256 bits.
     """
@@ -166,7 +166,7 @@ def compare(one: Collection, other: Collection, prints: tuple[Fingerprints, Fing
 
 
 def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
-    """The pair with its bits where one number names two images that look different; None for other pairs."""
+    """The pair with its bits if its images have one number but look different; None for other pairs."""
     if pair.by != NAME or one.content[pair.one] == other.content[pair.other] \
             or not (one.is_seen[pair.one] and other.is_seen[pair.other]):
         return None
@@ -175,7 +175,7 @@ def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
 
 
 def _equal(one: list[str | None], other: list[str | None] | None, among: Among) -> Iterator[tuple[int, int]]:
-    """Pairs of images with equal values; without OTHER of one collection."""
+    """Pairs of images with equal values; without OTHER, pairs within one collection."""
     first = _rows_of(one)
     second = None if other is None else _rows_of(other)
     for value, rows in first.items():
@@ -192,16 +192,16 @@ def _rows_of(values: list[str | None]) -> dict[str, list[int]]:
 
 
 def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int] | None) -> Iterator[tuple[int, int]]:
-    """Pairs of images that are equal, or as much alike, by their splits: all, or where that are many enough of them.
+    """Pairs of images that are all equal or equally alike: all pairs, or a part of them if they are more than FEW.
 
-    Then each image is in a pair with one of every split that has any.
+    Then each image is in a pair with one image of every split that has any.
     """
     if len(rows) * len(rows if columns is None else columns) <= FEW:
         yield from fingerprints.every(rows, columns)
     elif columns is None:
         found: set[tuple[int, int]] = set()
         for order in (rows, rows[::-1]):
-            last: dict[str, int] = {}  # split -> its image that came last
+            last: dict[str, int] = {}  # split -> the last image of it so far
             for row in order:
                 found |= {(min(row, column), max(row, column)) for column in last.values()}
                 last[str(one[row])] = row
@@ -213,7 +213,7 @@ def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int
 
 
 def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str, list[int], list[int]]], int]:
-    """The equal captions with the rows of their images, and how many captions of the first collection they are."""
+    """The equal captions with the rows of their images, and how many of the first collection's captions they are."""
     first, second = _images_of_texts(one), _images_of_texts(other)
     shared = [text for text in first if (len(first[text]) > 1 if one is other else text in second)]
     shared.sort(key=lambda text: (-len(first[text]) - len(second[text]), text))

@@ -1,4 +1,4 @@
-"""Digests of image files, and what images look like in 256 bits."""
+"""Digests of image files, and the look of images: a perceptual hash of 256 bits (dHash)."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Fingerprints(NamedTuple):
     Attributes:
         content: BLAKE2b of each file, "" for one that cannot be read.
         look: Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour.
-        is_seen: Bool [I], whether an image could be decoded and is not of one colour, so that `look` says something.
+        is_seen: Bool [I], whether an image could be decoded and is not of one colour, so that `look` is meaningful.
     """
 
     content: list[str]
@@ -38,7 +38,7 @@ class Fingerprints(NamedTuple):
 
 
 def take(collection: Collection, threads: int, progress: Callable[[int], object] = lambda images: None) -> Fingerprints:
-    """Read all images of a collection once, so many at the same time."""
+    """Read all images of a collection once, on several threads."""
     count = len(collection.files)
     found = Fingerprints([""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool))
 
@@ -54,7 +54,7 @@ def take(collection: Collection, threads: int, progress: Callable[[int], object]
         found.is_seen[row] = bool(bits.any())
 
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, count, TOGETHER):  # a pool keeps a kilobyte for each task that waits
+        for start in range(0, count, TOGETHER):  # a pool of threads keeps a kilobyte for each waiting task
             for done, _ in enumerate(pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1):
                 progress(done)
     return found
@@ -71,16 +71,16 @@ def differences(image: Image.Image) -> np.ndarray:
 
 
 def every(rows: Sequence[int], columns: Sequence[int] | None = None) -> Iterable[tuple[int, int]]:
-    """All pairs of some images with others; without COLUMNS of these images with each other."""
+    """All pairs of some images with others; without COLUMNS, of these images with each other."""
     return combinations(rows, 2) if columns is None else product(rows, columns)
 
 
 def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, among: Among = every
           ) -> Iterator[tuple[int, int, int]]:
-    """Find pairs of images that look alike, without comparing every two, in no order.
+    """Find pairs of images that look alike, in no order, without comparing all pairs.
 
-    Looks are compared, and not images, as data sets may have thousands of copies of one, such as the picture that a
-    site shows for one that is gone. AMONG says which pairs of the images of two looks, or of one, are given.
+    Different looks are compared, each once, because data sets may have thousands of copies of an image, such as a
+    site's placeholder for deleted photographs. AMONG chooses the pairs among the images of two looks, or of one.
     """
     first = _Looks(one)
     second = first if alone else _Looks(other)
@@ -92,7 +92,7 @@ def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, a
 
 
 class _Looks:
-    """The different looks of images that are seen, and the images of each.
+    """The different looks of images with `is_seen`, and the images of each look.
 
     Attributes:
         look: Uint64 [L, 4].
@@ -110,7 +110,7 @@ class _Looks:
         return np.asarray(self._rows[self._bounds[look]:self._bounds[look + 1]]).tolist()
 
     def several(self) -> Iterator[list[int]]:
-        """The images of each look that several have."""
+        """For each look that several images have, these images."""
         return (self.images(look) for look in np.flatnonzero(np.diff(self._bounds) > 1).tolist())
 
 
@@ -118,8 +118,8 @@ def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> It
     """Find pairs of different looks, uint64 [L, 4], that are alike, each once.
 
     The bits are cut into most_bits + k bands. In a pair that differs in at most most_bits bits at least k bands are
-    equal, so only looks with k equal bands are compared, for each choice of k bands: of a million photographs and 16
-    bits, 153 times those that have the same 28 bits.
+    equal. So for each choice of k bands, only looks that agree in these are compared: with a million photographs and 16
+    bits, for 153 choices those that have the same 28 bits.
     """
     equal = _bands_to_share(most_bits, max(len(one), len(other)))
     found = np.zeros(0, np.int64)
@@ -137,9 +137,9 @@ def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> It
 
 
 def _bands_to_share(most_bits: int, images: int) -> int:
-    """How many bands are compared at once. None compares every two images: with few of them, or many bits.
+    """How many bands must agree, k; 0 compares all pairs, which is least work for few images or many bits.
 
-    One would do for few images, but then the work grows with the square of their number.
+    With k = 1 the work would grow with the square of the number of images.
     """
     def work(equal: int) -> float:
         alike = images * images / 2 ** (BITS * equal / (most_bits + equal)) if equal else images * images
@@ -149,10 +149,10 @@ def _bands_to_share(most_bits: int, images: int) -> int:
 
 
 def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.ndarray]:
-    """For each choice of bands, uint64 [I]: the same number where these bands are the same in their first bits.
+    """For each choice of bands, a key of each look, uint64 [L]: equal if the first bits of these bands are equal.
 
-    A band has bits from all over the image, as neighbours are often equal in other photographs too, such as in a sky.
-    At most WIDTH of them are compared, so that the key and the image's number fit in 64 bits: no pair less is found.
+    A band has bits from all over the image, because neighbouring bits are often equal in different photographs, too,
+    such as in a sky. WIDTH bits of a band enter the key, which fits in 64 bits with the look's number; no pair is lost.
     """
     bits = np.unpackbits(look.view(np.uint8), axis=1)
     each = []
@@ -167,9 +167,9 @@ def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.n
 
 
 def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The keys in ascending order, and the image of each; of equal keys the smaller image first.
+    """The keys in ascending order, and the number of each one's look; equal keys by this number.
 
-    Numbers that hold both are sorted eight times as fast as images by their keys, stably.
+    Both are sorted as one integer, which is eight times as fast as a stable sort by keys.
     """
     bits = np.uint64(len(keys).bit_length())
     both = np.sort((keys << bits) | np.arange(len(keys), dtype=np.uint64))
@@ -177,10 +177,10 @@ def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The rows and columns of all pairs with equal keys, some at a time; without OTHER the smaller first, each once."""
+    """The rows and columns of all pairs with equal keys, in parts; without OTHER each pair once, the smaller first."""
     ordered, rows = _in_order(one)
     if other is None:
-        columns, some = rows, np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys are of one image
+        columns, some = rows, np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys occur once
         last = np.flatnonzero(np.diff(some, append=-1) != 1)
         begin, end = some + 1, np.repeat(some[last] + 2, np.diff(last, prepend=-1))
     else:

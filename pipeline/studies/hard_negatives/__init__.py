@@ -2,7 +2,7 @@
 
     questions.py   an image with right and wrong captions, its CSV, and readers of published benchmarks with their cards
     swaps.py       wrong captions made of a data set's own: colour, number, order, left and right (with words.yaml)
-    systems.py     what answers questions: a trained head, or a dual encoder as it comes
+    systems.py     the systems that are asked: a trained head, or a pretrained dual encoder
     accuracy.py    from similarities to accuracies with intervals over images
 
 A new format is a file here and a line in `READERS`.

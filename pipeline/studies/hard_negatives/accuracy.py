@@ -14,19 +14,19 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of some questions.
+    """The accuracy on some questions.
 
     Attributes:
         name: Their category; or "all".
-        questions: How many right captions are asked for.
-        images: Of how many images.
-        value: Percent of them that are told from every wrong caption; ties count by the mean over all their orders.
+        questions: The number of right captions.
+        images: The number of images.
+        value: Percent of the right captions above every wrong one; ties count by the mean over all their orders.
         low: The lower end of the interval over images, in percent.
         high: Its upper end.
-        ties: How many depend on the order of equal similarities.
+        ties: How many right captions depend on the order of equal similarities.
         chance: Percent that a random order gives.
-        other_image: Percent with another image in the place of each: what the captions alone give away. None where
-            there is one image alone.
+        other_image: Percent with another image in the place of each: a control for what the captions alone tell. None
+            if there is one image only.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Compared:
-    """Similarities of P right captions and of the most similar wrong one of their question."""
+    """The similarities of P right captions, each with that of the most similar wrong caption of its question."""
 
     question: np.ndarray  # int64 [P], the question's number
     right: np.ndarray  # float32 [P]
     wrong: np.ndarray  # float32 [P]
-    tied: np.ndarray  # int64 [P], how many of its wrong captions are that similar
+    tied: np.ndarray  # int64 [P], how many wrong captions of the question have that similarity
 
     @property
     def points(self) -> Floats:
-        """Float64 [P]: how often the right caption comes first in all orders of equally similar ones."""
+        """Float64 [P]: the share of all orders of equally similar captions in which the right one comes first."""
         return _points(self.right, self.wrong, 1 + self.tied)
 
 
@@ -74,12 +74,12 @@ def compare(questions: Sequence[Question], images: np.ndarray, image_of: np.ndar
 
 
 def with_control(found: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
-    """Put accuracies beside those of the same questions about other images."""
+    """Add `other_image` to accuracies, from those of the same questions about other images."""
     return [replace(mine, other_image=control.value) for mine, control in zip(found, other, strict=True)]
 
 
 def accuracies(questions: Sequence[Question], compared: Compared) -> list[Accuracy]:
-    """Measure each category, in the order of its first question, and "all" last where there are several."""
+    """Measure each category, in the order of its first question, and "all" last if there are several."""
     category = np.array([question.category for question in questions])[compared.question]
     image = np.array([question.image for question in questions])[compared.question]
     chance = np.array([1 / (1 + len(question.negatives)) for question in questions])[compared.question]
@@ -117,7 +117,7 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
 
 
 def _points(right: np.ndarray, wrong: np.ndarray, orders: np.ndarray | int) -> Floats:
-    """1 where the right is more similar, and where both are equally similar 1 / orders, else 0: float64."""
+    """Float64: 1 where the right one is more similar, 1 / orders where both are equally similar, else 0."""
     return np.where(right == wrong, 1 / orders, right > wrong)
 
 
@@ -127,7 +127,7 @@ def _are_each_others(group: Sequence[Question]) -> bool:
 
 
 def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> Accuracy:
-    """Wilson's interval with each image's questions together, as for recalls (`statistics.intervals`)."""
+    """The accuracy with Wilson's interval over images, each with all its questions (`statistics.intervals`)."""
     owner = np.unique(image, return_inverse=True)[1]
     count = np.bincount(owner).astype(np.float64)
     share = points.mean()

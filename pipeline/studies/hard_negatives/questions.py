@@ -4,8 +4,8 @@ A reader takes a file or its folder. SugarCrepe (Hsieh et al., NeurIPS 2023) has
 each kind of change: {"0": {"filename", "caption", "negative_caption"}, …}. Winoground (Thrush et al., CVPR 2022) has
 two images and two captions of the same words in examples.jsonl: id, image_0, image_1, caption_0, caption_1,
 collapsed_tag; images lie in files image_0.png and so on. ARO (Yuksekgonul et al., ICLR 2023), relations and attributes
-of Visual Genome, has two lists of {image_path, bbox_x, bbox_y, bbox_w, bbox_h, true_caption, false_caption, …}. What is
-shown to a system is the box, cut out of the image. The crops must be image files of their own, as
+of Visual Genome, has two lists of {image_path, bbox_x, bbox_y, bbox_w, bbox_h, true_caption, false_caption, …}. The
+system is given the box, cut out of the image. These crops must be image files of their own, such as
 2323_10_20_200_150.jpg for the box at x 10, y 20 of 200 × 150 pixels of 2323.jpg.
 """
 
@@ -40,13 +40,13 @@ ARO = ("visual_genome_relation.json", "visual_genome_attribution.json")
 
 @dataclass(frozen=True)
 class Question:
-    """Which caption is right?"""
+    """An image with right and wrong captions: which are right?"""
 
     image: str  # the image's file, as the benchmark names it
     positives: tuple[str, ...]  # right captions, one at least
     negatives: tuple[str, ...]  # wrong captions, one at least
-    category: str  # what is wrong in them; questions are counted by it
-    group: str = ""  # the name of a group of two questions whose captions are each other's (Winoground); "" for none
+    category: str  # what is wrong in the wrong ones; accuracies are by category
+    group: str = ""  # the group of two questions that exchange their captions (Winoground); "" for none
 
     def __post_init__(self) -> None:
         captions = (*self.positives, *self.negatives)
@@ -144,7 +144,7 @@ def _question(place: str, header: list[str], line: list[str]) -> Question:
 
 
 def sugarcrepe(path: Path) -> list[Question]:
-    """A question an entry; its category is the file's name."""
+    """Make a question of each entry; its category is the file's name."""
     found = [path / f"{name}.json" for name in SUGARCREPE] if path.is_dir() else [path]
     return [Question(_text(entry, "filename", file), (_text(entry, "caption", file),),
                      (_text(entry, "negative_caption", file),), file.stem)
@@ -152,7 +152,7 @@ def sugarcrepe(path: Path) -> list[Question]:
 
 
 def winoground(path: Path) -> list[Question]:
-    """Two questions an entry, in a group of their own; their category is the entry's `collapsed_tag`."""
+    """Make a group of two questions of each entry; their category is the entry's `collapsed_tag`."""
     file = path / "examples.jsonl" if path.is_dir() else path
     found = []
     for number, entry in enumerate(_entries(file)):
@@ -164,7 +164,7 @@ def winoground(path: Path) -> list[Question]:
 
 
 def aro(path: Path) -> list[Question]:
-    """A question an entry; its category is "relation" or "attribution"."""
+    """Make a question of each entry; its category is "relation" or "attribution"."""
     found = [path / name for name in ARO] if path.is_dir() else [path]
     return [Question(_crop(entry, file), (_text(entry, "true_caption", file),),
                      (_text(entry, "false_caption", file),), file.stem.rsplit("_", 1)[-1])

@@ -1,4 +1,4 @@
-"""Wrong captions made of a data set's own by controlled swaps of words.
+"""Wrong captions made from a data set's own captions by controlled swaps of words.
 
     colour          the first colour becomes another one, which no caption of the image names
     number          the first of two, three, … six becomes another one, which no caption of the image names
@@ -6,9 +6,9 @@
                     more than "and" or "with" between them, change places
     left and right  every left becomes right, every right left
 
-A caption gives one question of each kind that it allows. What takes the place of a word is drawn from the digest of the
-caption, so the same captions give the same questions. A swapped caption that is some caption of the image is left out.
-The swapped caption can still be true of what no caption mentions; nobody has looked at the images.
+A caption gives one question of each kind that it allows. The new word is chosen by the digest of the caption, so the
+same captions give the same questions. A swapped caption that is another caption of the image is left out. A swapped
+caption can still be true of something that no caption mentions; nobody has looked at the images.
 """
 
 import itertools
@@ -31,7 +31,7 @@ Swap = Callable[[str, Sequence[str]], str | None]
 
 
 def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
-    """Make questions of images' files with their captions, those of a kind together."""
+    """Make questions of images' files with their captions, grouped by kind of swap."""
     held = [(image, list(captions)) for image, captions in images]
     return [Question(image, (caption,), (wrong,), kind) for kind, swap in SWAPS.items() for image, captions in held
             for caption in dict.fromkeys(captions)
@@ -53,7 +53,7 @@ def number(caption: str, every: Sequence[str]) -> str | None:
 
 
 def order(caption: str, every: Sequence[str]) -> str | None:
-    """Let two nouns change places."""
+    """Swap two nouns."""
     found = list(WORD.finditer(caption))
     lower = [match[0].lower() for match in found]
     for names in (set(NOUNS), set(NOUNS.values())):
@@ -93,20 +93,20 @@ def _first_replaced(caption: str, known: set[str], choices: Sequence[str], taken
 
 
 def _stands_alone(lower: Sequence[str], at: int) -> bool:
-    """Whether a noun is no part of a compound, as far as the words beside it tell."""
+    """Whether the words beside a noun make it no part of a compound."""
     after = lower[at + 1] if at + 1 < len(lower) else ""
     nouns = NOUNS.keys() | set(NOUNS.values())
     return (at == 0 or lower[at - 1] in BEFORE_A_NOUN) and after not in nouns
 
 
 def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:
-    swapped = _put(caption, second, first[0])  # the later one first: the earlier one's place stays
+    swapped = _put(caption, second, first[0])  # the later one first, so that the earlier one's position stays
     swapped = _with_article(swapped, second.start())
     return _with_article(_put(swapped, first, second[0]), first.start())
 
 
 def _put(caption: str, match: re.Match[str], word: str) -> str:
-    """Put a word in the place of another, capital if that is."""
+    """Put a word in the place of another, capitalised if that is."""
     word = word.capitalize() if match[0][0].isupper() else word.lower()
     return caption[:match.start()] + word + caption[match.end():]
 

@@ -1,4 +1,4 @@
-"""What answers questions: anything that embeds images and captions in one space, a trained head or a dual encoder."""
+"""The systems that are asked: a trained head or a dual encoder, which embed images and captions in one space."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OfHead:
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
         """Look for images with features by file name, COCO's number or image id: bool [I], whether each is there.
 
-        place: where they are named, for messages. That none is there is an InputError.
+        place: the file that names them, for messages. Raises InputError if none is there.
         """
         source, found = self.opened.source, rows_of(files, self.opened.manifest, place)
         self.rows = np.array([-1 if row is None else row for row in found])
@@ -50,23 +50,23 @@ class OfHead:
         return training.embed_captions(self.opened.head.model, captions, self.opened.head.text, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Convert captions to the numbers that the head reads; with unknown words two of them can be equal."""
+        """Convert captions to the head's tokens; two captions with unknown words can have the same tokens."""
         return encode(self.opened.head.text, captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
-        """How many captions are longer than what the head reads, and the most words or word pieces that it reads."""
+        """How many captions are longer than the head's limit, and this limit in words or word pieces."""
         text = self.opened.head.text
         return sum(sum(map(len, each)) > text.longest - 2 for each in text.split(captions)), text.longest - 2
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """What makes the vectors, as it is recorded beside scores."""
+        """The record of what makes the vectors, as beside scores."""
         o = self.opened
         splits = "+".join(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
         return record.made_from(o.use.folder, o.head, o.manifest, splits, o.source, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
-        """How many of the images that were found it was trained on, by photograph; own: what it was trained on."""
+        """How many of the found images it was trained on, by photograph; own: the manifest that it was trained on."""
         images = self.opened.manifest
         if own.digest == images.digest:
             return int((own.images["split"].to_numpy()[self.rows] == "train").sum())
@@ -102,22 +102,22 @@ class OfEncoder:
         return embedding.embed_captions(self.encoder, captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
-        """Convert captions to the numbers that the encoder reads: those that differ in case alone are equal, say."""
+        """Convert captions to the encoder's tokens; captions that differ in case alone can have the same tokens."""
         return self.encoder.tokens(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
-        """How many captions are read in part alone, and the most word pieces that are read."""
+        """How many captions are longer than the encoder's limit, and this limit in word pieces."""
         return sum(self.encoder.is_cut(captions)), self.encoder.token_limit
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """What makes the vectors, as it is recorded beside stored ones."""
+        """The record of what makes the vectors, as beside stored ones."""
         return encoder_record.made_from(self.name, self.model, self.encoder, None, self.manifest, {})
 
     def trained_on(self, own: Manifest) -> int | None:
-        """Give None: which images it was trained on is not known."""
+        """None: the images that it was trained on are not known."""
         return None
 
 
-# What is asked: `find` looks for images, which `images` then embeds.
+# A system that is asked: `find` looks for images, `images` then embeds those that it found.
 System = OfHead | OfEncoder
