@@ -1,6 +1,7 @@
 """Tables of the documentation from the files of docs/measured/data, see `benchmarks.numbers`.
 
-A page shows NAME.json between the comments `numbers: NAME` and `end`; tables of `benchmarks.sizes` are computed.
+A page shows NAME.json between the comments `numbers: NAME` and `end`. README's speeds follow from such files, tables of
+`benchmarks.sizes` are computed.
 
 python -m benchmarks.docs                                                      # all pages, from the files
 python -m benchmarks.docs --results RUN/results/metrics.json --name flickr8k   # a run's results into a file first
@@ -27,9 +28,32 @@ PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md"
          *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
 MARKED = re.compile(r"^(<!-- numbers: ([\w./-]+) -->\n)(?:(?!<!-- numbers: ).)*?^(<!-- end -->(?:\n|\Z))",
                     re.DOTALL | re.MULTILINE)
+CPUS = {"AVX-512 (Intel Xeon)": "avx512", "AVX2 (AMD EPYC)": "avx2"}
+"""What README calls a CPU, and the folder of what was measured on it."""
+
+
+def speeds() -> str:
+    """README's table: how many times as fast as the released code."""
+    every = [_speeds(numbers.FILES / folder) for folder in CPUS.values()]
+    return numbers.table(["times as fast as the released code", *CPUS],
+                         ([work, *(each[work] for each in every)] for work in every[0]))
+
+
+def _speeds(folder: Path) -> dict[str, str]:
+    step, pools = (numbers.read(folder / f"{name}.json") for name in ("training_step", "pooling"))
+    taken = dict(zip((name for name, _ in step["columns"]), step["rows"][0], strict=True))
+    faster = {name: f"{times:.1f} ×" for name, _, _, times, *_ in pools["rows"]}
+    return {"training step on regions, batch 128, d = 1,024, float32": f"{taken['released'] / taken['ours']:.1f} ×",
+            "the same, when the released code multiplies by oneDNN, too":
+                f"{taken['released, oneDNN'] / taken['ours']:.1f} ×",
+            **{f"{pool}, forward and backward, 36 and 256 items":
+                ", ".join(faster[f"{pool.lower()} [128, {items}, 1024]"] for items in (36, 256))
+               for pool in ("AdPool", "GPO")}}
+
+
 COMPUTED: dict[str, Callable[[], str]] = {
     "sizes.extraction": sizes.extraction, "sizes.training": sizes.training, "sizes.flows": sizes.flows,
-    "sizes.rates": sizes.rates, "sizes.memory": sizes.memory}
+    "sizes.rates": sizes.rates, "sizes.memory": sizes.memory, "speeds": speeds}
 RECALLS = [(way, k) for way in ("i2t", "t2i") for k in (1, 5, 10)]
 
 

@@ -34,8 +34,11 @@ class Rate:
 
 
 JPEG = Rate("a photograph of 640 × 480 px", 62, "kB", "extraction.md", "62 kB")
-DECODING = Rate("patches beside the network: decode, resize, write, one core", 3.4e-3, "s an image", "extraction.md",
-                "| 1.0 | 2.1 | 14.6 | 0.3 |")
+(_DECODE, _RESIZE, _, _WRITE), = (steps for feature, backend, *steps, _ in
+                                  numbers.read(numbers.FILES / "extraction_parts.json")["rows"]
+                                  if (feature, backend) == ("patch, ViT-Tiny at 224 px", "openvino"))
+DECODING = Rate("patches beside the network: decode, resize, write, one core", (_DECODE + _RESIZE + _WRITE) / 1000,
+                "s an image", "extraction.md", "| patch, ViT-Tiny at 224 px | openvino |")
 PATCHES_CORE = Rate("all of an extraction of patches of ViT-B/16 by OpenVINO, one core", 0.19, "s an image",
                     "extraction.md", "| ViT-B/16, 224 px | 190 ms |")
 PATCHES_GPU = Rate("patches of ViT-B/16, a GPU", 1 / 1572, "s an image",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pages import PAGES, ROOT
 
-from benchmarks import docs, numbers, slopes
+from benchmarks import docs, measure, numbers, slopes
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 
@@ -40,23 +40,16 @@ def test_readmes_measured_numbers_stand_on_the_pages_of_measurements() -> None:
     assert sorted({*found} - {*re.findall(r"(?<![\d,.])\d+\.\d+", measured)}) == []
 
 
-def test_readmes_speeds_follow_from_the_times_that_were_measured() -> None:
-    """With AVX-512 a training step's from the page's table; with AVX2 alone all from the files."""
-    page = (numbers.ROOT / "docs" / "measured" / "speed.md").read_text(encoding="utf-8")
-    times = {cells[0]: [float(cell.replace(",", "")) if re.fullmatch(r"[\d,.]+", cell) else 0.0 for cell in cells[1:]]
-             for cells in ([cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines())}
-    new = times["AMD EPYC, AVX-512 and bfloat16"]
-    (_, *old, _), = numbers.read(numbers.FILES / "training_step.json")["rows"]
-    said = (ROOT / "README.md").read_text(encoding="utf-8")
-    # columns of the page: ours 0, in bfloat16 3; released 4, with oneDNN 5; of the file: 0, 1; 3, 4
-    for ours, theirs, our_old, their_old in ((0, 4, 0, 3), (0, 5, 0, 4), (3, 4, 1, 3)):
-        was = f"{old[their_old] / old[our_old]:.1f} ×" if old[our_old] else "not offered: slower"
-        assert f"| {new[theirs] / new[ours]:.1f} × | {was} |" in said
-    pools = {row[0].split()[0] + row[0].split(",")[1]: row[3] for row in
-             numbers.read(numbers.FILES / "pooling.json")["rows"]}
-    for name in ("AdPool", "GPO"):
-        few, many = (pools[f"{name.lower()} {items}"] for items in (36, 256))
-        assert re.search(rf"\| {name}, forward and backward, .* \| {few:.1f} ×, {many:.1f} × \|\n", said)
+def test_readmes_speeds_follow_from_the_measured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "FILES", tmp_path)
+    for folder, ours in (("avx512", 100), ("avx2", 50)):
+        columns = [("", ""), *((name, ".0f") for name in ("ours", "released", "released, oneDNN"))]
+        numbers.write(tmp_path / folder / "training_step.json", "true", columns, [["a", ours, 210, 200]])
+        rows = [[f"{pool} [128, {items}, 1024]", 1, times, times, 0, 0, 0]
+                for pool, items, times in (("adpool", 36, 5), ("adpool", 256, 14), ("gpo", 36, 2), ("gpo", 256, 7))]
+        numbers.write(tmp_path / folder / "pooling.json", "true", measure.REPORTED, rows)
+    cells = [line.split(" | ")[1:] for line in docs.speeds().replace(" |\n", "\n").removesuffix(" |").splitlines()[2:]]
+    assert cells == [["2.1 ×", "4.2 ×"], ["2.0 ×", "4.0 ×"], ["5.0 ×, 14.0 ×"] * 2, ["2.0 ×, 7.0 ×"] * 2]
 
 
 def test_a_benchmark_writes_its_numbers_with_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
