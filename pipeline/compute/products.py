@@ -39,7 +39,7 @@ LARGEST_ERROR = 3e-6
 
 @dataclass(frozen=True)
 class Products:
-    """The choice, and the measurements it rests on."""
+    """The choice, and the measurements that led to it."""
 
     kind: Kind  # "onednn", or "default" for torch's own choice
     faster: float | None = None  # time of the default divided by time of oneDNN; None where nothing was measured

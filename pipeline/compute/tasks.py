@@ -100,7 +100,7 @@ class KeptPieces:
         record.finish(self.folder, request, wrote=())
 
     def missing(self, count: int) -> list[int]:
-        """Find which of so many tasks have no result, or a damaged one."""
+        """Find which of `count` tasks have no result, or a damaged one."""
         return [number for number in range(count) if self.read(number) is None]
 
     def run(self, function: Callable[[Any, Wanted], Arrays], tasks: Sequence[Any], executor: Executor | None,

@@ -54,7 +54,7 @@ class GalleryFile:
     def changed_at(self) -> int | None:
         """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time.
 
-        None for an object store, whose files are compared where the manifest changed. OSError if there is no such file.
+        None for an object store, whose files count as unchanged while the manifest is. OSError if the file is missing.
         """
         within = containers.inside(self.path)
         place = self.path if within is None else within[0]

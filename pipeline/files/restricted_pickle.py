@@ -27,7 +27,7 @@ def load(path: Path) -> Any:
 
 
 def load_npy(path: Path) -> Any:
-    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a pickle behind a header.
+    """Read a `.npy` file that holds an object, as `numpy.save` writes a dict: a header, then a pickle.
 
     Values and errors as for `load`; an array of objects becomes a list.
     """

@@ -200,7 +200,7 @@ def _opened(path: Path) -> Iterator[_Film]:
         raise ImageError(MISSING)
     if path.stat().st_size == 0:
         raise ImageError("the file is empty")
-    # Absolute, so that no name is taken for an address.
+    # Absolute, so that FFmpeg takes no name for an address.
     with av.open(str(path.absolute()), options=SAFE, metadata_errors="ignore") as container:
         pictures = [stream for stream in container.streams.video
                     if not stream.disposition & av.stream.Disposition.attached_pic]  # a song's cover is no film
@@ -243,7 +243,7 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
-    """Refuse a Matroska file of which a key frame that its index names was not read.
+    """Refuse a Matroska file if a key frame that its index names was not read.
 
     Frames before the first one read are not checked, and those after the last one only if `whole` says that the file
     was read to its end. FFmpeg skips a damaged cluster without an error. Other containers are read by their index.

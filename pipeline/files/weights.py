@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNTRAINED = "untrained"
 # The weights of a feature network that came with a head of VSE∞'s released code.
 RELEASED = "vse_infty's release"
-# Of a checkpoint's files, all that are ever read: no pickle, no code.
+# The only files of a checkpoint that are read: no pickle, no code.
 HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
 # How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
@@ -138,7 +138,7 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
     Args:
         checkpoint: A folder, or a name on the hub; its revision is the one in manifests/weights.yaml, if there is one.
         what: What it is, for messages.
-        advice: Where the folder is to be named, for messages.
+        advice: Where the user can name a folder, for messages.
         files: Patterns of the files that are fetched.
         instead: Pattern of the weights that are fetched where the hub has none as safetensors.
 

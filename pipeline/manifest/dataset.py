@@ -18,7 +18,7 @@ class Statistics(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     images: int | None = None
     captions: int | None = None
-    unique_captions: int | None = None  # of different text, letter by letter
+    unique_captions: int | None = None  # captions whose text differs in any letter
     shortest: int | None = None  # characters
     longest: int | None = None
 
@@ -58,7 +58,7 @@ class Dataset(BaseModel):
             split: The split's name; None for several splits.
 
         Returns:
-            The benchmark's for its test split, else `["all"]`.
+            The card's protocols for the test split, else `["all"]`.
         """
         return self.protocols if split == "test" else ["all"]
 

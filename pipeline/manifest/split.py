@@ -35,7 +35,7 @@ class Split:
             images: Images of a piece.
 
         Yields:
-            Pieces of so many images in order, with their captions.
+            Pieces of that many images in order, with their captions.
         """
         import numpy as np
 

@@ -1,1 +1,1 @@
-"""What all rooms rest on: errors, delayed imports, tables of parts by name, parts of other packages, lines of text."""
+"""What all rooms use: errors, delayed imports, tables of parts by name, parts of other packages, lines of text."""

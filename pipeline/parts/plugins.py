@@ -69,7 +69,7 @@ def sources(module: str) -> dict[str, str]:
     """Digest a module and all that it imports from its own package, directly or not.
 
     Args:
-        module: Of another package.
+        module: The name of a module of another package.
 
     Returns:
         Module -> digest, sorted by name.

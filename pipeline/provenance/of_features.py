@@ -89,7 +89,7 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
 
 
 def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[GalleryFile, str]) -> Iterator[Step]:
-    """Compare photographs or clips with the checksums that a store holds: of one image, or of all in one step.
+    """Compare one photograph or clip, or all in one step, with the checksums that a store holds.
 
     Imported features were made elsewhere; nothing is known of their photographs, and there is no step.
     """

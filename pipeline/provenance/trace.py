@@ -1,4 +1,4 @@
-"""From a number back to the photographs that it rests on. Each step is compared with the digest in the step above.
+"""From a number back to the photographs that it was made from. Each step is compared with the digest in the step above.
 
     result → similarity store → an ensemble's members → for each head: its files, what it was trained on, some vectors
     again → feature store → network's weights, shard files → manifest → photographs; for each dual encoder: its files,
@@ -99,7 +99,7 @@ def image_of(manifest: Manifest, caption: int) -> int:
 
 
 def query(result: Result, image: int, caption: int | None) -> str:
-    """State in words the rank of a query's right item: of a caption its image, of an image the best of its captions."""
+    """State in words the rank of a query's relevant item: a caption's image, or the best of an image's captions."""
     store = System.open(result.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     image_ids, caption_ids = store.image_ids, store.caption_ids

@@ -37,7 +37,7 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
         verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
         for place, phrase in enumerate(clause):
             before = [verb for verb in verbs if verb < place]
-            own = before[-1] if before else verbs[0] if verbs else None  # else the first verb behind it
+            own = before[-1] if before else verbs[0] if verbs else None  # else the first verb after it
             role = "V" if phrase.verb else "NOUN" if own is None else _role(
                 [plain[at] for at in phrase.places], plain[clause[own].places[0]], bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
@@ -88,7 +88,7 @@ def _is_verb(plain: list[str], place: int) -> bool:
 
 
 def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
-    """Whether a verb stands behind a place and before the next comma or stop."""
+    """Whether a verb comes at or after a place and before the next comma or stop."""
     end = next((at for at in range(place, len(words)) if words[at][-1] in ".,;"), len(words) - 1)
     return any(_is_verb(plain, at) for at in range(place, end + 1))
 

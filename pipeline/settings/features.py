@@ -70,7 +70,7 @@ def visual(made_from: Mapping[str, Any]) -> str:
 
     Returns:
         The recorded letters (a reranked system has its retriever's) if they name an ensemble of the papers; otherwise
-        the letters of all its features. "" for dual encoders alone.
+        the letters of all its features. "" for a system of dual encoders only.
     """
     named = made_from.get("visual") or made_from.get("ensemble") or ""
     return named if of_ensemble(named) else letters(tuple(made_from["features"]))

@@ -161,7 +161,7 @@ def _pretrained(folder: Path) -> Any:
 
 
 def _without_pooler(network: Any) -> nn.Module:
-    """Remove the layer for the first token alone, which is not used here and would have no gradient."""
+    """Remove the layer on top of the first token, which is not used here and would have no gradient."""
     if hasattr(network, "pooler"):
         network.pooler = None
     return network

@@ -1,4 +1,4 @@
-"""Open a trained head, alone or for use on a data set."""
+"""Open a trained head, by itself or for use on a data set."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The same seed gives the same head, bit for bit, also after an interruption: an epoch depends on the checkpoint before
 it, the seed and its number. This holds for one kind of CPU, one number of threads, one version of torch and one choice
-of products (`pipeline.compute`); with others, sums are added in another order. head.json records which they were.
+of products (`pipeline.compute`); with others, sums are added in another order. head.json records these.
 """
 
 from collections.abc import Callable, Mapping

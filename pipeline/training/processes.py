@@ -14,7 +14,7 @@ from pipeline.parts.errors import InputError, refusing
 
 
 class Processes:
-    """The processes that train together: this one alone, or in a subclass several.
+    """The processes that train together. This class is for one process, a subclass for several.
 
     All must call the same methods in the same order.
     """

@@ -43,8 +43,8 @@ class ReleasedCross:
 
     path: Path  # its folder or file
     state: Mapping[str, Tensor]  # name -> tensor, by the names of `CrossEncoder`
-    embeds: bool  # whether it was trained to embed each side alone, too
-    sha256: str  # of the network's file
+    embeds: bool  # whether it was also trained to embed images and captions separately
+    sha256: str  # the digest of the network's file
 
     @property
     def layers(self) -> int:

@@ -234,7 +234,7 @@ def embeds(head: Head) -> bool:
         head: The open head.
 
     Returns:
-        False for late interaction, and for a cross-encoder that learned pairs alone.
+        False for late interaction, and for a cross-encoder that was trained only on pairs.
     """
     tasks = head.description["recipe_settings"].get("tasks", ["emb"])
     return not isinstance(head.model, Interaction) and "emb" in tasks
@@ -248,7 +248,7 @@ def require_embeddings(head: Head, name: str) -> None:
         name: Its name.
 
     Raises:
-        InputError: If it scores pairs alone.
+        InputError: If it only scores pairs.
     """
     if not embeds(head):
         raise InputError(f"{name}: scores pairs and has no vectors of images and captions; take another head, or "

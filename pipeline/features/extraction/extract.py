@@ -154,7 +154,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
 
 
 def _sample(job: ExtractionJob, todo: Plan) -> Task:
-    """A task that is never written: a first batch and PROBE images, evenly from the shards that are to be done."""
+    """A task that is never written: a first batch and PROBE images, evenly from the shards to be written."""
     rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
     images = todo.images_of_rows(job.manifest.images["image_id"].to_numpy())[chosen]

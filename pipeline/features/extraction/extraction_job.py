@@ -69,7 +69,7 @@ class Task:
         engine: How to build the engine.
         batch_size: Images in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
-        uploaded_to: Where the shard goes when it is whole, see `store.remote_store`; None for nowhere else.
+        uploaded_to: Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
         threads: The threads of the worker that runs it.
     """
 

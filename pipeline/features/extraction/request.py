@@ -130,7 +130,7 @@ def made_by(engine: str) -> dict[str, int | str]:
         engine: A key of `ENGINES`.
 
     Returns:
-        As `record.versions`: of the engine, and of how images are decoded.
+        As `record.versions`: those of the engine, and of decoding images.
     """
     return record.versions((ENGINES, engine), "images")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.features.store import FeatureStore
     from pipeline.settings import Section
 
-# Engine -> its class. Its module has its settings as `Options`, or else the class has.
+# Engine -> its class. `Options`, its settings, is a class in its module or in that class.
 ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.features.extractors.square:Pyramid",
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
@@ -36,7 +36,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 DETECTRON2 = ("detectron2", "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'")
-# Engine -> the package that it needs besides ours, and how to install that.
+# Engine -> the further package that it needs, and how to install that.
 PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
 
 

@@ -1,4 +1,4 @@
-"""A network that runs over a square, with its weights and its own preprocessing: of timm, or BUTD's ResNet-101."""
+"""A network of timm, or BUTD's ResNet-101, that runs over a square, with its weights and its own preprocessing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,7 +92,7 @@ BUTD_PARTS = {"base": {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "
 
 
 class ButdCnn(Network):
-    """The ResNet-101 of Bottom-Up-Attention alone, for BUTD grid features (VSE∞ section 4.1).
+    """The ResNet-101 of Bottom-Up-Attention, without its detector, for BUTD grid features (VSE∞ section 4.1).
 
     A Caffe ResNet: strides in the 1 x 1 convolutions, pooling without padding over windows that may reach beyond the
     map, and pixels in the order blue, green, red, 0 to 255, less the means. It does not need detectron2. The weights

@@ -134,7 +134,7 @@ def _items(tensor: torch.Tensor) -> torch.Tensor:
     return single
 
 
-# Suffix -> (the shape alone, everything).
+# Suffix -> (reads only the shape, reads everything).
 READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]] = {
     ".npy": (lambda path: npy(path).features.shape, npy), ".npz": (npz_shape, npz),
     ".pth": (lambda path: tuple(_items(_tensor(path)).shape), pth)}  # its data are mapped, not read, where torch can

@@ -29,7 +29,7 @@ class ImportJob:
         paths: The source's files or folders.
         store: Where the features go.
         shard_images: Images in a shard.
-        reported_as: The name under which the features are reported; None for one made of format and sizes.
+        reported_as: The name under which the features are reported; None for a name from format and sizes.
         compressor: How features are compressed.
         dtype: How features are stored.
         on_error: Whether an image that is missing or damaged ends the import.

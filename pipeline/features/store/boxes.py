@@ -1,4 +1,4 @@
-"""Items with their places in the image: six values behind each item's features, as OSCAR reads them.
+"""Items with their places in the image: six values after each item's features, as OSCAR reads them.
 
 Stores of regions hold boxes and the images' sizes. For cells of a grid and patches of a square, boxes are computed.
 """
@@ -59,7 +59,7 @@ class BoxedStore(FeatureStore):
 
     def join(self, items: np.ndarray, counts: np.ndarray, boxes: Floats | None, sizes: npt.NDArray[np.int32] | None,
              out: np.ndarray | None = None) -> Floats:
-        """Put the six values behind the features of each item: float32 [B, N, D + 6], padding zero.
+        """Append the six values to the features of each item: float32 [B, N, D + 6], padding zero.
 
         `items` is [B, N, D]. `counts` is int64 [B]. `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is
         read where items are cells of a square. `sizes` is int32 [B, 2], the images' width and height in pixels.

@@ -49,7 +49,7 @@ class Wanted:
         by_content: Whether the features depend only on a file's content, so that an image that gets another id keeps
             its row.
         retry_failed: Whether failed images are extracted again.
-        donor: The store whose rows are taken if there is none yet; None for none.
+        donor: The store whose rows are taken if this store does not exist yet; None for no such store.
         dataset: The manifest's data set, where a store grows.
     """
 
@@ -148,7 +148,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         path: The store.
         wanted: What is wanted.
         todo: The result of `plan`.
-        if_changed: "refuse" or "redo" for a store that was made otherwise.
+        if_changed: "refuse" or "redo" for an existing store that differs.
         origin: The store whose features are written, if there is one.
         is_working_copy: Whether the store is in an object store, and only a part of its description is here.
 
@@ -230,7 +230,7 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignore
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
-    """Plan a store of the chosen images alone, in their order."""
+    """Plan a new store of only the chosen images, in their order."""
     layout, ids = wanted.layout, wanted.ids
     if wanted.chosen is not None and not wanted.chosen.all():
         ids = ids[wanted.chosen]
@@ -303,7 +303,7 @@ def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
 
 def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, kept: list[int],
                changed: str = "") -> Plan:
-    """Keep some shards as they are, and add shards behind them for the chosen images without a row."""
+    """Keep some shards as they are, and add shards after them for the chosen images without a row."""
     add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
     size, of_shard = existing.layout.shard_images, {shard: existing.layout.rows(shard) for shard in kept}
     sizes = [len(of_shard.get(shard, ())) for shard in range(kept[-1] + 1 if kept else 0)]

@@ -63,7 +63,7 @@ class FeatureStore:
             rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes else np.arange(self.layout.images)
         self.rows = rows
         self._indices: dict[tuple[str, int], np.ndarray] = {}
-        self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were looked at and are finite
+        self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were checked and are finite
 
     def require(self, manifest: Manifest) -> Self:
         """Find the manifest's images in the store: by id, or in a store of another manifest by their photographs.

@@ -110,7 +110,7 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
 def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path) -> str:
     """Write the manifest's ids, if these are the store's; else find each image's row by its photograph.
 
-    Rows of images that are in no manifest any more have lost their ids.
+    Rows of images that the manifest no longer has lose their ids.
     """
     ids, source = manifest.images["image_id"].to_numpy(), "manifest"
     recorded = layouts.attributes(path).get("image_ids_digest")

@@ -143,7 +143,7 @@ def _plain(content: bytes, layout: StoreLayout, shape: tuple[int, ...], dtype: s
 
 
 def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
-    """Digest the values of each image: its features and what is stored beside them, valid items alone, and its size.
+    """Digest the values of each image: its features and what is stored beside them, only valid items, and its size.
 
     Returns row -> BLAKE2b-128 in hexadecimal digits, for the images that did not fail.
     """

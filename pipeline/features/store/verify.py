@@ -108,7 +108,7 @@ def content(path: Path, rows: np.ndarray, like: str = "") -> str:
     known, photographs = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
     order = np.argsort(rows // layout.shard_images, kind="stable")
     shards = (rows // layout.shard_images)[order]
-    for entry in _entries(path, layout, rows):  # of a million images all of them would fill 450 MB
+    for entry in _entries(path, layout, rows):  # one by one: those of a million images would fill 450 MB
         places = order[np.searchsorted(shards, entry.shard):np.searchsorted(shards, entry.shard, "right")]
         here, own = rows[places].tolist(), entry.failed | entry.values
         if (like and not like.startswith(BY_IMAGES)) or not own.keys() >= set(here):

@@ -24,7 +24,7 @@ from pipeline.features.extractors.butd.geometry import RATIOS, SCALES, STRIDE
 OBJECTS, ATTRIBUTES = 1600, 400  # data/genome/1600-400-20; each has one more class, "none", the last
 DIMENSION = 2048
 POOLED = 14  # cells a side of ROIPool
-# Of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port runs its weights.
+# Divisors of dx dy dw dh: detectron2's MODEL.ROI_BOX_HEAD.BBOX_REG_WEIGHTS, with which the port runs its weights.
 DELTA_WEIGHTS = (10.0, 10.0, 5.0, 5.0)
 BOXES_AT_ONCE = 64  # bounds the memory of res5
 # An untrained block adds this share of its branch, so that 33 blocks do not explode (after Goyal et al. 2017, 5.1).
