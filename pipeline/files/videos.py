@@ -171,7 +171,7 @@ class _Film:
         return self.stream.time_base or Fraction(1)
 
     @property
-    def told(self) -> float:
+    def stated_length(self) -> float:
         """How long the file is by its header, in seconds; 0 where it does not say."""
         rate = self.stream.average_rate if self.container.format.name == "avi" else None
         counted = float(self.stream.frames / rate) if rate else 0.0  # FFmpeg shortens the duration of a cut AVI
@@ -238,8 +238,8 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
         yield packet
         if finish is not None and dts is not None and dts > finish:  # no later packet is shown before its dts
             return
-    if last < film.told - max(0.1, min(ENDS_EARLY, 0.05 * film.told)):
-        raise ImageError(f"ends at {last:.1f} s, its header says {film.told:.1f} s")
+    if last < film.stated_length - max(0.1, min(ENDS_EARLY, 0.05 * film.stated_length)):
+        raise ImageError(f"ends at {last:.1f} s, its header says {film.stated_length:.1f} s")
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:

@@ -60,7 +60,7 @@ def scores(store: System, paths: Paths) -> Step:
                 vectors = store.embeddings()
                 again = [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
             kept = map(as_similarity, _stored(store).matrices)
-            other = next(filter(None, map(_first_other, kept, again)), cells)
+            other = next(filter(None, map(_first_difference, kept, again)), cells)
         except InputError as error:
             other = str(error)
     return Step(store.path, f"scores again, {what}", cells, other)
@@ -90,7 +90,7 @@ def _stored(store: System) -> Matrices:
     return store.kind
 
 
-def _first_other(kept: Any, again: Similarity) -> str | None:
+def _first_difference(kept: Any, again: Similarity) -> str | None:
     """Describe the first cell that differs when it is computed again; None if none does."""
     if kept.shape != again.shape:
         return f"{again.shape[0]} x {again.shape[1]} when computed again"

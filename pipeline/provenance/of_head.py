@@ -126,12 +126,12 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
         again = embed(part, scores)
         told = f"{len(part.image_ids)} images, {len(part.captions)} captions"
         said = what if isinstance(again, Embeddings) else "scored again"
-        return Step(store, said, told, _other(scores, part, again) or told)
+        return Step(store, said, told, _first_difference(scores, part, again) or told)
     except InputError as error:
         return Step(store, what, told, str(error) if all(path.exists() for path in (store, *needed)) else None)
 
 
-def _other(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
+def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
     """Describe the first vector or score that differs from the stored one; None if none does."""
     def rows(what: str, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return rows_of(ids, wanted, lambda each: f"{what} {each} is not scored")
