@@ -163,7 +163,7 @@ def exclusive(path: Path) -> Iterator[None]:
     The lock is on a file beside it, .NAME.lock. The file stays; the lock ends with the process, also when that is
     killed.
 
-    If neither the lock's file nor the path can be written, there is no lock, because nobody can write there.
+    If neither the lock's file nor the path can be written, there is no lock: this process cannot write there either.
 
     Args:
         path: What is written; it need not exist.

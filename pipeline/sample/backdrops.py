@@ -44,7 +44,7 @@ class Backdrop(Canvas):
             getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *others)
 
     def free(self, places: Sequence[float]) -> float:
-        """The place in the background farthest from tall things, drawn at random from places with enough room."""
+        """The place in the background farthest from tall things; a random one of those with enough room."""
         tall = [(middle, thing.radius) for thing in self.scene.things if thing.top < 0.6 for middle in thing.xs]
 
         def room(x: float) -> float:

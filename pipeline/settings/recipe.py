@@ -45,8 +45,8 @@ class Pairs(Section):
         negatives: Wrong pairs beside each right one: half the time other captions, half the time other images.
         hard: The share of negatives drawn from the query's nearest candidates; the others are drawn from all.
         nearest: How many nearest candidates they are drawn from.
-        retriever: The system whose similarities say what is nearest; null for the head's own embeddings, computed
-            before each epoch (ANCE).
+        retriever: The head whose embeddings say what is nearest, a system's name; null for the trained head's own,
+            computed before each epoch (ANCE).
         val_images: How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     """
 
