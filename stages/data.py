@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +69,9 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     if asked_for is not None and record.is_done(remembered, asked_for):
         say(f"{path}: nothing to do", err=False)
         return
-    build = partial(manifest.build, card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
-                    fetch_addresses=fetch)
-    if fetch:
-        with Progress("fetch", "image") as bar:
-            table = build(on_start=bar.reset, on_image=bar.update)
-    else:
-        table = build()
+    with Progress("fetch", "image", shown=fetch) as bar:
+        table = manifest.build(card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
+                               fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update)
     with Progress("look at photographs", table.noun, len(table.images)) as bar:
         table = manifest.with_checksums(table, remembered / "photographs", bar.update)
     table = table.save(path)

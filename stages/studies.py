@@ -20,6 +20,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.evaluation import retrieval
+    from pipeline.evaluation.retrieval import summary
     from pipeline.evaluation.statistics import contrast
     from pipeline.files import atomic, results
     from pipeline.report import published
@@ -170,14 +171,12 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 def _table(rows: list[dict[str, Any]]) -> str:
     """Each found error beside the published one."""
     printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
-    lines = [f"{'RMSE, here (published)':32}" + "".join(f"{shown:>15}" for shown in COLUMNS.values())]
+    cells = [["RMSE, here (published)", *COLUMNS.values()]]
     for row in rows:
         paper = printed.get((row["input_repr"], row["decoder"], row["pattern"]))
-        cells = [f"{row[column]:.3f} ({float(paper[column]):.3f})" if paper else f"{row[column]:.3f}        "
-                 for column in COLUMNS]
-        name = f"{row['input_repr']}/{row['decoder']}  {row['pattern']}"
-        lines.append(f"{name:32}" + "".join(f"{cell:>15}" for cell in cells))
-    return "\n".join(lines)
+        cells.append([f"{row['input_repr']}/{row['decoder']}  {row['pattern']}", *(
+            f"{row[column]:.3f}" + (f" ({float(paper[column]):.3f})" if paper else "") for column in COLUMNS)])
+    return "\n".join(summary.aligned(cells))
 
 
 @click.command

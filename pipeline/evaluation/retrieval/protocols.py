@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def protocol(name: str | Protocol) -> Protocol:
     if isinstance(name, Protocol):
         return name
     if name not in PROTOCOLS:
-        raise InputError(f"unknown protocol {name!r}: choose one of {', '.join(PROTOCOLS)}")
+        raise unknown("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Floats, Ids
 from pipeline.evaluation.retrieval.relevance import Relevance
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import unknown
 
 Ties: TypeAlias = Literal["expected", "pessimistic", "optimistic"]
 
@@ -95,5 +95,5 @@ class Ranks:
 def check_ties(ties: str) -> str:
     """Check a rule for ties."""
     if ties not in get_args(Ties):
-        raise InputError(f"unknown rule for ties {ties!r}: choose one of {', '.join(get_args(Ties))}")
+        raise unknown("rule for ties", ties, get_args(Ties))
     return ties

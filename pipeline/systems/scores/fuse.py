@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, rows_of
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, unknown
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
 from pipeline.systems.scores.made import Made
@@ -41,7 +41,7 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
         InputError: If the members' ids differ, for ids that occur twice, and for unknown methods or unusable weights.
     """
     if method not in FUSIONS:
-        raise InputError(f"unknown fusion {method!r}: choose one of {', '.join(FUSIONS)}")
+        raise unknown("fusion", method, FUSIONS)
     reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
     if reranked and method not in BY_ORDER:
         raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
