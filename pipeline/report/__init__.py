@@ -1,1 +1,1 @@
-"""What a reader sees: tables in LaTeX and Markdown, published results beside measured ones."""
+"""Output for readers: tables in LaTeX and Markdown, figures and pages, published results beside measured ones."""

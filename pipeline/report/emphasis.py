@@ -1,6 +1,6 @@
 """Which numbers of a table are bold, and in which colour.
 
-Whether more or less is better is a property of the column. Rows that tie in the printed value are all marked, and
+Whether more or less is better is a property of the column. All rows that tie in the printed value are bold, and so are
 measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
 """
 
@@ -33,10 +33,10 @@ class Rule:
     """Which numbers are bold: the best of each column.
 
     Attributes:
-        sentence: What a caption says of it; `{best}` stands for best or least.
+        sentence: The caption's sentence on it; `{best}` stands for best or least.
         in_groups: Whether rows compete within their section and group alone, and have the group's colour.
-        two_sums: Whether RSUM alone is marked, the best in red and the second best in black; where several are best,
-            the next is no second.
+        two_sums: Whether RSUM alone is marked, the best in red and the second best in black; if several are best, there
+            is no second best.
     """
 
     sentence: str
@@ -47,7 +47,7 @@ class Rule:
                  tests: "PairedTests | None" = None) -> dict[tuple[int, MetricKey], Colour]:
         """Row and column of each bold number -> its colour.
 
-        lone: whether a row that competes with no other counts. tests: find the rows that are as good as the best.
+        lone: whether a row without competitors can be bold. tests: find the rows that are as good as the best.
         """
         scopes = self._scopes(rows)
         marked: dict[tuple[int, MetricKey], Colour] = {}
@@ -107,7 +107,7 @@ def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int
 class PairedTests:
     """The measured rows of one panel that a paired randomisation test does not tell from the best of a column.
 
-    It needs rows of one run each, whose hits of each image were kept, on the same queries. Of others nothing is found.
+    It compares rows of a single run each, whose hits of each image were kept, on the same queries; others are left out.
     The same swaps serve all columns.
     """
 
@@ -143,5 +143,5 @@ class PairedTests:
         return self._chances[key]
 
     def notes(self) -> list[Note]:
-        """Say what was tested, in a note; none where nothing was."""
+        """A note that says what was tested; none if nothing was."""
         return [Note(TIED + (NOT_TESTED if False in self._tested else "") + ".")] if True in self._tested else []

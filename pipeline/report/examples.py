@@ -1,4 +1,4 @@
-"""Single queries: which are shown, what they retrieve, and what is relevant."""
+"""Single queries as examples: how they are chosen, what they retrieve, and what is relevant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gallery:
     Attributes:
         pool: Images, captions, scores, right answers and languages.
         captions: C texts.
-        files: I file names, of a part of a file with the part.
+        files: I file names; for a part of a file, the name and the part.
         open: From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be
             read.
     """
@@ -63,7 +63,7 @@ class Gallery:
 
     @property
     def title(self) -> str:
-        """Its name for readers, where its record has the parts of one."""
+        """Its name for readers, composed from its record; the system's own name if it has no such record."""
         return names.system(self.pool.made_from) if "recipe" in self.pool.made_from else self.pool.name
 
     @property
@@ -133,7 +133,7 @@ def expected_ranks(queries: QueryRanks) -> dict[int, float]:
 
 
 def digest_order(texts: Sequence[str], queries: np.ndarray) -> list[int]:
-    """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests, so that nobody chooses the first."""
+    """Order queries, int64 [Q] positions in `texts`, by their SHA-256 digests: an arbitrary, stable order."""
     return sorted(queries.tolist(), key=lambda query: (hashlib.sha256(texts[query].encode()).digest(), query))
 
 

@@ -1,12 +1,12 @@
 """How a table is fitted into a two-column page: which float, which size of type, where it is split.
 
-The rule: a panel takes the narrower float in which it fits with type of 9 or 8 points, one column of the page or both;
-where it fits neither, 7 points. Columns stand closer before type becomes smaller than 8 points. Of a panel that fits
-nowhere, the test sets stand below each other as sections of one float; a test set that still does not fit, its
-directions (image retrieval, caption retrieval). Where these have other columns, or take more than a page, each is a
-float of its own. A row without a number there is left out. Where a panel without such parts is too wide, its text is
-broken into lines. One that is taller than the page goes on in another float. Nothing is scaled, but in a document whose
-columns are narrower than it was told.
+A float spans one column of the page or both. A panel takes the narrower float in which it fits with type of 9 or 8
+points; if it fits in neither, the one in which it fits with 7 points. Columns move closer before type becomes smaller
+than 8 points. If a panel does not fit at all, its test sets stand below each other as sections of one float; if these
+are still too wide, so do their directions (image retrieval, caption retrieval). If these have different columns, or
+take more than a page, each is a float of its own, without the rows that have no number in it. A panel without such
+parts has its text broken into lines. A panel taller than the page continues in another float. Nothing is scaled, unless
+the document's columns are narrower than the given ones.
 """
 
 import re
@@ -24,7 +24,7 @@ SETTING: dict[str, Any] = from_yaml(Path(__file__).with_name("latex.yaml").read_
 TextFont = Literal["times", "computer modern"]
 # A centimetre in points.
 CENTIMETRE = 72.27 / 2.54
-# Size in points -> how much wider Computer Modern is drawn, for its size, than at 10 points.
+# Size in points -> the width of Computer Modern's letters relative to their size, as a multiple of that at 10 points.
 SMALL = {9.0: 1.03, 8.0: 1.06, 7.0: 1.14}
 
 
@@ -60,7 +60,7 @@ _WIDTHS = {letter: float(width) for width, letters in SETTING["widths"].items() 
 
 
 def width(text: str, bold: bool = False) -> float:
-    """Estimate the width of a line of text in em, the size of the type; rather too much than too little."""
+    """Estimate the width of a line of text in em, the size of the type; it is rather too large than too small."""
     return sum(_WIDTHS.get(letter, OTHER) for letter in text) * (BOLD if bold else 1.0)
 
 
@@ -217,7 +217,7 @@ def _whole(panel: Panel, paper: Paper) -> list[Part]:
 
 
 def _blocks(panel: Panel) -> dict[str, list[int]]:
-    """The outermost headings that differ, with their columns of numbers; those without one go with the last."""
+    """The outermost headings that differ, with their columns of numbers; columns without one go with the last."""
     numbers = [index for index, column in enumerate(panel.columns) if column.kind == "number"]
     for level in range(max(len(column.above) for column in panel.columns)):
         above = {index: panel.columns[index].above[level] for index in numbers

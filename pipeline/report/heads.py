@@ -1,4 +1,4 @@
-"""Trained heads: their settings, and the course of their training."""
+"""Trained heads: their settings, and the history of their training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TrainedHead:
     """One finished head.
 
     Attributes:
-        folder: Where it lies.
+        folder: Its folder.
         description: The content of head.json.
         history: One row for each epoch, as in history.csv; () for a published checkpoint, which was not trained here.
         recipe: Its training recipe.
@@ -79,7 +79,7 @@ class TrainedHead:
 
     @cached_property
     def parameters(self) -> int:
-        """How many numbers its network has."""
+        """How many parameters its network has."""
         from safetensors import safe_open
 
         with safe_open(self.folder / "best.safetensors", "numpy") as file:

@@ -1,4 +1,4 @@
-"""HTML pages of one file each, which need no network: text from data is escaped, photographs are in them.
+"""HTML pages of one file each, which need no network: photographs are embedded, text from data is escaped.
 
 The page of search results is here; that of a run's results is in `page/`.
 """

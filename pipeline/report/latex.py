@@ -1,7 +1,7 @@
 """Tables in LaTeX, and the floats of figures.
 
-`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its second how wide the
-text is that it is made for. What made the numbers stands in comments. Any text is printed, none is executed.
+`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its second the width of
+text that it is made for. Comments say what made the numbers. All text is escaped, so that none is executed.
 """
 
 import re
@@ -17,7 +17,7 @@ Style = Literal["booktabs", "plain"]
 RULES, _CHARACTERS, _ACCENTS = (fitting.SETTING[name] for name in ("rules", "characters", "accents"))
 # A tick, of the package amssymb.
 TICK = r"\checkmark"
-# Smaller where the document's columns are narrower than those that the table was made for.
+# Scales the table down if the document's columns are narrower than those that it was made for.
 FITTED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
 NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
 

@@ -21,7 +21,7 @@ from pipeline.systems.scores import ENCODER
 
 # Metric of one direction, as `results/metrics.json` names it -> how it is printed.
 HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
-# A value of `Origin.rerank`: another network than the retriever's scored the candidates; it is not among the members.
+# An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the members.
 SEPARATE = "separate"
 
 
@@ -42,10 +42,10 @@ class Origin:
         features: (feature, name of what made its store) pairs.
         untrained: The features that an untrained network made; none for a published head, which brings its own network.
         steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
-        trained_on: The data set that its heads were trained on, where it is another one; "" otherwise.
-        distractors: What the queries' own images and captions were ranked among, a text for each data set.
+        trained_on: The data set that its heads were trained on, if it is another one; "" otherwise.
+        distractors: The distractors in the pool, a text for each data set.
         transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
-        zero_shot: Whether a dual encoder made it as it comes; it has no features, and its recipe is its name.
+        zero_shot: Whether it is a pretrained dual encoder; it has no features, and its recipe is its name.
         rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     """
 
@@ -75,7 +75,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class TestedColumn:
-    """What a paired test of one column needs of a system."""
+    """The input of a paired test of one column, for one system."""
 
     hits: ImageHits  # of each image
     statistic: str  # which of `STATISTICS` the column shows, perhaps divided by a number
@@ -91,7 +91,7 @@ class MeasuredSystem:
         values: Column -> one number for each seed, in the order of `systems`: recalls (i2t_r1, …, t2i_r10) and rsum in
             percent, the other metrics of `METRICS` that were written, and mR of each language (en_mR).
         members: The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
-        tested: Column -> what a paired test needs, of a single seed whose hits of each image were kept.
+        tested: Column -> the input of a paired test, for a single seed whose hits of each image were kept.
     """
 
     origin: Origin
@@ -171,7 +171,7 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
 
 
 def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
-    """What a head was trained for, of {"emb", "ce"}; nothing for a head that is no cross-encoder."""
+    """The tasks that a cross-encoder was trained for, of {"emb", "ce"}; empty for other heads."""
     if (settings.get("architecture") or {}).get("name") != "cross":
         return frozenset()
     return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}  # embeddings too, by near negatives
@@ -236,7 +236,7 @@ def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
 
 
 def _reading(what: str) -> AbstractContextManager[None]:
-    """Say in one line what of results/metrics.json is malformed."""
+    """Refuse malformed content of results/metrics.json in one line."""
     return refusing((AttributeError, KeyError, TypeError, ValueError), lambda error: f"{what} cannot be read at "
                     f"{error}; run `pipeline evaluate` again")
 
@@ -282,7 +282,7 @@ def _rerank(made_from: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     last = dict(steps[-1]) if steps else {}
     if last.pop("name", None) != "rerank":
         return ()
-    # A stored system that scores is among the members; a head that scores pairs, or a network of pixels, is not.
+    # A stored system as the scorer is among the members; a head that scores pairs, or a network of pixels, is not.
     scorer = made_from.get("reranked", {}).get("scorer", {"kind": "system"})
     own = scorer["kind"] == "system" or scorer.get("checkpoint") in [
         member["checkpoint"] for member in made_from["members"]]

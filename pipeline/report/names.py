@@ -1,11 +1,10 @@
 """The papers' names of recipes, features, encoders, data sets and networks, and which networks are stand-ins.
 
-A stand-in is any network that is not the papers' by architecture, weights and the feature's name, which says what is
-made otherwise: fewer cells, smaller images. A network is identified by the exact names of its architecture and of its
-weights in manifests/weights.yaml. Three things are trusted: that weights without a SHA-256 there are what their name
-says; that features imported under a name in `IMPORTED` are what that name says; that a published head with all names
-and shapes of the released code has that code's network. Weights that the user gives by path are a stand-in, whatever
-the file is called.
+A stand-in is any network that differs from the papers' in architecture, weights or the feature's name; this name says
+if cells are fewer or images smaller. A network is identified by the exact names of its architecture and of its weights
+in manifests/weights.yaml. Three things are trusted: that weights without a SHA-256 there are what their name says; that
+features imported under a name in `IMPORTED` are what that name says; that a published head with all names and shapes of
+the released code has that code's network. Weights given by path are a stand-in, whatever the file's name is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +18,7 @@ from pipeline.report import published
 from pipeline.settings.features import FEATURES, of_ensemble, visual
 from pipeline.systems.scores import ENCODER
 
-# Ending of recipes that also train the networks of grid and patch features, as the papers do.
+# The ending of recipes that also train the networks of grid and patch features, as the papers do.
 FINETUNED = "_finetuned"
 NAMES: dict[str, dict[str, str]] = from_yaml(published.text("names.yaml"))
 METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
@@ -56,7 +55,7 @@ def system(made_from: Mapping[str, Any]) -> str:
 
 
 def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of what was done to the heads' scores, but for the papers' mean: ("csls (bank test)",)."""
+    """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank test)",)."""
     own, fusion = made_from.get("ensemble"), made_from.get("fusion") or {}
     found = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
     for step in made_from.get("steps", ()):
@@ -66,7 +65,7 @@ def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
-    """The name of a dual encoder as it comes: "CLIP ViT-B/32, zero-shot", and its prompt where it has one."""
+    """The name of a pretrained dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
     said = [encoder.get("title") or name, "zero-shot", *[f"prompt “{prompt}”"] * (prompt != "{}")]
     return ", ".join(map(str, said))

@@ -51,7 +51,7 @@ class Inconsistency:
 
     @property
     def note(self) -> str:
-        """What is said below a table that shows one of its cells."""
+        """The note below a table that shows one of its cells."""
         if self.kind == "sum":
             return (f"As printed; the six recalls of this row sum to {self.computed}, its RSUM is printed as "
                     f"{self.printed}. Probably meant: {self.believed}.")
@@ -72,7 +72,7 @@ class PublishedRow:
 
     @property
     def label(self) -> str:
-        """Its name: CE (OSCAR) for CE^OSCAR, for the file has a ^ before what the paper prints raised."""
+        """Its name: CE (OSCAR) for CE^OSCAR; in the file, ^ stands before text that the paper prints raised."""
         name, _, raised = self["method"].partition("^")
         return f"{name} ({raised.replace('_', ', ')})" if raised else name
 

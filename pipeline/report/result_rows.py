@@ -1,4 +1,4 @@
-"""The rows of a table of results, published and measured, and what is said about them below the table."""
+"""The rows of a table of results, published and measured, and the notes on them below the table."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,27 +10,27 @@ from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
 
-# The mark of a measured row whose scores a step changed by the test queries together. Such a row is never bold.
+# The mark of a measured row with a step that used all test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
-# The section of dual encoders as they come. Such a row is never bold: it was trained on other data than the others.
+# The section of pretrained dual encoders. Their rows are never bold: they were trained on other data than the others.
 ZERO_SHOT = "Zero-shot"
 # The key of the column of throughput.
 RATIO = "", "ratio"
-# The key, in the place of a metric, of the difference of measured and published numbers.
+# The key of the column with differences of measured and published numbers, in the place of a metric.
 DELTA = "delta"
 
 
 @dataclass(frozen=True)
 class RowHeader:
-    """What a row is called and where it stands.
+    """A row's labels and its place in the table.
 
     Attributes:
         labels: Its text in the label columns.
         section: The heading above it, "" for none.
         group: Rows of one section and group stand together and compete for bold.
-        identity: What a measured and a published row must share to be compared; None compares with nothing.
-        competes: Whether its numbers may be bold; a bound's may not.
-        marks: Footnote marks of the label that names what was measured, each of a note of the table.
+        identity: A measured and a published row are compared if theirs are equal; None compares with nothing.
+        competes: Whether its numbers may be bold; those of an upper bound may not.
+        marks: Footnote marks of the label that names what was measured; each has a note below the table.
     """
 
     labels: tuple[str, ...]
@@ -45,8 +45,8 @@ class RowHeader:
 class ResultRow:
     """One row of results, published or measured."""
 
-    header: RowHeader  # what it is called and where it stands
-    numbers: dict[MetricKey, Cell] = field(default_factory=dict)  # a cell for each number; those without are left open
+    header: RowHeader  # its labels and its place in the table
+    numbers: dict[MetricKey, Cell] = field(default_factory=dict)  # a cell for each number; missing ones stay empty
     sources: tuple[str, ...] = ()  # the systems in `results/metrics.json` that they come from; () for a published row
     tested: dict[MetricKey, TestedColumn] = field(default_factory=dict)  # what paired tests of its numbers need
 
@@ -56,8 +56,8 @@ class Measured:
     """The measured rows of a panel."""
 
     rows: Sequence[ResultRow] = ()
-    notes: Sequence[Note] = ()  # what is said below the panel
-    made_from: tuple[str, ...] = ()  # what made the numbers, for those who want to check or repeat them
+    notes: Sequence[Note] = ()  # the notes below the panel
+    made_from: tuple[str, ...] = ()  # what made the numbers, so that readers can check or repeat them
 
 
 def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[MeasuredSystem], RowHeader | None],
@@ -65,7 +65,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
     """Join the measurements of one system on different test sets.
 
     Systems of one header that differ in their features or recipe have rows of their own, and their labels name the
-    difference. A system with steps after its ensemble names them, and is compared with no published row.
+    difference. The label of a system with steps after its ensemble names these; no published row is compared with it.
     """
     found: dict[tuple[RowHeader, str, str], ResultRow] = {}
     for system in systems:
@@ -92,7 +92,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
 
 
 def _distinguished(row: ResultRow, key: tuple[RowHeader, str, str], alike: Sequence[tuple[str, str]]) -> ResultRow:
-    """A row whose last label names its features or recipe where these differ among the rows of its header."""
+    """A row whose last label names its features or recipe if these differ among the rows of its header."""
     differ = [text for text, others in zip(key[1:], zip(*alike, strict=True), strict=True) if len(set(others)) > 1]
     *first, last = row.header.labels
     labels = (*first, f"{last} ({'; '.join(differ)})" if differ else last)
@@ -122,7 +122,7 @@ def groups(rows: Sequence[ResultRow], columns: Sequence[Column], bold: Mapping[t
 
 def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[tuple[int, MetricKey], Colour]
            ) -> Iterator[Cell]:
-    """The label that names what was measured carries the row's marks."""
+    """A row's cells; the label that names what was measured has the row's marks."""
     labels = [column.heading for column in columns[:len(row.header.labels)]]
     marked = next((labels.index(name) for name in ("Features", "Feature Type", "Method") if name in labels),
                   len(labels) - 1)

@@ -1,6 +1,6 @@
-"""Tables of results: a definition of rows, columns and sources, and from it and what was measured a `Table`.
+"""Tables of results: the definition of rows, columns and sources, from which a `Table` of measured numbers is made.
 
-The first panel has the paper's columns: its own rows, and below them, apart, what was measured here on the same test
+The first panel has the paper's columns: the published rows, and below them, apart, those measured here on the same test
 sets. Measurements on other data follow in panels of their own, never under the paper's headings.
 """
 
@@ -38,7 +38,7 @@ class TableColumns:
         rsum: Whether RSUM is shown.
         ratio: Heading of a last column of throughput ratios, "" for none.
         labels_above: A heading that spans the label columns, "" for none.
-        single: Columns of each block that are of no direction; what stands for their test set is not read.
+        single: Columns of each block that belong to no direction; the test set in their key is replaced by the block's.
         by_mean: Whether a measured and a published row are compared by the mean of the columns, not by their sum.
     """
 
@@ -54,7 +54,7 @@ class TableColumns:
     by_mean: bool = False
 
     def choose(self, metrics: Sequence[str]) -> "TableColumns":
-        """The same columns with other metrics of each direction, R@1 for r1 too, and rsum; () changes none."""
+        """The same columns with other metrics of each direction (R@1 or r1), and rsum; () changes none."""
         if not metrics or not self.directions:
             return self
         known = {heading: name for name, heading in HEADINGS.items()}
@@ -75,7 +75,7 @@ class TableColumns:
         return tuple(column.key[1] for column in self.block(""))
 
     def compared(self) -> tuple[str, ...]:
-        """The columns by which a row is compared: RSUM where it is shown, else the recalls; all, where by the mean."""
+        """The columns by which rows are compared: RSUM if it is shown, else all (with `by_mean`) or the recalls."""
         if self.rsum or self.by_mean:
             return ("rsum",) if self.rsum else self.shown()
         return tuple(name for name in self.shown() if name in RECALLS)
@@ -129,14 +129,14 @@ class PaperTable(ABC):
 
     @classmethod
     def listed(cls, name: str, **code: Any) -> Self:
-        """A table of `LISTED`, completed by what is code: which systems it shows, and the headers of its rows."""
+        """A table of `LISTED`, completed by code: which systems it shows, and the headers of its rows."""
         said = {key: value for key, value in LISTED[name].items() if key != "varied"}
         rule = getattr(emphasis, said.pop("emphasis", "best_of_columns"))
         return TypeAdapter(cls).validate_python({**said, "name": name, "emphasis": rule, **code})
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
-        """What was measured here for the first panel.
+        """Select the rows of the first panel that were measured here.
 
         Args:
             results: All that was measured.
@@ -150,7 +150,7 @@ class PaperTable(ABC):
         """
 
     def together(self, header: RowHeader) -> Hashable:
-        """What published rows share that stand together."""
+        """The key by which published rows are put together."""
         return header.section, header.group
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
@@ -175,7 +175,7 @@ class PaperTable(ABC):
         return Table(self.name, (*[panel] * bool(panel.groups), *elsewhere))
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterable[Panel]:
-        """What was measured here on other data than the paper's."""
+        """The panels of what was measured on other data than the paper's."""
         return ()
 
     def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
@@ -224,14 +224,14 @@ class PaperTable(ABC):
                          marked, {*bold_above.values(), *bold_below.values()})).lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
-        """The caption, with sentences on those rows alone that are shown."""
+        """The caption, with sentences on the shown rows alone."""
         words = [*self.columns.labels, self.columns.ratio, *["RSUM"] * self.columns.rsum]
         words += [text for row in rows for text in (row.header.section, *row.header.labels)]
         return " ".join([self.caption.format(data=self.data), *(
             sentence for text, sentence in self.legend if any(text in word for word in words))])
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
-        """A measured row with measured minus published, of the numbers as printed, where none of them is missing."""
+        """A measured row with measured minus published numbers, as printed, if none of them is missing."""
         base = None if row.header.marks else bases.get(row.header.identity)  # a stand-in is another system
         differences: dict[MetricKey, Cell] = {}
         for test_set, _ in self.columns.blocks if base else ():
@@ -254,8 +254,8 @@ class RetrievalTable(PaperTable):
         source: The systems that the table is made from; most are made from those of results/metrics.json.
         elsewhere: The columns on other data than the paper's, from the first system that was measured there; None for
             a table that shows no other data, because another one of the paper has the same rows.
-        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" where that is not timed here.
-        zero_shot: Whether dual encoders, as they come, have rows of their own.
+        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" if it is not timed here.
+        zero_shot: Whether pretrained dual encoders have rows of their own.
         variants: Whether recipes that vary one part of a paper's have rows; most of them have tables of their own.
     """
 

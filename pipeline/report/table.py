@@ -1,4 +1,4 @@
-"""A table before it becomes LaTeX or Markdown: what is asked of it, cells, bold, footnotes, and numbers as printed."""
+"""A table before it becomes LaTeX or Markdown: the request for it, cells, bold, footnotes, and numbers as printed."""
 
 import re
 import string
@@ -40,7 +40,7 @@ class Column:
         heading: Its own heading.
         above: The headings that span it and its neighbours, outermost first.
         kind: Text stands left. Numbers stand with their decimal points below each other.
-        key: Of a column of numbers: whose numbers they are.
+        key: For a column of numbers: their test set and metric.
         less_is_better: Whether its smallest number is the best one.
     """
 
@@ -84,12 +84,12 @@ class Note:
 
     text: str  # what it says
     mark: str = ""  # the mark of the cells that it explains, "" for a remark on the whole panel
-    test_set: str = ""  # of a remark: it stands where this test set has a column; "" for everywhere
+    test_set: str = ""  # for a remark: it is shown if this test set has a column; "" for always
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid with its own columns and caption. A table has several where its numbers must not share headings.
+    """A grid with its own columns and caption. A table has several if its numbers must not share headings.
 
     Raises:
         ValueError: If a row has not as many cells as there are columns, if a cell's mark has no note, or if two notes
@@ -100,9 +100,9 @@ class Panel:
     groups: tuple[RowGroup, ...]  # the rows, from top to bottom
     caption: str = ""  # what it shows
     notes: tuple[Note, ...] = ()  # the lines below it
-    key: str = ""  # what tells it from the other panels of its table, "" for the first
+    key: str = ""  # its key among the panels of its table, "" for the first
     made_from: tuple[str, ...] = ()  # what made its measured numbers, a line each; not printed
-    colours: str = ""  # what joins the caption where bold numbers have colours
+    colours: str = ""  # the caption's sentence on colours, "" if bold numbers have none
 
     def __post_init__(self) -> None:
         marks = [note.mark for note in self.notes if note.mark]
@@ -115,7 +115,7 @@ class Panel:
                 raise ValueError(f"no note explains the marks {sorted(missing)}")
 
     def lettered(self) -> "Panel":
-        """Keep the notes on something shown, and letter them in the order in which the cells refer to them.
+        """Keep the notes that shown cells and test sets need, lettered in the order in which the cells refer to them.
 
         Marks that are no letters stay. Lettered notes come first.
         """

@@ -1,4 +1,4 @@
-"""Times in results/throughput.json: of poolings as multiples of the one that a paper prints as 1.0×, and of queries."""
+"""Times in results/throughput.json: of queries, and of poolings as multiples of the one that a paper prints as 1.0×."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -9,20 +9,20 @@ from pipeline.parts.errors import refusing
 from pipeline.report.table import significant
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-CAPTIONS = 5  # an image, as MS-COCO
+CAPTIONS = 5  # of each image, as in MS-COCO
 
 
 class Latency(BaseModel):
-    """How fast things are here, as measured for the time of a query."""
+    """The measured times from which that of a query is computed."""
 
-    images_per_second: Positive  # that are pooled
+    images_per_second: Positive  # images pooled in a second
     encode: Positive  # seconds to encode a caption alone
     search: Annotated[dict[int, Positive], Field(min_length=1)]  # images -> seconds to search them all for one query
-    pairs: Annotated[int, Field(gt=0)]  # that are reranked at once
-    rerank: Positive  # seconds that these take
+    pairs: Annotated[int, Field(gt=0)]  # how many pairs are reranked at once
+    rerank: Positive  # seconds to rerank these
 
     def of_query(self, method: str, images: int) -> tuple[float, bool] | None:
-        """Seconds of one query, and whether they are extrapolated; None where a search among so many was not timed."""
+        """Seconds of one query, and whether they are extrapolated; None if a search among so many was not timed."""
         if method == "CE":
             return images * self.rerank / self.pairs, True
         if images not in self.search:
@@ -41,7 +41,7 @@ class Latency(BaseModel):
 
 
 def scored_pairs(method: str, images: int, k: int = 20) -> int:
-    """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions an image and k candidates."""
+    """How many pairs an evaluation in both directions scores, with `CAPTIONS` captions per image and k candidates."""
     return {"EMB": 0, "CE": CAPTIONS * images ** 2}.get(method, k * (1 + CAPTIONS) * images)
 
 
@@ -58,9 +58,9 @@ class TimedQuery(BaseModel):
 
 
 class Throughput(BaseModel):
-    """What tables need of the file. What was not timed is None."""
+    """The parts of the file that tables need. What was not timed is None."""
 
-    poolings: dict[str, Positive]  # recipe -> items a second
+    poolings: dict[str, Positive]  # recipe -> images a second
     methods: dict[str, str] = {}  # part -> how it was timed
     made_with: dict[str, str] = {}  # names the machine
     latency: Latency | None = None
@@ -68,7 +68,7 @@ class Throughput(BaseModel):
     busy: bool | None = False  # whether other work ran on the machine meanwhile
 
     def ratios(self, base: str) -> dict[str, str]:
-        """Recipe -> the multiple of its pooling's speed to the base's as printed: 4.9×; {} where that was not timed."""
+        """Recipe -> its pooling's speed as a multiple of the base's, as printed: 4.9×; {} if that was not timed."""
         if base not in self.poolings:
             return {}
         return {name: f"{significant(rate / self.poolings[base])}×" for name, rate in self.poolings.items()}

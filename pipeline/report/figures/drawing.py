@@ -1,4 +1,4 @@
-"""What figures are drawn from, and what all share: style, sizes, fonts, files.
+"""The inputs of figures, and what all figures share: style, sizes, fonts, files.
 
 Figures are made for a printed column: 8-point type; lines that differ in dash and marker as well as in colour, so that
 they differ in grey too; colours that differ for the colour-blind (Okabe and Ito, 2008).
@@ -31,7 +31,7 @@ from pipeline.report.measured import MeasuredSystem
 from pipeline.report.names import STAND_IN, stand_ins
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
-LEGEND_CHARACTERS = 54  # that a row of a legend has room for above a plot of a column's width
+LEGEND_CHARACTERS = 54  # in a row of a legend above a plot of a column's width
 LINE_CHARACTERS = 8  # as wide as the line before a legend's label
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
 LINES: tuple[dict[str, Any], ...] = (
@@ -45,7 +45,8 @@ STYLE = Path(__file__).with_name("paper.mplstyle")
 # They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with Times.
 FONTS = {"sans": "DejaVu Sans", "serif": "STIXGeneral"}
 Font = Literal["sans", "serif"]
-# If installed, asked in this order for letters that the font lacks. Some PDF readers warn about the last ones.
+# Fonts for letters that the first one lacks, in the order in which they are tried, if they are installed. Some PDF
+# readers warn about the last ones.
 FURTHER_FONTS = (
     "DejaVu Sans", "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil",
     "Noto Sans Telugu", "Noto Sans Thai",
@@ -80,7 +81,7 @@ def paper_style(font: Font = "sans") -> Iterator[None]:
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the plot, where no line crosses it: in one row, or in more where that is too wide."""
+    """Put the legend above the plot, where no line crosses it: in one row, or in several if that is too wide."""
     labels = axes.get_legend_handles_labels()[1]
     width = sum(len(label) + LINE_CHARACTERS for label in labels)
     columns = len(labels) if width <= LEGEND_CHARACTERS else 2 if len(labels) > 2 else 1
@@ -89,7 +90,7 @@ def legend_above(axes: Axes) -> None:
 
 
 def plot_mean(axes: Axes, values: Mapping[int, Sequence[float]], label: str, line: Mapping[str, Any]) -> None:
-    """Draw the mean over seeds at each place, and where one has several a band from the lowest to the highest."""
+    """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are several seeds."""
     axes.plot(list(values), [sum(each) / len(each) for each in values.values()], label=label, **line)
     if max(map(len, values.values())) > 1:
         lowest, highest = ([of(each) for each in values.values()] for of in (min, max))
@@ -220,7 +221,7 @@ class FigureInputs:
         Args:
             figure: The figure's name.
             head: The first head that is shown, where it is one of heads.
-            said: What else stands in braces.
+            said: The values of the caption's other braces.
 
         Returns:
             The caption.

@@ -51,7 +51,7 @@ def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int,
 
 
 def _but_for(system: MeasuredSystem, *ignored: str) -> str:
-    """What made a system, but for these settings of its heads or of their architecture."""
+    """What made a system, except these settings of its heads or of their architecture."""
     origin, heads = system.origin, []
     for member in system.members:
         settings = {key: value for key, value in member.settings.items() if key not in ignored}

@@ -18,7 +18,7 @@ from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureIn
 from pipeline.report.heads import TrainedHead, one_per_seed
 from pipeline.training.checkpoint import load_tensors
 
-LEAST = 4  # cells that make a grid
+LEAST = 4  # the fewest cells of a grid
 
 
 def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
@@ -36,7 +36,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
         axis=0).sort_index(axis=1)
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     values = np.ma.masked_invalid(grid.to_numpy())
-    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # even in grey
+    image = axes.imshow(values, cmap="cividis", aspect="auto", origin="lower")  # lightness rises evenly
     axes.set_facecolor("#eeeeee")
     axes.grid(visible=False)
     axes.set(xlabel="K of captions", ylabel="K of images", xticks=range(grid.shape[1]), yticks=range(grid.shape[0]),
