@@ -1,4 +1,4 @@
-"""The front door: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
+"""The program: `pipeline COMMAND`. Bad input ends in one line and exit code 2, never in a traceback."""
 
 import atexit
 import errno
@@ -23,10 +23,10 @@ from stages import progress
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
-        "settings": "Print the settings that hold, with what recipes take over from others.",
+        "settings": "Print the effective settings, with what recipes inherit from others.",
         "plan": "Write what each step of the run depends on besides files.",
         "sample": "Render the built-in sample of photographs, or of clips.",
-        "machine": "Show how this machine computes, and what was measured of it.",
+        "machine": "Show how this machine multiplies matrices, and the measurements behind it.",
     },
     "Data": {
         "manifest": "Turn annotations and a folder of images into one checked table.",
@@ -38,7 +38,7 @@ SECTIONS = {
         "compact": "Drop the rows of a feature store that belong to no image any more.",
         "rewrite": "Rewrite a feature store with another dtype, compressor or shard size.",
         "copy": "Copy a feature store or a manifest to S3, or from there.",
-        "import": "Bring features that another code base made into a store.",
+        "import": "Import features of another code base into a store.",
         "export": "Write a feature store as older code bases read it: SCAN's layout, a TSV, a folder.",
     },
     "Heads and systems": {
@@ -52,7 +52,7 @@ SECTIONS = {
     },
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
-        "compare": "Test two systems against each other on the same queries.",
+        "compare": "Test systems against each other on the same queries.",
         "hard-negatives": "Measure how often a right caption beats one that is nearly the same and wrong.",
         "search": "Search embedded images and captions by a text or an image.",
         "trace": "Follow a number back to the photographs that it rests on.",
@@ -72,9 +72,9 @@ FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifes
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
          "studies": ("study", "synthetic", "throughput")}
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
-# Columns of a line of an example, which stands two columns to the right on a page of 80.
+# Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
-# Columns of the help for the choices of an option.
+# The most columns of an option's choices in its line of the help.
 CHOICES = 56
 BAD_NAMES = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -133,7 +133,7 @@ def _name_long_choices(option: click.Parameter) -> None:
 
 
 def _example(paragraph: str) -> str:
-    """An example as it is typed: what is too long for a line goes on, after a backslash, with an option."""
+    """An example as it is typed: one that is too long for a line goes on after a backslash, with an option."""
     first, *words = re.split(r" (?=-)", " ".join(paragraph.split()))
     lines = [f"\b\n{first}"]
     for word in words:
@@ -148,7 +148,7 @@ def _example(paragraph: str) -> str:
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad input, 130 interrupted, 143 terminated."""
     signal.signal(signal.SIGTERM, _terminate)
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # while Python ends, it has no handlers of signals
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # Python has no signal handlers while it exits
     warnings.showwarning = partial(_warn, warnings.showwarning, set())
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -175,13 +175,13 @@ def main() -> None:
 
 
 def _terminate(number: int, frame: object) -> None:
-    """End as by Ctrl-C, so that what is finished is kept."""
+    """End as by Ctrl-C, so that finished work is kept."""
     signal.signal(signal.SIGTERM, _end_at_once)
     raise KeyboardInterrupt
 
 
 def _say_ended(terminated: bool) -> int:
-    for each in (signal.SIGTERM, signal.SIGINT):  # where what still runs takes long to end
+    for each in (signal.SIGTERM, signal.SIGINT):  # a second signal ends at once, if running work takes long to end
         signal.signal(each, _end_at_once)
     return _say(f"{'terminated' if terminated else 'interrupted'}; run the same command again to go on",
                 143 if terminated else 130)
@@ -201,7 +201,7 @@ def _warn(otherwise: Callable[..., None], said: set[str], message: Warning | str
 
 
 def _say_refused(error: OSError) -> int:
-    """Say what the system refused: bad input if it is a name that no command can use, else a reason to try again."""
+    """Print an error of the operating system: exit code 2 for a name that no command can use, else 1, to try again."""
     named = f": {error.filename}" if error.filename else ""
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
@@ -210,7 +210,7 @@ def _say_refused(error: OSError) -> int:
 
 
 def _say_known(error: RuntimeError | MemoryError) -> int:
-    """Say that memory is short, of the machine or of a GPU, or that a link has no end. Any other error is raised."""
+    """Print that memory is short, of the machine or of a GPU, or that links form a loop. Any other error is raised."""
     if short_of_memory(error):
         return _say("error: out of memory; give smaller batches and run again to go on", 1)
     if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13

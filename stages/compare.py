@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str, columns: judged.Columns,
             truth: judged.Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
-    """Test systems against each other on the same queries, images and captions aligned by id; of three or more every
+    """Test systems against each other on the same queries, images and captions aligned by id; with three or more, every
     pair.
 
     Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
     similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
     both systems, intervals and p are for other seeds and other images; otherwise for other images alone. With captions
-    in several languages, each language is compared by itself besides.
+    in several languages, each language is also compared by itself.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """
@@ -56,7 +56,7 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     stores = [_paths(place, dataset, name) for name in systems]
     for group in stores:
         options.refuse_repeats(group)
-    # What the run made must be of one state of things; of what comes from elsewhere nothing is known.
+    # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open(path) for path in chain(*stores) if path.parent == place("").parent}:
         record.refuse_stale(record.with_parts(made), partial(paths.head, dataset))
     for group in stores:
@@ -64,7 +64,7 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     groups = _pools(stores, columns)
     every_pool = [*chain(*groups)]
     own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
-    if not own:  # reranked systems can be measured by no other; a data set's card says those of its test split
+    if not own:  # no reranked system, which has its own; a card's protocols are for its test split
         benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
                         for pool in every_pool)
         own = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
@@ -80,9 +80,9 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
 
 def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
                ) -> list[list[dict[str, Any]]]:
-    """For each protocol, and in it for each language, the contrasts of all pairs; a matrix is ranked once for each."""
+    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once for all its pairs."""
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
-    # Tests in the larger of Holm's families.
+    # The number of tests in the larger of Holm's two families.
     recalls = (len(contrast.TITLES) - 1) * len(views) * comb(len(groups), 2)
     samples = significance.enough_samples(settings.evaluate.resamples, recalls)
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
@@ -100,7 +100,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
 
 def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
            ) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[System, str | Protocol]]]]]:
-    """All captions, then those of each language: what is said of them, and each system's pool with its rules."""
+    """All captions, then those of each language: the split and language, and each system's pool with its rules."""
     parts = [[{part.language: (part.system, part.rules) for part in pool.parts(rules)} for pool in group]
              for group in groups]
     split = {} if groups[0][0].split is None else {"split": groups[0][0].split}
@@ -109,7 +109,7 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
 
 
 def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:
-    """The contrasts for reading, or as JSON: one object for two systems, a list of such `pairs` for more."""
+    """The contrasts as text, Markdown or JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
         told = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in found}}
                 for at, (a, b) in enumerate(combinations(systems, 2))]
@@ -123,7 +123,7 @@ def _key(found: dict[str, Any]) -> str:
 
 
 def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
-    """The stores or matrices that a name, a path, or several with commas between, stand for."""
+    """The stores or matrices of a name, of a path, or of several with commas between."""
     if Path(name).exists():
         return [Path(name)]
     if "," in name:
@@ -140,7 +140,7 @@ def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
 
 
 def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[list[System]]:
-    """The groups. Options that say whose captions the columns are go to the matrices that do not say it."""
+    """Open the groups of systems. Options on a matrix's captions apply to the files that hold no ids."""
     silent = [path for group in stores for path in group if not layout.is_store(path)]
     none = judged.Columns()
     if not silent and columns != none:
@@ -155,7 +155,7 @@ def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[li
 
 
 def _like(first: System, pool: System) -> System:
-    """The pool in the order of the first one's ids, where both know theirs."""
+    """The pool in the order of the first one's ids, if both have ids."""
     if pool is first or not first.has_ids or not pool.has_ids:
         return pool
     pool.require_owners_of(first)

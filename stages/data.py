@@ -1,4 +1,4 @@
-"""Data sets: the table that each is made into, and what two of them share."""
+"""Data sets: the manifest of one, and the images and captions that two of them share."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
               help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
 @click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
-@click.option("--without-images", is_flag=True, help="There are features to import and no photographs: do not look for "
-              "the image files.")
-@click.option("--fetch", is_flag=True, help="Bring images that are named by http(s) addresses into the folder "
+@click.option("--without-images", is_flag=True, help="Do not look for the image files, if features are imported and "
+              "there are no photographs.")
+@click.option("--fetch", is_flag=True, help="Download images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
 @options.with_settings_or_shipped
@@ -76,7 +76,7 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
         table = manifest.with_checksums(table, remembered / "photographs", bar.update)
     table = table.save(path)
     if asked_for is not None:
-        with suppress(OSError):  # a root that is read-only, or full: all is looked at again
+        with suppress(OSError):  # the root is read-only or full: the next run reads all again
             record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
     if card.statistics:
@@ -89,7 +89,7 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
 
 def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]
              ) -> dict[str, Any] | None:
-    """All that a manifest depends on, told without reading a file; None where that is not possible."""
+    """All that a manifest depends on, found without reading a file; None if that is not possible."""
     places = [place for place in (folder, annotations, role_graphs) if place is not None]
     states = None if any(remote.address(place) for place in (path, *places)) else remembered.states_of(places)
     made_by = record.versions("manifest", *((READERS, name) for name in READERS))
@@ -98,7 +98,7 @@ def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, p
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:
-    """What the manifest holds."""
+    """Print what the manifest holds."""
     splits = table.images["split"].value_counts()
     counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
     noun = f"{table.noun}s"
@@ -115,7 +115,7 @@ def _say(table: Manifest, title: str, path: Path) -> None:
 @click.argument("one", metavar="A", shell_complete=options.names("dataset"))
 @click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
 @click.option("--alike", type=click.IntRange(0, 128), default=16, show_default=True, metavar="BITS",
-              help="Images look alike if they differ in at most so many of 256 bits.")
+              help="Images look alike if their dHashes differ in at most this many of 256 bits.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", show_default="results/audit-A-B.html",
               help="The report; a .json file of the same name is written beside it.")
 @options.with_settings_or_shipped

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 @options.trained_on
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
-@click.option("--prompt", default="{}", show_default=True, help="What it reads, {} being the caption: 'a photo of {}'.")
+@click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
 @click.option("--preprocessing", type=click.Choice(["own", "squash"]), default="own", show_default=True,
               help="The model's own, such as a crop of the centre; or images squashed to its size, without a crop.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
               help="The precision in which the encoder computes.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
-              help="Images or captions that the encoder sees at once.")
+              help="Images or captions in a batch of the encoder.")
 @click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
 @options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
@@ -60,13 +60,13 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
             open_workers: options.Workers) -> None:
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
 
-    A head: its features must be there, made by the same engine with the same settings as those that the head was
-    trained on. A fine-tuned head has its own network and reads the image files.
-    Photographs without captions still need a captions.csv: the files' names may stand in it as captions.
+    A head reads stored features, which must be made by the same engine with the same settings as those that the head
+    was trained on. A fine-tuned head has its own network and reads the image files.
+    Photographs without captions need a captions.csv, too: it may have the files' names as captions.
 
-    An encoder as it comes, such as CLIP, reads the image files. Then `pipeline score --system STORE` makes a system of
-    it. Without NAME: all of run.encoders, and the heads whose vectors of the split train run.rescorers read as their
-    bank. A run that was interrupted goes on.
+    A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system STORE` makes a system of it.
+    Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. A
+    run that was interrupted goes on.
 
     Example: pipeline embed flickr8k --system vse2ad-region-bigru-s0 --trained-on coco
 
@@ -104,7 +104,7 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is embedded, where it is written, and where the network computes."""
+    """The data set and splits to embed, where the result is written, and where the network computes."""
 
     paths: Paths
     settings: Settings
@@ -115,7 +115,7 @@ class _Asked:
     place: Executor | None
 
     def of(self, manifest: Manifest) -> list[Split]:
-        """The splits of a data set that are asked for."""
+        """The requested splits of a data set."""
         there = [name for name in manifests.SPLITS if (manifest.images["split"] == name).any()]
         return [manifest.split(name) for name in self.splits or there]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores import fuse, judged
     from pipeline.systems.scores.system import System
 
-# What a member's record says of that member alone.
+# Entries of a member's record that an ensemble's record does not take over.
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
@@ -42,7 +42,7 @@ LETTERS = [feature.letter for feature in FEATURES.values()]
               "(rank, also called RRF), scores scaled to 0 to 1 (combsum), or these for each member's best 100, times "
               "the number of members that list a candidate (combmnz).")
 @click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
-              help="One for each member, in order.")
+              help="A member's weight; one for each member, in order.")
 @click.option("--tune-on", "on", type=options.FilePath(), multiple=True, metavar="PATH",
               help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.")
 @click.option("--keep-common", is_flag=True,
@@ -102,7 +102,7 @@ def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed:
 
 def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, fusion: str,
           weights: tuple[float, ...], settings: Settings) -> tuple[list[float], dict[str, Any]]:
-    """The weights that are best on the split val, and what is recorded of them."""
+    """The weights that are best on the split val, and their record."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
     scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
@@ -115,7 +115,7 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
 
 def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Sequence[float],
           keep_common: bool, tuned: dict[str, Any]) -> None:
-    """Write an ensemble, unless it is there and its members are as they were."""
+    """Write an ensemble, unless it is there and its members have not changed."""
     shares = shares_of(weights or None, len(stores))
     made_from = _made_from(name, stores) | {
         "fusion": {"method": fusion, "weights": shares, "members": [store.name for store in stores],
@@ -136,7 +136,7 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
 
 
 def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
-    """The images that all members have, with their captions, and what made_from says of those that were left out."""
+    """The members on the images that all have, with their captions, and the entry `left_out` of made_from."""
     kept = reduce(np.intersect1d, [store.image_ids for store in stores])
     if not len(kept):
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
@@ -147,18 +147,18 @@ def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
 
 
 def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
-    """What the ensemble was made from. Members must be of one data set and split; R, RG and RGP of one kind."""
+    """The ensemble's record. Members must be of one data set and split; for R, RG, … of one recipe, text and seed."""
     every = [store.made_from for store in stores]
     for store in stores[1:]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
             if store.made_from[key] != every[0][key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
                                  f"{every[0][key]!r}; score both again")
-    # Where members differ there is nothing to say of the whole; each member's own name says it.
+    # An entry in which members differ is None for the ensemble; the members' names say it.
     alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
              for key in ("recipe", "text", "seed")}
     found = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER} | alike
-    features: dict[str, dict[str, None]] = {}  # feature -> the engines' recipes, where members have it by several
+    features: dict[str, dict[str, None]] = {}  # feature -> the names of its features, several if members differ
     for feature, recipe in (pair for made in every for pair in made["features"].items()):
         features.setdefault(feature, {})[recipe] = None
     heads = {member["head"]: member for made in every for member in made["members"]}

@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 @options.system("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
                 "matrix (.npy, zarr).")
 @click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
-              help="Measure the products of these vectors, [I, D] and [C, D], which are never multiplied whole.")
+              help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")
 @click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
               help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
-              "pipeline embed), which are candidates and no queries. May be given several times.")
+              "pipeline embed), which are candidates but no queries. May be given several times.")
 @click.option("--record", "keep", is_flag=True,
-              help="Keep the numbers of a store in results/recorded.json too: for the tables of larger pools and of "
+              help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
               "zero-shot retrieval.")
 @measuring.columns
 @measuring.truth
 @measuring.rules
 @measuring.ties
 @click.option("--extended", type=click.Choice(["eccv_caption", "cxc"]),
-              help="Also by right pairs that COCO itself does not name: ECCV Caption (mAP@R, R-Precision) with CxC; or "
+              help="Also with right pairs beyond COCO's own: ECCV Caption (mAP@R, R-Precision) with CxC; or "
               "CxC alone, also within images and within captions, from its own files in evaluate.cxc.")
 @click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
 @measuring.files
 @click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
-              help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels says what is right.")
+              help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels has the right answers.")
 @options.scheduler
 @measuring.output
 @options.with_settings_or_shipped
@@ -62,8 +62,8 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
             from_run: Path | None, scheduler: str | None, output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
 
-    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. One
-    that no longer fits the run is left out with a message. Delete its store to drop one.
+    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. A system
+    that no longer fits the run is left out with a message. To drop one, delete its store.
 
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
@@ -111,7 +111,7 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distractors: tuple[Path, ...],
           columns: judged.Columns, truth: judged.Truth) -> System | None:
-    """The one source that was named, None where the run is to be measured."""
+    """The source that the options name; None if the run is measured."""
     if distractors:
         options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
                        "qrels", "same_text",
@@ -127,7 +127,7 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distrac
 
 
 def _write_files(pool: System, files: measuring.Files, tables: list[Any], settings: Evaluate) -> None:
-    """Writes the files that were asked for, of one pool."""
+    """Write the requested files of one pool."""
     if files.run:
         with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
             runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes, bar.reach)
@@ -139,16 +139,16 @@ def _write_files(pool: System, files: measuring.Files, tables: list[Any], settin
 
 
 def _written(found: summary.Results, output: str) -> str:
-    """Results for reading, or one system's as JSON."""
+    """Results as text or Markdown, or one system's as JSON."""
     if output == "json":
         return json.dumps(found[0][1], indent=1)
     return summary.to_markdown(found) if output == "markdown" else summary.to_text(found)
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
-    """Every system of the run and those beside them, each by its data set's protocols, with what made it.
+    """Measure every system of the run, and those made by name, by their protocols; with what made each.
 
-    Ablations are measured as far as they are scored.
+    Ablations that are not scored are left out.
     """
     run, paths, found, tables = settings.run, asked.paths, {}, []
     missing = [name for name, (recipe, *_) in systems(run).items() if recipe not in run.recipes
@@ -173,7 +173,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked about every pool."""
+    """The options by which every pool is measured."""
 
     paths: Paths
     settings: Evaluate
@@ -183,14 +183,14 @@ class _Asked:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What results say of how they were measured."""
+        """The record in results of how they were measured."""
         return self.settings.model_dump(exclude={"block_megabytes"}) | {"extended": self.extended}
 
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""
                 ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any]]:
-        """A pool with its right answers; by each protocol its numbers and the hits of each image; a table with a row a
-        query where that is asked for."""
+        """Measure a pool: the pool with its right answers; its numbers and the hits of each image, by each protocol;
+        and with --per-query a table of its queries."""
         known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.same_text)
         _warn_of_leak(self.paths, pool)
         pool, beyond = judged.with_languages(pool, known), {}
@@ -209,7 +209,7 @@ class _Asked:
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:
-    """Warn where a head was trained, on another data set, on photographs of the pool."""
+    """Warn if a head that was trained on another data set has seen photographs of the pool in training."""
     made = pool.made_from
     names = made.get("trained_on"), made.get("dataset")
     if None in names or names[0] == names[1] or not pool.has_ids:

@@ -55,17 +55,17 @@ if TYPE_CHECKING:
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
 @click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
               "the same features; the store is kept.")
-@click.option("--dry-run", is_flag=True, help="Say what it would take: images, bytes, and time from a short probe.")
+@click.option("--dry-run", is_flag=True, help="Print what it would take: images, bytes, and time from a short probe.")
 @options.if_changed
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: Path | None, images: Path | None,
             scheduler: str | None, split: str | None, only: Path | None, dry_run: bool, **changes: Any) -> None:
-    """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts what
-    the manifest has now and had not before.
+    """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts the
+    images that are new in the manifest.
 
     Example: pipeline extract --feature region --workers 2
     """
-    options.executor(1, scheduler)  # refuses what is no address
+    options.executor(1, scheduler)  # refuses an argument that is no address
     extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
                                                   if key in type(settings.extract).model_fields and value is not None})
     place_of_store = out or paths.features(dataset, feature)
@@ -118,7 +118,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
 
 def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest, extract: Extract,
          changes: dict[str, Any]) -> extraction.ExtractionJob:
-    """What is to be done."""
+    """Compose the job of the extraction."""
     decoders, writers = (None if count == "auto" else count for count in (extract.decoders, extract.writers))
     return extraction.ExtractionJob(
         manifest, images, request.store, extraction.EngineSpec(request.engine, request.options, request.runtime),
@@ -129,7 +129,7 @@ def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest
 
 def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
              extract: Extract, engine: str | None) -> extraction.ExtractionRequest:
-    """What is asked for: the settings' engine, or another one with its defaults."""
+    """Compose the request: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
     return extraction.ExtractionRequest(
@@ -140,7 +140,7 @@ def _request(paths: Paths, settings: Settings, dataset: str, store: Path, featur
 
 def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,
                extract: Extract, donor: Path | None) -> None:
-    """Say in one message what this feature, and the run's others with it, need; refuse where something is missing."""
+    """Print what this feature needs. If something is missing, refuse in one message for all features of the run."""
     lacking = [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]
     notes = []
     if request.manifest.is_file() and not (donor or request.store.exists()):

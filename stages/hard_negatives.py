@@ -1,4 +1,4 @@
-"""Ask a system which caption is right: the image's own, or one that is nearly the same."""
+"""Measure whether a system tells an image's caption from one that is nearly the same and wrong."""
 
 from __future__ import annotations
 

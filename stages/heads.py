@@ -60,10 +60,10 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
     The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads, one version of torch
-    and one setting compute.products; its head.json says which. Others give heads that differ as seeds do.
+    and one setting compute.products; its head.json records these. With others, heads differ as they do between seeds.
 
-    A head that a recipe starts from, or seeks negatives by in this run, is trained first where it is missing; with
-    --if-changed redo also where it is out of date.
+    The head that a recipe starts from, and the run's head by which it mines negatives, are trained first if they are
+    missing; with --if-changed redo also if they are out of date.
 
     Example: pipeline train --feature region --recipe vse2ad
 
@@ -104,7 +104,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
         say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
     if len(done) == len(asked):
         return
-    machine.keep_freed()  # before the first tensor, which the choice of products draws
+    machine.keep_freed()  # before the first tensor, which `choose_products` makes
     options.choose_products(settings)
     manifest = Manifest.load(paths.manifest(dataset))
     together = training.launch(how.processes, how.device)
@@ -134,9 +134,9 @@ def _request(paths: Paths, head: tuple[str, str, str, str, int], recipe: Recipe,
 
 def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Settings, folder: Path,
          request: training.TrainingRequest, redo: bool, above: tuple[Path, ...] = ()) -> None:
-    """Add a head to those that are asked for, after the heads that it rests on and that are missing.
+    """Add a head to the requested ones, after missing heads that it depends on.
 
-    redo: also after those that are there, which may be out of date. above: heads that rest on this one.
+    redo: also after existing ones, which may be out of date. above: heads that depend on this one.
     """
     if folder in above:
         raise InputError(f"{folder}: needs itself first, by start or pairs.retriever of a recipe")
@@ -156,7 +156,7 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
 
 
 def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name: str | None) -> dict[str, Recipe]:
-    """What is trained by the names that its heads go by. A recipe that -S changes needs a name of its own."""
+    """The recipes to train, by the names in their heads' folders. A recipe that -S changes needs a name of its own."""
     if name and len(names) > 1:
         raise InputError("--name is for one recipe; give one --recipe with it")
     chosen = {}
@@ -172,7 +172,7 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name
 
 def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
             recipe: Recipe, from_pixels: bool) -> FeatureStore | training.Photographs:
-    """What a head is trained on; a network to train is loaded again for each."""
+    """The features that a head is trained on; or photographs, if the network is trained too, loaded anew for each."""
     if not from_pixels:
         return training.stored(paths.features(manifest.dataset, feature), manifest, recipe)
     manifest.require_photographs("fine-tuning")
@@ -202,7 +202,7 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
 @options.image_files(", for a grid checkpoint")
 @click.option("--feature", type=click.Choice(list(FEATURES)), show_default="region",
-              help="What a cross-encoder reads.")
+              help="The feature that a cross-encoder reads.")
 @click.option("--name", callback=options.called, show_default="vse_infty_released or oscar", metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
 @options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.")
@@ -213,11 +213,11 @@ def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset:
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head.
 
     Or one of OSCAR's (microsoft/Oscar) or MMT-Retrieval's (UKPLab/MMT-Retrieval): their folder, a zip of it, or the
-    file pytorch_model.bin. Its words are those of training.NAME.bert, which must be the BERT that it began with.
-    One that was trained for retrieval reranks (`pipeline rerank`); one that was not is what a recipe may `start` from.
+    file pytorch_model.bin. Its vocabulary is that of training.NAME.bert, the BERT from which its training started.
+    A checkpoint that was trained for retrieval can rerank (`pipeline rerank`); from another one a recipe can `start`.
 
-    It is scored as one that was trained here, on features like those it was trained on: region features of SCAN's files
-    (`pipeline import`), with BUTD's 36 boxes. A grid checkpoint has its network with it and is scored from the images:
+    The head is scored like one trained here, on features of the same kind: region features of SCAN's files (`pipeline
+    import`), with BUTD's 36 boxes. A grid checkpoint contains its network and is scored from the images:
     features.PRESET.grid must name that network, butd_resnet101 at 512 px and 16 x 16. Nothing in the file is run.
 
     Example: pipeline convert model_best.pth --dataset coco --vocabulary coco_precomp_vocab.json
@@ -236,7 +236,7 @@ def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset:
         options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
     manifest = Manifest.load(paths.manifest(dataset))
     source: FeatureStore | training.Photographs
-    if FEATURES[released.feature].trainable:  # it has its own network; the settings' must be the same
+    if FEATURES[released.feature].trainable:  # it contains its network, which must be the settings' one
         manifest.require_photographs("a fine-tuned head")
         engine = settings.engine_of(manifest.dataset, released.feature)
         untrained = {**engine.options, "weights": weights.UNTRAINED}

@@ -1,4 +1,4 @@
-"""Options that commands which measure share: what a matrix is of, by which rules, how results are printed."""
+"""Options of the commands that measure: a matrix's images and captions, rules, files to write, form of output."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _output(output: str | None, as_json: bool) -> str:
     return "json" if as_json else output or "text"
 
 
-# Options that say whose captions a matrix's columns are; the command takes `columns`.
+# Options on the images and captions of a matrix; the command takes `columns`.
 columns = joined(
     "columns", _columns,
     click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
@@ -69,12 +69,12 @@ columns = joined(
     click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
     click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
                  help="Without a manifest: how many consecutive captions each image has."))
-# Options that say what is right; the command takes `truth`.
+# Options on the right answers; the command takes `truth`.
 truth = joined(
     "truth", _truth,
     click.option("--qrels", type=FilePath(), metavar="FILE",
-                 help="What is right: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with the "
-                 "header image,caption,grade."),
+                 help="The right answers: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with "
+                 "the header image,caption,grade."),
     click.option("--same-text", type=click.Choice(["positive"]),
                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
 # Options that name files to write; the command takes `files`.
@@ -85,7 +85,7 @@ files = joined(
                  "does (.json) or as TREC."),
     click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes."),
     click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
-                 help="Also write what is right as TREC qrels, for other tools that read the run."),
+                 help="Also write the right answers as TREC qrels, for other tools that read the run."),
     click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
                  help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."))
 # Options that say how to measure; the command takes `rules`, None where none were given.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Opens the place where tasks run; None is this process.
+# A function that opens the executor of tasks; None stands for this process.
 Workers: TypeAlias = Callable[[], "AbstractContextManager[Executor | None]"]
 
 
@@ -38,7 +38,7 @@ class FilePath(click.Path):
         super().__init__(path_type=Path, **more)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuses an empty name, which an unset shell variable gives and which would be the current folder."""
+        """Refuse an empty name: an unset shell variable gives it, and it would mean the current folder."""
         if value == "":
             self.fail("the name is empty", param, ctx)
         return super().convert(value, param, ctx)
@@ -50,12 +50,12 @@ _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml
 
 
 def names(kind: str) -> Callable[..., list[str]]:
-    """What a shell completes for an option that names a recipe, dataset, head or encoder, system or scored system."""
+    """Shell completion for an option that names a recipe, dataset, head or encoder, system or scored system."""
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         root = Path(context.params.get("root") or ".")
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
         found = {file.name for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
-                 if folder is root or pattern.startswith("manifests/")}  # what a clone made is not of this project
+                 if folder is root or pattern.startswith("manifests/")}  # of a clone, only its manifests are everyone's
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
@@ -133,7 +133,7 @@ def choose_products(settings: Settings) -> None:
 
 
 class Source:
-    """What scores, as --system names it: a system or head by its name, a file or folder, or a pretrained encoder."""
+    """The value of --system: a system or head by its name, a file or folder, or a pretrained encoder."""
 
     def __init__(self, named: str) -> None:
         self.named = named
@@ -151,14 +151,14 @@ class Source:
         return place if looks_so or place.exists() else None
 
     def scores(self, paths: Paths, settings: Settings) -> Path:
-        """The file of scores: that which is named, or the store of the run's system of that name."""
+        """The file of scores: the named file, or the store of the run's system of that name."""
         return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
 
 
 def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
-    """The option --system: what scores. takes: what the command takes, as its help says; completed: as for `names`."""
+    """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
     def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
-        if named == "":  # which an unset shell variable gives
+        if named == "":  # by an unset shell variable
             raise click.BadParameter("the name is empty")
         return named if named is None else Source(named)
 
@@ -176,7 +176,7 @@ FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--syst
 
 
 def renamed(command: str, arguments: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """Write former names of options as they are called now, and say so."""
+    """Replace former names of options by the present ones, and say so."""
     found: list[str] = []
     given: dict[str, str] = {}
     for word in arguments:
@@ -196,7 +196,7 @@ def _existing_folder(context: click.Context, option: click.Parameter, folder: Pa
 
 
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    """Check the kind of device at once, also where nothing is to do."""
+    """Check the kind of device before anything else, even if there is nothing to do."""
     from pipeline.settings import section
 
     with refusing(ValueError, lambda error: f"{option.opts[-1]}: {error}"):
@@ -249,7 +249,7 @@ scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask 
 
 
 def executor(workers: int, scheduler: str | None) -> Workers:
-    """Check where tasks are to run; what is returned opens it. It is None for this process."""
+    """Check where tasks are to run, and return a function that opens it; it gives None for this process."""
     if scheduler is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", scheduler):
         raise InputError(f"--scheduler {scheduler}: expected an address such as tcp://host:8786")
     if scheduler is not None and was_given("workers"):

@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 @click.option("--columns", metavar="NAMES",
               help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
 @click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
-              help="Of measured rows: all that a paired test over images does not tell from the best, or the best.")
+              help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
 def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
                    bold: Bold | None, style: latex.Style | None) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
-    A .tex file is taken with \input; its first line names the packages that it needs. It fits the widths in the section
-    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. Of one that is
-    wider, the test sets stand below each other. What made the numbers stands in comments, and in the .md file.
-    preview.tex shows all tables.
+    A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
+    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
+    its test sets stand below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
+    all tables.
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
     patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
-    results/recorded.json, by `pipeline evaluate --record`. Tables that are not asked for stay as they are.
+    results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
 
     Example: pipeline tables --only measured --columns r1,rsum
     """
@@ -81,8 +81,8 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
 def figures_command(paths: Paths, settings: Settings, images: Path | None) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
 
-    A figure whose inputs are not there is left out, and said so here and in results/figures/index.md. What was drawn
-    before stays where it is not asked for, or where no figure can be drawn.
+    A figure whose inputs are missing is left out; the command and results/figures/index.md name them. Earlier files of
+    figures stay if the settings do not list these, or if no figure can be drawn.
 
     Example: pipeline figures
     """
@@ -114,7 +114,7 @@ def figures_command(paths: Paths, settings: Settings, images: Path | None) -> No
 
 
 def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[str, str], font: figures.Font) -> None:
-    """Every figure's files, and of all in the folder a page and a document."""
+    """Write the files of every figure, and a page and a document of all figures in the folder."""
     with updating(folder, {*drawn, *lacking}) as making:
         for name, drawing in drawn.items():
             figures.save(drawing, making, name, font)
@@ -127,7 +127,7 @@ def _write(folder: Path, drawn: Mapping[str, figures.Drawing], lacking: Mapping[
 
 
 def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, ...], int]:
-    """The systems on the run's data set by the first protocol of all, and how many images there are to train on."""
+    """The systems on the run's data set, by the first system's protocol, and the number of training images."""
     if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
         return (), 0
     systems = [system for system in read_metrics(read_json(paths.metrics, "evaluate"))
@@ -138,7 +138,7 @@ def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, .
 
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_systems.Gallery | str:
-    """The widest system of the run's first recipe, text encoder and seed with any, or why there is none to show."""
+    """The system with most features of the first recipe, text encoder and seed with scores; or what is missing."""
     there = scored_systems.first(settings, scored_systems.scored(paths, settings))
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
     if not there:

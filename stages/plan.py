@@ -55,14 +55,14 @@ def command(paths: Paths, settings: Settings) -> None:
     files = {paths.plan: plan, **{paths.plans / f"{step}.json": part for step, part in steps.items()}}
     for file, part in files.items():
         atomic.write_json(file, part)
-    for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that are no more
+    for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that the run has no more
         file.unlink()
     say(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
         f"{counted(len(ensembles(run)), 'ensemble')}", err=False)
 
 
 def _check(paths: Paths, settings: Settings) -> None:
-    """Refuse now what later steps would refuse after hours: unknown data sets, tables, figures, parts of new heads."""
+    """Refuse at once what later steps would refuse after hours: unknown data sets, tables, figures, parts of heads."""
     manifest.refuse_unknown(settings.run.dataset, paths.root)
     for kind, names, known in (("table", settings.tables, TABLES), ("figure", settings.figures, FIGURES)):
         for name in names:
@@ -83,11 +83,11 @@ def _check(paths: Paths, settings: Settings) -> None:
 
 
 def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
-    """Step -> what it depends on; of extraction by feature, of training by head."""
+    """Step -> what it depends on; extraction by feature, training by head."""
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
-    extract = settings.extract.model_dump(include=extraction.CONTENT)  # not where, how fast, nor how they lie on disk
+    extract = settings.extract.model_dump(include=extraction.CONTENT)  # not where, how fast and how it is stored
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump() | _by("manifest", among=[READERS]),
@@ -110,7 +110,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
 
 
 def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[Any]] = ()) -> dict[str, Any]:
-    """The versions of the parts that a step runs; of tables of which it may take any, those that are not 1."""
+    """The versions of a step's parts; from tables in `among`, of which it may run any part, those that are not 1."""
     others = record.versions(*((table, name) for table in among for name in table))
     return {"versions": record.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
 
@@ -124,7 +124,7 @@ def _published() -> str:
 
 
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What a head depends on; not where it is trained. With it the heads that it starts from and seeks negatives by."""
+    """What a head depends on, with the heads from which it starts or mines negatives; without where it is trained."""
     if name in above:
         raise InputError(f"{name}: needs itself first, by start or pairs.retriever of {' and '.join(above)}")
     known, dataset = heads(settings.run), settings.run.dataset
@@ -143,7 +143,7 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:
-    """What is timed: the poolings of all recipes, which has no part in how they are trained."""
+    """What the times depend on: the settings, and the poolings of all recipes; not how heads are trained."""
     sides = {name: recipe.model_dump(include={"image_pooling", "text_pooling"})
              for name, recipe in settings.recipes.items()}
     poolings = sorted({side["name"] for both in sides.values() for side in both.values()})

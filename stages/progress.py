@@ -1,4 +1,4 @@
-"""Progress of what users wait for, and the two options that say where it goes: --quiet and --log."""
+"""Progress of long work, and the two options on its output: --quiet and --log."""
 
 import contextlib
 import os
@@ -16,26 +16,26 @@ import click
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import wrapped
 
-# Seconds between two lines of progress where there is no terminal.
+# Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
 # Categories of characters that a terminal does not show: controls, halves of characters, separators of lines.
 HIDDEN = ("Cc", "Cs", "Zl", "Zp")
-# Marks that turn text round, behind which a file name can hide its ending.
+# Control characters that reverse text, by which a file name can hide its ending.
 TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
 def printable(text: str) -> str:
-    r"""Text for a terminal: what would move its cursor, change its colours or turn text round, as escapes: \x1b."""
+    r"""Text for a terminal: characters that move the cursor, change colours or reverse text become escapes: \x1b."""
     return "".join(each.encode("unicode_escape").decode("ascii")
                    if unicodedata.category(each) in HIDDEN or ord(each) in TURNING else each for each in text)
 
 
 class Progress:
-    """How far a command is: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet.
+    """The progress of a command: a bar on a terminal, elsewhere and in the log a line now and then, none with --quiet.
 
     Attributes:
         done: Units that are done.
-        total: How many there are; None where that is not known.
+        total: How many there are; None if that is not known.
         units: What is counted, in the plural.
     """
 
@@ -66,7 +66,7 @@ class Progress:
             self._write(f"{self._count()} in {_duration(time.monotonic() - self._start)}")
 
     def update(self, count: float = 1) -> None:
-        """Count more that is done."""
+        """Add finished units."""
         self.done += count
         if self._bar is not None:
             self._bar.update(count)
@@ -77,7 +77,7 @@ class Progress:
             self._write(f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}")
 
     def reach(self, done: float) -> None:
-        """So much is done in all."""
+        """Set the number of finished units."""
         self.update(done - self.done)
 
     def reset(self, total: float) -> None:
@@ -85,7 +85,7 @@ class Progress:
         self.resume(0.0, total)
 
     def resume(self, done: float, total: float) -> None:
-        """So much of all was done before: it does not count as this run's speed."""
+        """Set what an earlier run has done, which does not count for this run's speed, and the total."""
         self.total, self.done, self._counted_from, self._start = total, done, done, time.monotonic()
         if self._bar is not None:
             self._bar.total, self._bar.initial = total, done
@@ -93,14 +93,14 @@ class Progress:
             self._bar.refresh()
 
     def piece(self, count: float, before: bool) -> None:
-        """Count a piece of the whole, which an earlier run did or this one."""
+        """Add finished units of an earlier run (before) or of this one."""
         if before:
             self.resume(self.done + count, self.total or 0)
         else:
             self.update(count)
 
     def step(self, what: str) -> None:
-        """Count one more, and say what it is."""
+        """Add one finished unit, and describe it."""
         self.note(what)
         self.update()
 
@@ -124,9 +124,9 @@ class Progress:
 
 
 def say(*lines: str, err: bool = True, whole: bool = False) -> None:
-    """Print lines, above the bars where there are some, each broken to the width of a terminal or of COLUMNS.
+    """Print lines, above any bars, each broken to the width of a terminal or of COLUMNS.
 
-    err: to standard error, not to standard output. whole: for other programs, to which COLUMNS does not matter.
+    err: to standard error, not to standard output. whole: output for other programs, for which COLUMNS is ignored.
     """
     stream = sys.stderr if err else sys.stdout
     narrow = stream.isatty() or (not whole and bool(os.environ.get("COLUMNS")))
@@ -137,13 +137,13 @@ def say(*lines: str, err: bool = True, whole: bool = False) -> None:
 
 
 def _fitted(line: str) -> str:
-    """A line as it is where there is room; broken, it keeps its indentation."""
+    """Break a line that is too long; its parts keep its indentation."""
     width, text = shutil.get_terminal_size().columns, line.lstrip()
     return line if len(line) <= width else wrapped(text, line.removesuffix(text), width)
 
 
 def unless_done(path: Path, request: Mapping[str, Any] | None, make: Callable[[], str]) -> None:
-    """Make what is asked for, unless it is there, and say what was made. request: None where that cannot be told."""
+    """Call `make`, unless the result of this request is there, and print what was made. request: None if unknown."""
     from pipeline.files import record
 
     if request is not None and record.is_done(path, request):
@@ -182,7 +182,7 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
 
 
 def close_log() -> None:
-    """End what --log began."""
+    """Close the file of --log."""
     if Progress.log is not None:
         sys.stdout, sys.stderr = (getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr))
         Progress.log.close()

@@ -1,4 +1,4 @@
-"""Commands that a project begins with: its settings, the built-in samples, the machine."""
+"""Commands for the start of a project: its settings, the built-in samples, the machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
 @click.option("--captions", type=options.FilePath(),
               help="Their captions: a .csv with columns image,caption[,split] or video,caption[,split][,start,end], or "
-              "what else `pipeline manifest` reads.")
+              "any other format that `pipeline manifest` reads.")
 @click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
 def init_command(folder: Path, images: Path | None, videos: Path | None, captions: Path | None, form: str | None,
@@ -92,7 +92,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
 
 
 def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """What a shell completes for KEY: the keys of the section before the last dot."""
+    """Shell completion for KEY: the keys of the section before the last dot."""
     lazy.load(globals())
     given, root = context.params.get("params"), context.params.get("root") or Path()
     try:
@@ -110,7 +110,7 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 @click.argument("key", required=False, shell_complete=_keys)
 @options.with_settings_or_shipped
 def settings_command(paths: Paths, settings: Settings, key: str | None) -> None:
-    """Print the settings that hold: params.yaml over those that ship, recipes and schedules with what their bases say.
+    """Print the effective settings: params.yaml over the shipped ones, recipes and schedules merged with their bases.
 
     KEY is a part of them, such as training or recipes.vse2ad-gpo.
 
@@ -145,9 +145,9 @@ def sample_command(paths: Paths, settings: Settings, video: bool) -> None:
 
 @click.command
 def machine_command() -> None:
-    """Show how this machine multiplies float32 matrices, and whether bfloat16 pays. It is measured once.
+    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once.
 
-    All commands go by these measurements, so that each of them computes the same bits.
+    All commands use these measurements, so that all compute the same bits.
 
     Example: pipeline machine
     """

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
 
-    One file that opens from disk, without network. A part that is not made yet says so. results/curves/ has the
-    run's curves, for `dvc plots show`.
+    The page is one file that opens from disk, without network. Parts that are not made yet say so. results/curves/ has
+    the run's curves, for `dvc plots show`.
 
     Example: pipeline report -S report.queries=200
     """
@@ -63,9 +63,9 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
 
 
 def _keep_curves(paths: Paths, settings: Settings) -> None:
-    """The curves of all heads as tables, which `dvc plots show` draws: RSUM on val by epoch, negatives by step.
+    """Write the curves of all heads as tables for `dvc plots show`: RSUM on val by epoch, negatives by step.
 
-    Each table is alone in its folder, since that is what the dvc.yaml of an earlier version names.
+    Each table has a folder of its own, which the dvc.yaml of an earlier version names.
     """
     shutil.rmtree(paths.curves, ignore_errors=True)
     for value, time, file in (("rsum", "epochs", "history.csv"), ("negatives", "steps", "steps.csv")):
@@ -78,7 +78,7 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
 
 def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable: Callable[[str], object],
               progress: Callable[[str], object]) -> page.Page:
-    """Everything on the page, as far as it is there."""
+    """Gather the content of the page from what the run has made so far."""
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
     found = scored_systems.scored(paths, settings)
@@ -86,7 +86,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     trained = read_heads(paths.head(dataset, ""), ours, unreadable)
     features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
     shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
-    # The first protocol of the card, whose rules are the test split's; or that of other right answers.
+    # The card's first protocol for the split; or the protocol of other right answers.
     protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
 
     def judge(pool: System) -> System:
@@ -94,7 +94,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    if there := scored_systems.first(settings, found):  # compared at first: the narrowest and the widest ensemble
+    if there := scored_systems.first(settings, found):  # shown first: the ensembles of fewest and of most features
         every = [store for visual, store in there.items() if visual in run.ensembles] or list(there.values())
         explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)
@@ -113,7 +113,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
 
 
 def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dict[str, Path]]:
-    """The run's ensembles whose members are all scored, each of its first seed: name -> feature -> similarity store."""
+    """The run's ensembles with all members scored, for the first such seed: title -> feature -> similarity store."""
     run, whole = settings.run, {}
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
@@ -137,7 +137,7 @@ def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
 def _is_also_ensemble(name: str, found: Mapping[str, System]) -> bool:
     """Whether a lone head is shown as an ensemble of one member."""
     made_from = found[name].made_from
-    if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: its features are also the scorer's
+    if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: some features may be the scorer's
         return False
     if not made_from["features"]:  # a dual encoder has none
         return False

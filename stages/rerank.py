@@ -1,4 +1,4 @@
-"""Retrieve fast, rerank smart: a retriever's best candidates, reordered by a scorer of pairs."""
+"""Rerank a retriever's best candidates by a scorer of pairs."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
             dataset: str, **given: Any) -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others.
 
-    Without --retriever: each entry of run.rerank. A pair that both directions want is scored once. Running again does
-    nothing, or resumes: shards of pairs that are done are kept. The new system is evaluated, compared and traced like
-    any other.
+    Without --retriever: each entry of run.rerank. A pair that both directions need is scored once. Running again does
+    nothing, or resumes: finished shards of pairs are kept. The new system is evaluated, compared and traced like any
+    other.
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """
@@ -94,7 +94,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
 
 def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: str, scorer: str,
          given: dict[str, Any]) -> rerank.Job:
-    """What is asked for, checked."""
+    """Compose the job from the options, and check it."""
     split = "val" if given["tune"] else settings.score.split
     place = paths.similarity(dataset, retriever, split)
     if given["tune"] and not place.exists():

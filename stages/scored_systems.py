@@ -1,4 +1,4 @@
-"""The run's scored systems, those made by name beside them, and what is shown with them; checked to fit together."""
+"""The run's scored systems and those made by name, checked to fit together; their photographs and right answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def metrics(paths: Paths) -> dict[str, Any]:
 
 
 def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
-    """Open the similarities of the run's systems of these names, and of those beside them."""
+    """Open the similarities of the run's systems of these names, and of systems made by name."""
     run, split = settings.run.dataset, settings.score.split
     found = {name: System.open(paths.similarity(run, name, split)) for name in names}
     if found:
@@ -41,7 +41,7 @@ def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, 
 
 
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:
-    """The same of the systems that are scored."""
+    """Open the run's systems that are scored, and systems made by name."""
     return stores(paths, settings, [name for name in systems(settings.run) if paths.similarity(
         settings.run.dataset, name, settings.score.split).exists()])
 
@@ -49,8 +49,8 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
     """Open what `rerank`, `ensemble`, `rescore` and `score --system` made by name, and say which are left out.
 
-    Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are no part of it, nor is
-    what is called after them. run: its own systems.
+    Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are left out, and so are
+    systems made from them. run: its own systems.
     """
     known, others = systems(settings.run), {}
     for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
@@ -70,7 +70,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
 
 
 def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
-    """Refuse what cannot be measured beside the run's systems, or is older than its members."""
+    """Refuse a system that cannot be measured with the run's systems, or that is older than its members."""
     made, path = store.made_from, store.path
     if made.get("trained_on", made["dataset"]) != made["dataset"]:
         raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
@@ -85,7 +85,7 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
 
 
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:
-    """Refuse a system that is made of others' scores where a head is asked for. verb: what is done with a head."""
+    """Refuse a system made of others' scores if a head is needed. verb: what the command does with a head."""
     store = paths.similarity(dataset, name, settings.score.split)
     if store.exists() and not paths.head(dataset, name).exists():
         members = [member["head"] for member in System.open(store).made_from["members"] if "head" in member]
@@ -95,7 +95,7 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
 
 
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
-    """Choose the run's first recipe, text encoder and seed with scored systems."""
+    """The scored systems of the first recipe, text encoder and seed of the run that has any."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
         every = {visual: system(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
@@ -117,7 +117,7 @@ def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
 
 
 def truth(paths: Paths, settings: Settings, entries: Mapping[str, Any]) -> Truth:
-    """The right answers by which the entries of results/metrics.json were measured; without any, would be measured."""
+    """The right answers by which results/metrics.json was measured; without entries, those of the settings."""
     measured = next(iter(entries.values()), None)
     if measured is None:
         return Truth.of(settings.evaluate).or_of(

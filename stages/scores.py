@@ -1,4 +1,4 @@
-"""Similarity matrices: of heads and dual encoders, and new ones made of a system's."""
+"""Similarity matrices: of heads and dual encoders, and new ones computed from a system's."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
 
 
 def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...]) -> str:
-    """Write a head's scores, and say how many. used: for `HeadUse`, which brings torch."""
+    """Write a head's scores, and say how many. used: arguments of `HeadUse`, whose import brings torch."""
     use, pieces, place = training.HeadUse(*used), training.pieces, opened_place()
     # With workers, the network computes there.
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
@@ -123,7 +123,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
-    """Multiply stored vectors of score.split, unless that is done."""
+    """Multiply stored vectors of score.split, unless the result is there."""
     embedded = System.open_vectors(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
     target = paths.similarity(dataset, path.stem, split)
@@ -145,9 +145,9 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
 @click.argument("system", required=False, shell_complete=options.names("scored"))
 @click.option("--by", "name", metavar="NAME",
               help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
-                   "those of run.rescorers, if it stands there.")
+                   "those in run.rescorers, if it is listed there.")
 @click.option("--bank", type=click.Choice(["train", "test"]),
-              help="The queries that tell which candidates are hubs: the captions and images of train, which `pipeline "
+              help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
                    "embed` embeds, or those that are ranked. Tables mark what was rescored by test.")
 @options.dataset
 @options.with_settings
@@ -158,7 +158,7 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
     Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
     caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
     over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
-    where its source is the same.
+    if its source is the same.
 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """
@@ -177,7 +177,7 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
 
 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
-    """Write one rescored system, unless it is there and its source is as it was."""
+    """Write one rescored system, unless it is there and its source has not changed."""
     path = paths.similarity(dataset, name, split)
     source = System.open(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)

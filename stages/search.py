@@ -56,7 +56,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     options.choose_products(settings)
     texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
-    # A search is often the next of many: what was digested and stays as it is, is compared and not digested again.
+    # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset, remembered)
     name = store.made_from["recipe"]
@@ -90,7 +90,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
 
 def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str,
            remembered: Remembered) -> System:
-    """What is searched: the store that was named, or that of a head's scores."""
+    """The store to search: the named one, or that of a head's scores."""
     if source and source.path:
         return System.open_vectors(source.path, remembered)
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
@@ -98,14 +98,14 @@ def _store(paths: Paths, settings: Settings, source: options.Source | None, data
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
     if not place.exists():
-        training.read_description(head)  # says so where there is no such head either
+        training.read_description(head)  # refuses, if there is no such head either
     if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
         training.require_embeddings(training.open_by_name(paths, trained_on, name)[0], name)
     return System.open_vectors(place, remembered)
 
 
 def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]:
-    """What is searched with, where that is not an image. Raises InputError unless it is one thing."""
+    """The texts to search with, none for an image. Raises InputError unless there is one kind of query."""
     if [text, image, file].count(None) != 2 or (text is not None and not text.strip()):
         raise InputError("give exactly one of a text, --image and --queries")
     if file is None:
@@ -119,14 +119,14 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
 
 
 def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
-    """[Q, d] float32, of a dual encoder, in whose prompt the texts are read."""
+    """Embed the queries with a dual encoder and its prompt: float32 [Q, d]."""
     device = settings.training_of(store.made_from["dataset"]).device
     encoder = records.open_again(store.made_from["members"][0], device)
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 
 def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None) -> np.ndarray:
-    """[Q, d] float32, of the head that made the store; an image's features are made as the store's were."""
+    """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are made as its were."""
     trained, source = training.open_by_name(paths, dataset, name)
     training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
@@ -147,7 +147,7 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
         elif unknown:
             warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,
                           stacklevel=1)
-    return training.embed_captions(trained.model, texts, trained.text, 32)  # as a split's captions go
+    return training.embed_captions(trained.model, texts, trained.text, 32)  # in batches as a split's captions
 
 
 def _decoded(path: Path) -> Image.Image:
@@ -157,7 +157,7 @@ def _decoded(path: Path) -> Image.Image:
 
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
           ) -> Iterator[list[html.Hit]]:
-    """For each query the images that were found, or whose captions were."""
+    """For each query, the found images, or the images of the found captions."""
     ids, images = manifest.images["image_id"].to_numpy(), store.image_ids[store.caption_image[places] if captions
                                                                           else places]
     told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])

@@ -1,4 +1,4 @@
-"""Commands on a feature store: check it, rewrite it, copy it, bring it from other code bases, write it for them."""
+"""Commands on a feature store: check, rewrite and copy it; import it from other code bases, export it for them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOST_WORKERS = 8
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and make the damaged shards "
-              "again, and no others.")
+@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and extract the damaged "
+              "shards again.")
 @click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
               "them again: for stores that were imported.")
 @click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
@@ -50,7 +50,7 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
     if repair and forget:
         raise InputError("give --repair or --forget")
     if repair and store.is_dir() and os.access(store, os.W_OK):
-        with atomic.exclusive(store):  # what describes the store
+        with atomic.exclusive(store):  # the files that describe the store
             for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
                 say(f"{store}: {line}", err=False)
     shards = read_header(store)[0].shards
@@ -75,7 +75,7 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
 
 
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:
-    """Forget the damaged shards and extract them as the store was extracted; nothing is forgotten that cannot be."""
+    """Drop the damaged shards and extract them again as the store was extracted; first check that this is possible."""
     with refusing(InputError, lambda error: f"{store}: {counted(len(damaged), 'damaged shard')} cannot be made again "
                   f"from here ({error}); --forget drops them, so that the command that made the store makes them "
                   "again"):
@@ -95,13 +95,13 @@ def _forget(store: Path, damaged: list[int]) -> None:
 
 
 def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> extraction.ExtractionJob:
-    """The job that made the store, as its fingerprint tells. Raises InputError where that was no extraction."""
+    """The job that made the store, by its fingerprint. Raises InputError if it was not extracted."""
     sizes, made_from = read_header(store)
     with refusing(KeyError, "it was not extracted but imported"):
         name, dataset = made_from["engine"], made_from["dataset"]
         options, precision = made_from["settings"], made_from["precision"]
     manifest = Manifest.load(paths.manifest(dataset))
-    # OpenVINO computes on the CPU, wherever the settings would have torch compute.
+    # OpenVINO computes on the CPU, whatever device the settings name for torch.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \
         else Runtime(extraction.devices(settings.extract.device)[0], precision, products=settings.compute.products)
     engine = extraction.EngineSpec(name, options, runtime)
@@ -115,9 +115,9 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
 @options.manifest
 @options.with_settings_or_shipped
 def compact_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None) -> None:
-    """Leave out of a feature store the rows of images that went or were replaced, and put the others in order.
+    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order.
 
-    The result is the store that one extraction of the manifest makes. The store stays as it is until then.
+    The result is the store that one extraction of the manifest makes. The old store stays until the new one is whole.
 
     Example: pipeline compact features/coco/region.zarr
     """
@@ -136,7 +136,7 @@ def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file
                     compressor: str | None, shard_images: int | None) -> None:
     """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
 
-    Rows that are no image's any more are left out, as by `pipeline compact`. The store stays as it is until the new one
+    Rows that belong to no image any more are left out, as by `pipeline compact`. The old store stays until the new one
     is whole; running again goes on, or does nothing.
 
     Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
@@ -146,7 +146,7 @@ def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file
 
 def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str | None = None,
              compressor: str | None = None, shard_images: int | None = None) -> None:
-    """Rewrite a store and say what it has become."""
+    """Rewrite a store, and print its new size and layout."""
     from pipeline.features.store import rewrite  # and with it torch
 
     before = FeatureStore(store)
@@ -203,7 +203,7 @@ def copy_command(source: Path, target: Path) -> None:
 @options.dataset
 @click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest's file, if it is not in its usual place.")
-@click.option("--feature", type=click.Choice(list(FEATURES)), help="Which feature it is to serve as.")
+@click.option("--feature", type=click.Choice(list(FEATURES)), help="The feature in whose place it is used.")
 @options.out("features/DATASET/FEATURE.zarr")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables accept a paper's name, such as "
@@ -213,13 +213,13 @@ def copy_command(source: Path, target: Path) -> None:
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether a missing or damaged image ends the run.")
 @click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
-              help="The most frames of a clip, taken evenly; of photographs all items are kept.")
+              help="The most frames of a clip, evenly spaced; of photographs all items are kept.")
 @options.if_changed
 @options.with_settings_or_shipped
 def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str,
                    manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
                    **changes: Any) -> None:
-    """Bring features that another code base made into a store. Running again does nothing, or resumes.
+    """Import features of another code base into a store. Running again does nothing, or resumes.
 
     \b
     scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt

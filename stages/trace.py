@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.systems.scores.system import System
 
 
-# How many figures of a digest are shown.
+# How many digits of a digest are shown.
 DIGEST = 12
 
 
@@ -44,9 +44,9 @@ def command(paths: Paths, settings: Settings, result: Path, name: str | None, im
 
     A store holds similarities, or embeddings by `pipeline embed`.
 
-    Every recorded digest is compared with the files as they are now, and what can be computed again is computed again.
-    With --image or --caption, only that query's photograph and the shards with its features are read; without, all of
-    them. The exit code is 2 unless all match.
+    Every recorded digest is compared with the files as they are now, and values that can be computed again are computed
+    again. With --image or --caption, only that query's photograph and the shards with its features are read; without,
+    all of them. The exit code is 2 unless all match.
 
     Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
     """
@@ -107,6 +107,6 @@ def _text(steps: list[Step]) -> list[str]:
 
 
 def _short(digest: str) -> str:
-    """A digest's first figures; words whole."""
+    """A digest's first digits; words stay whole."""
     return digest if " " in digest else digest[:DIGEST]
 
