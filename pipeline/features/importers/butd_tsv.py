@@ -7,7 +7,6 @@ completely and marked for examination.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import os
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
+import pybase64
 
 from pipeline.features.extractors import butd
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
@@ -103,7 +103,7 @@ class TsvRow(dict[str, bytes]):
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
         with refusing(binascii.Error, lambda error: f"{name}: not whole base64 ({error})", UnusableItems):
-            raw = base64.b64decode(self[name], validate=True)
+            raw = pybase64.b64decode(self[name], validate=True)
         expected = boxes * values * np.dtype(dtype).itemsize
         if len(raw) != expected:
             raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.lib import format as npy_format
 
 from pipeline.features.extractors import butd
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
+from pipeline.features.importers.npz import Arrays
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
@@ -79,34 +79,35 @@ def npy(path: Path) -> SourceItems:
 
 def npz_shape(path: Path) -> Shape:
     """Read the shape of an .npz from its members' headers."""
-    with np.load(path, allow_pickle=False) as members, members.zip.open(f"{_features(members)}.npy") as member:
-        version = npy_format.read_magic(member)
-        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-        shape: Shape = read(member)[0]
-        return shape[::-1] if _lying(shape, members) else shape
+    with path.open("rb") as file:
+        arrays = Arrays(file)
+        shape = arrays.shape(_features(arrays))
+        return shape[::-1] if _lying(shape, arrays) else shape
 
 
 def npz(path: Path) -> SourceItems:
     """Read an .npz."""
-    with np.load(path, allow_pickle=False) as members:
-        features = members[_features(members)]
-        extras = {name: members[member] for member, name in MEMBERS.items() if member in members}
-        sized = {"size": (int(members["image_w"]), int(members["image_h"]))} if "image_w" in members else {}
-        return SourceItems(features.T if _lying(features.shape, members) else features, extras, **sized)
+    with path.open("rb") as file:
+        arrays = Arrays(file)
+        features = arrays.array(_features(arrays))
+        extras = {name: arrays.array(member) for member, name in MEMBERS.items() if member in arrays.members}
+        sized = {"size": (int(arrays.array("image_w")), int(arrays.array("image_h")))} \
+            if "image_w" in arrays.members else {}
+        return SourceItems(features.T if _lying(features.shape, arrays) else features, extras, **sized)
 
 
-def _features(members: np.lib.npyio.NpzFile) -> str:
-    found = [name for name in FEATURES if name in members]
+def _features(arrays: Arrays) -> str:
+    found = [name for name in FEATURES if name in arrays.members]
     if len(found) != 1:
-        raise ValueError(f"expected a member {' or '.join(FEATURES)}, got {', '.join(members)}")
+        raise ValueError(f"expected a member {' or '.join(FEATURES)}, got {', '.join(arrays.members)}")
     return found[0]
 
 
-def _lying(shape: Shape, members: np.lib.npyio.NpzFile) -> bool:
+def _lying(shape: Shape, arrays: Arrays) -> bool:
     """Whether features are [D, n]: only the second axis is as long as there are boxes."""
-    if len(shape) != 2 or not ("num_bbox" in members or "bbox" in members):
+    if len(shape) != 2 or not ("num_bbox" in arrays.members or "bbox" in arrays.members):
         return False
-    boxes = int(members["num_bbox"]) if "num_bbox" in members else len(members["bbox"])
+    boxes = int(arrays.array("num_bbox")) if "num_bbox" in arrays.members else arrays.shape("bbox")[0]
     if boxes not in shape:
         raise ValueError(f"expected features of {boxes} boxes, got shape {shape}")
     return shape[0] != boxes
@@ -162,7 +163,7 @@ def load(path: Path) -> SourceItems:
         found = READERS[path.suffix][1](path)
     if found.features.dtype.kind != "f":
         raise UnusableItems(f"expected floats, got {found.features.dtype}")
-    return SourceItems(np.ascontiguousarray(found.features, np.float32), found.extras, found.size)
+    return SourceItems(np.require(found.features, np.float32, ("C", "A")), found.extras, found.size)
 
 
 @contextmanager

@@ -1,0 +1,79 @@
+"""Arrays of an .npz. A member is read and inflated in one piece, and must have the size and checksum that it declares.
+
+np.load inflates some kB at a time with zlib, and parses every header anew: twice the time for one small file an image.
+"""
+
+import io
+import math
+import struct
+import zipfile
+from functools import lru_cache
+from typing import BinaryIO, NamedTuple
+
+import deflate
+import numpy as np
+from numpy.lib import format as npy_format
+
+LARGEST = 1 << 28  # bytes of a member; no network gives more, a damaged or hostile header may
+LOCAL_HEADER = struct.Struct("<26xHH")  # of a member in a zip: it ends with the lengths of its name and extra field
+PREFIX = npy_format.MAGIC_LEN + 4  # bytes of an array's header with its length, in any version
+
+
+class Header(NamedTuple):
+    """What an array's header says."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype
+
+
+class Arrays:
+    """The arrays of an .npz by name. Nothing is unpickled."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._zip = file, zipfile.ZipFile(file)
+        self.members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Read the shape of an array from its header."""
+        with self._zip.open(self.members[name]) as member:
+            prefix = member.read(PREFIX)
+            return _header(prefix + member.read(_length(prefix) - PREFIX)).shape
+
+    def array(self, name: str) -> np.ndarray:
+        """Read an array."""
+        content = self._content(self.members[name])
+        shape, by_columns, dtype = _header(bytes(content[:(start := _length(content))]))
+        if dtype.hasobject:
+            raise ValueError(f"{name}: holds a pickle")
+        expected = start + math.prod(shape) * dtype.itemsize
+        if len(content) != expected:
+            raise ValueError(f"{name}: expected {expected:,} bytes for an array {list(shape)}, got {len(content):,}")
+        return np.ndarray(shape, dtype, content, start, order="F" if by_columns else "C")
+
+    def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:
+        if max(info.file_size, info.compress_size) > LARGEST:
+            raise ValueError(f"{info.filename}: declares {info.file_size:,} bytes, more than {LARGEST:,}")
+        if info.compress_type != zipfile.ZIP_DEFLATED or info.flag_bits & 1:
+            return self._zip.read(info)  # numpy writes no other way than the two, and encrypts nothing
+        self._file.seek(info.header_offset)
+        before = sum(LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size)))
+        content = deflate.deflate_decompress(self._file.read(before + info.compress_size)[before:], info.file_size)
+        if len(content) != info.file_size or deflate.crc32(content) != info.CRC:
+            raise ValueError(f"{info.filename}: is damaged, size or checksum are not those that it declares")
+        return content
+
+
+def _length(content: bytes | bytearray) -> int:
+    """Bytes of the header with which an array begins."""
+    digits = 2 if content[6:7] == b"\1" else 4  # of the length, by the version
+    return npy_format.MAGIC_LEN + digits + int.from_bytes(content[8:8 + digits], "little")
+
+
+@lru_cache(256)
+def _header(content: bytes) -> Header:
+    """Parse a header. Those of many images are the same bytes."""
+    stream = io.BytesIO(content)
+    version = npy_format.read_magic(stream)
+    read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    return Header(*read(stream))
