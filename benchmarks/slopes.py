@@ -37,7 +37,7 @@ from pipeline.features.store import FeatureStore, Shard, making, plan, verify, w
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
-from pipeline.manifest import Manifest, build
+from pipeline.manifest import Manifest, build, with_checksums
 from pipeline.manifest.build import statistics_of
 from pipeline.parts import lazy
 from pipeline.provenance import record
@@ -121,11 +121,13 @@ class Project:
         return extraction.ExtractionJob(manifest or self.manifest, Path("images"), self.store, engine, 32, SHARD)
 
     def annotate(self) -> None:
-        """Annotations of the images, five captions each, written some at a time."""
+        """Photographs of a few bytes, and annotations of them, five captions each, written some at a time."""
+        (self.folder / "images").mkdir()
         with (self.folder / "karpathy.json").open("w") as tree, (self.folder / "captions.csv").open("w") as rows:
             tree.write('{"images": [')
             rows.write("image,caption\n")
             for image in range(self.images):
+                (self.folder / "images" / f"{image:08d}.jpg").write_bytes(b"%d" % image)
                 captions = [f"a photograph of {image % 997} by {image % 1009} and {image + each}" for each in range(5)]
                 sentences = [{"raw": caption, "tokens": caption.split(), "sentid": 5 * image + number}
                              for number, caption in enumerate(captions)]
@@ -134,15 +136,16 @@ class Project:
                 rows.writelines(f'{image:08d}.jpg,"{caption}"\n' for caption in captions)
             tree.write("]}")
 
-    def from_karpathy(self) -> None:
-        self._from("karpathy.json")
-
     def from_csv(self) -> None:
         self._from("captions.csv")
 
+    def from_karpathy(self) -> None:
+        self._from("karpathy.json")
+
     def _from(self, name: str) -> None:
-        """All that `pipeline manifest` does but for looking at photographs."""
-        made = build("sample", None, self.folder / name).save(self.folder / "made.parquet")
+        """All that `pipeline manifest` does."""
+        built = build("sample", self.folder / "images", self.folder / name)
+        made = with_checksums(built, self.folder / "checksums").save(self.folder / "made.parquet")
         assert made.digest
         assert statistics_of(made)["train" if name == "karpathy.json" else "test"].images == self.images
 
@@ -224,8 +227,8 @@ class Project:
 
 
 STEPS: dict[str, Callable[[Project], None]] = {
-    "manifest: from Karpathy's JSON, without photographs": Project.from_karpathy,
-    "manifest: from a CSV, without photographs": Project.from_csv,
+    "manifest: from a CSV, photographs new": Project.from_csv,
+    "manifest: from Karpathy's JSON, photographs known": Project.from_karpathy,
     "manifest: write": Project.write_manifest,
     "manifest: read, digests": Project.digests,
     DRY_RUN: Project.dry_run,

@@ -1,6 +1,7 @@
 """Checksums of photographs, clips and shards: BLAKE2b-128, in hexadecimal digits."""
 
 import hashlib
+import os
 from pathlib import Path
 
 from pipeline.files.gallery_file import GalleryFile
@@ -11,9 +12,12 @@ PART = 1 << 18  # bytes read at once; hashlib.file_digest clears as many first, 
 def of_file(path: Path) -> str:
     """The checksum of a file."""
     digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb", buffering=0) as file:
-        while part := file.read(PART):
+    file = os.open(path, os.O_RDONLY)  # a third faster for a small file than Python's own file
+    try:
+        while part := os.read(file, PART):
             digest.update(part)
+    finally:
+        os.close(file)
     return digest.hexdigest()
 
 

@@ -6,6 +6,7 @@ unpacked. A file of an object store is downloaded whole, because its images are 
 
 import errno
 import os
+import re
 import tarfile
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 from pipeline.files import remote
 
 SUFFIXES = (".tar", ".parquet")
+PACKED = re.compile("|".join(map(re.escape, SUFFIXES)), re.IGNORECASE)
 # Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
 IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
 OPEN = 4  # files that a process keeps open
@@ -122,10 +124,11 @@ _opened: OrderedDict[tuple[str, int], Container] = OrderedDict()
 _looked_at: dict[str, tuple[float, Path]] = {}  # a file of an object store -> when, and its copy
 
 
-def inside(path: Path) -> tuple[Path, str] | None:
+def inside(path: Path | str) -> tuple[Path, str] | None:
     """Split the path of an image in a container into the container and the name in it; None for another path."""
-    if not any(suffix in str(path).lower() for suffix in SUFFIXES):
+    if not PACKED.search(str(path)):
         return None  # soon said of a million photographs
+    path = Path(path)
     for place, part in enumerate(path.parts[:-1]):
         container = Path(*path.parts[:place + 1])
         if part.lower().endswith(SUFFIXES) and (remote.address(path) or container.is_file()):
@@ -147,9 +150,9 @@ def sizes(folder: Path, files: list[str]) -> dict[str, int]:
         OSError: If a container cannot be read.
     """
     listed = remote.listed(folder) if remote.address(folder) else None
-    found = {}
+    found, base = {}, str(folder)
     for file in files:
-        within = inside(folder / file)
+        within = inside(f"{base}/{file}")
         if within is not None:
             found[file] = opened(within[0]).sizes().get(within[1], -1)
         elif listed is not None:

@@ -104,13 +104,13 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
                 yield entry.path, entry.stat()
 
 
-def state_of(file: Path) -> list[int] | None:
+def state_of(file: Path | str) -> list[int] | None:
     """What changes when a file does; None if it is not there.
 
     Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata.
     """
     try:
-        return _state(file.stat())
+        return _state(os.stat(file))
     except OSError:
         return None
 

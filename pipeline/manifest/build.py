@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -147,11 +147,14 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) -> None:
     suffixes = VIDEO_SUFFIXES if kind == "video" else fetch.SUFFIXES
-    files = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix.lower() in suffixes)
-    silent = sorted(set(files) - named)
+    silent = []
+    for place, _, names in os.walk(folder):
+        below = "" if (path := Path(place)) == folder else f"{path.relative_to(folder).as_posix()}/"
+        silent += [below + name for name in names
+                   if os.path.splitext(name)[1].lower() in suffixes and below + name not in named]
     if silent:
         raise InputError(f"{folder}: {counted(len(silent), kind)} without a caption in {source.name}, the first "
-                         f"{silent[0]!r}; caption them or take them out of the folder")
+                         f"{min(silent)!r}; caption them or take them out of the folder")
 
 
 def _check_rows(table: pd.DataFrame, source: Path) -> None:
@@ -170,9 +173,8 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     clip = [column for column in CLIP if column in table.columns]
     images = table.drop_duplicates(["image_id", "file", "split", *clip])
     for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
-        whole = images[columns].fillna(-1) if clip else images[columns]  # NaN is not equal to itself
-        (value, *_), times = Counter(whole.itertuples(index=False, name=None)).most_common(1)[0]
-        if times > 1:
+        if (twice := images.duplicated(columns)).any():
+            value = images.loc[twice, columns[0]].tolist()[0]
             raise InputError(f"{source}: the {what} {value!r} stands for two {'clips' if clip else 'images'} or in "
                              "two splits")
 
@@ -217,11 +219,11 @@ def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str
 
 def _size(folder: Path, file: str, source: Path) -> int:
     """Its size in bytes; -1 if there is no such file."""
-    place = folder / file
+    place = f"{folder}/{file}"
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused
-        told, inside = place.lstat(), True
+        told, inside = os.lstat(place), True
         if stat.S_ISLNK(told.st_mode):
-            told, inside = place.stat(), place.resolve().is_relative_to(folder.resolve())
+            told, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
         size = told.st_size if stat.S_ISREG(told.st_mode) else -1
     except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1

@@ -107,7 +107,7 @@ def _sentences(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
                     for sentence in image["sentences"]]
     if not captions:
         raise InputError(f"annotation file, image {number} ({file!r}): has no caption")
-    if not all(isinstance(text, str) for row in captions for text in (row[1], row[2], row[4])):
+    if not all(isinstance(text, str) for text in (file, split, *(row[4] for row in captions))):
         raise InputError(f"annotation file, image {number}: file name, split and captions must be text")
     return captions
 

@@ -49,17 +49,16 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
     names = images["file"] if manifest.kind == "image" \
         else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
     before, found = _read(known, names)
-    now = np.empty_like(before)
+    now, folder = np.empty_like(before), str(manifest.images_folder)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
         for first in range(0, len(names), TOGETHER):
-            files = manifest.gallery(rows=range(first, min(first + TOGETHER, len(names))))
-            here = slice(first, first + len(files))
-            now[here] = [_state(file) for file in files]
-            changed = np.flatnonzero((now[here] != before[here]).any(axis=1))
-            read = [files[place] for place in changed]
+            here = slice(first, min(first + TOGETHER, len(names)))
+            now[here] = [_state(f"{folder}/{file}") for file in images["file"].iloc[here]]
+            changed = first + np.flatnonzero((now[here] != before[here]).any(axis=1))
+            read = manifest.gallery(rows=changed.tolist())
             parts = threads.map(_checksums, [read[start:start + TASK] for start in range(0, len(read), TASK)])
-            found[first + changed] = [*chain.from_iterable(parts)]
-            on_images(len(files))
+            found[changed] = [*chain.from_iterable(parts)]
+            on_images(here.stop - first)
     if not np.array_equal(now, before):
         now[now[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
         with suppress(OSError), replacing(known, durable=False) as partial:  # a root that is read-only, or full
@@ -87,8 +86,8 @@ def _checksums(files: list[GalleryFile]) -> list[str]:
     return [blake.if_there(file) or "" for file in files]
 
 
-def _state(file: GalleryFile) -> list[int]:
+def _state(file: str) -> list[int]:
     """Of an image in a tar or in Parquet, the state of that."""
-    within = containers.inside(file.path)
-    state = state_of(file.path if within is None else within[0])
+    within = containers.inside(file)
+    state = state_of(file if within is None else within[0])
     return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]

@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from json.encoder import encode_basestring
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
@@ -389,8 +390,10 @@ def _seconds(value: float) -> float | None:
 
 def _digest(batches: Iterable[pd.DataFrame]) -> str:
     """SHA-256 of a JSON list a row."""
-    digest, encode = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False).encode
+    written: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
+    digest = hashlib.sha256()
     for batch in batches:
-        columns = [map(str if column.dtype.kind == "i" else encode, column.tolist()) for _, column in batch.items()]
+        columns = [map(written.get(column.dtype.kind, encode_basestring), column.tolist())
+                   for _, column in batch.items()]
         digest.update("".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode())
     return digest.hexdigest()
