@@ -43,9 +43,9 @@ GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
 def study_command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
 
-    Heads that are missing are trained, on the first feature of run.features; those of ensembles on theirs. A run that
-    was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the run does
-    not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
+    Missing heads are trained, on the first feature of run.features; those of ensembles on the ensemble's features. A
+    run that was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the
+    run does not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
 
     Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
     """
@@ -53,7 +53,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     sides = list(dict.fromkeys(side for claim in known if claims.can_be_tested(claim, run.features)
                                for side in (claim.better, claim.worse)))
     for side in sides:
-        settings.recipe(side.recipe)  # a recipe that is not there is refused before the first is trained
+        settings.recipe(side.recipe)  # an unknown recipe is refused before any training
     failed = []
     for side, seed in product(sides, run.seeds) if not no_training else ():
         try:
@@ -101,7 +101,7 @@ def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:
 
 
 def _schedules(folders: Sequence[Path]) -> str:
-    """How heads were trained, as they say it; where they differ, which were trained how."""
+    """How heads were trained, by their descriptions; if they differ, with the names of the heads."""
     found: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         said = checkpoint.read_description(folder)
@@ -119,7 +119,7 @@ def _heads(run: Run, side: claims.SystemOfClaim, seeds: Sequence[int]) -> list[s
 
 
 def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
-    """Run another command with this one's settings, once for each feature where there are such."""
+    """Run another command with this one's settings; once for each feature, if features are given."""
     context = click.get_current_context()
     root, asked = context.find_root(), context.params
     command = cast(click.Group, root.command).get_command(root, name)
@@ -140,8 +140,8 @@ def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
 def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
 
-    Each of the 25 takes a minute or two on one core, and is kept in results/synthetic.json: run again to go on; with
-    other settings all are done again. `pipeline tables` shows a generator whose five patterns are there.
+    Each of the 25 trainings takes a minute or two on one core, and is kept in results/synthetic.json: run again to go
+    on; with other settings all are done again. `pipeline tables` shows a generator whose five patterns are there.
 
     Example: pipeline synthetic
 
@@ -169,7 +169,7 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    """Each found error beside the published one."""
+    """A table of the errors, each with the published one."""
     printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
     cells = [["RMSE, here (published)", *COLUMNS.values()]]
     for row in rows:
@@ -188,8 +188,8 @@ def _table(rows: list[dict[str, Any]]) -> str:
 def throughput_command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 
-    The poolings' #OIPs and the figure of retrieval times come from it. Where other work ran on the machine meanwhile,
-    the file, the table and this command say so.
+    The poolings' #OIPs and the figure of retrieval times come from it. If other work ran on the machine meanwhile, the
+    file, the table and this command say so.
 
     Example: pipeline throughput
 
@@ -202,7 +202,7 @@ def throughput_command(paths: Paths, settings: Settings, retriever: str | None, 
     options.choose_products(settings)
     with Progress("throughput", "step") as bar:
         query = {}
-        if retriever and scorer:  # first, for systems may be refused
+        if retriever and scorer:  # first, because systems may be refused
             dataset = settings.run.dataset
             source = base.PairSource(paths, dataset, dataset, dataset, settings.throughput.device,
                                      settings.throughput.reranked, settings.compute.products, settings.score.split)

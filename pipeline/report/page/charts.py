@@ -31,7 +31,7 @@ class Chart:
     lines: Sequence[Line]  # the curves
     x_ticks: Sequence[tuple[float, str]]  # (coordinate, label) of epochs on their axis
     y_ticks: Sequence[tuple[float, str]]  # the same of RSUM
-    # The size of the drawing in its own units, and where the plot's edges are in it.
+    # The size of the drawing in its own units, and the positions of the plot's edges in it.
     width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
     @property

@@ -17,13 +17,13 @@ from pipeline.systems.scores.reranked import Folded
 
 def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Sequence[np.ndarray],
                 default: tuple[int, int], count: int, top: int) -> np.ndarray:
-    """Choose rows of images, int64, by three rules, so that nobody picks them.
+    """Choose rows of images, int64, by three rules and not by hand.
 
     owners and ranks: by direction, the row of each query's image, int64 [Q], and its rank by system, float [S, Q].
 
-    A quarter are those whose queries most systems miss, half those whose queries gain most from one system to another:
-    in turn for every two systems and both directions, those compared at first before the others. The rest, and what a
-    rule does not use up, are the first by the SHA-256 digests of their file names.
+    A quarter are images whose queries most systems miss. Half are images whose queries gain most from one system to
+    another, in turn for every two systems (the default two first) and both directions. The rest, and what a rule does
+    not use up, are the first by the SHA-256 digests of their file names.
     """
     order = digest_order(files, np.unique(np.concatenate(list(owners))))
     pairs = sorted(permutations(range(len(ranks[0])), 2), key=lambda pair: set(pair) != set(default))
@@ -40,7 +40,7 @@ def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Seque
 
 
 def _keep(kept: dict[int, None], rows: Iterable[int | None], most: int) -> None:
-    """Add rows until there are so many; None is what lists taken in turn give when the shorter ones have ended."""
+    """Add rows until there are `most`. None is skipped: `zip_longest` gives it for lists that have ended."""
     for row in rows:
         if len(kept) >= most:
             return
@@ -56,10 +56,10 @@ def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> 
 
 def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings: Report,
            progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
-    """Collect the ranks of all queries, and for some the images and captions that they found.
+    """Collect the ranks of all queries, and for some queries their best images and captions.
 
-    JSON values. `systems`: name, title and, of a reranked one, the position of its retriever (`before`, or null).
-    `default`: positions of two of them. `stand_ins`: in words. `top`: the number of candidates that are kept. `judged`:
+    JSON values. `systems`: name, title and, for a reranked one, the position of its retriever (`before`, or null).
+    `default`: positions of the two shown first. `stand_ins`: in words. `top`: how many candidates are kept. `judged`:
     whether a caption may have other right images than its own. `languages`: tags; empty where captions have none.
     `files`: all file names. `queries`: by direction all queries: ids, captions' texts and languages (positions in
     `languages`) or images' positions in `files`, the right images of each caption (positions in `files`), and ranks by
@@ -67,8 +67,8 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
     candidates are kept, those of `settings.queries` images and their captions (`kept_images`): number (a position in
     `queries`), query, right candidates (the best, the first `top` and all that were found), and by system the
-    similarity of its best relevant candidate, its first candidates and their similarities; null for similarities of a
-    reranked system, which has an order alone. Query and candidates are positions in `images` and `captions`.
+    similarity of its best relevant candidate, its first candidates and their similarities; similarities are null for a
+    reranked system, which only orders. Query and candidates are positions in `images` and `captions`.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
@@ -137,7 +137,7 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
 
 def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray, numbers: np.ndarray, count: int,
              asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
-    """Each kept query, its place among all, what is right, and what each system answers."""
+    """Each kept query with its position among all, the right candidates, and each system's first candidates."""
     queries = every[numbers]
     found = [top_candidates(each.pool.scores, way, queries, count, each.right(way)) for each in galleries.values()]
     reranked = [isinstance(each.pool.scores, Folded) for each in galleries.values()]
@@ -165,9 +165,9 @@ THUMBNAILS = 9_000_000  # characters of all thumbnails: the page of COCO's 25,00
 
 
 def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable[[str], object]) -> dict[str, Any]:
-    """Images with thumbnails, the longer side `size` pixels, or fewer where they would take more than THUMBNAILS.
+    """Images with thumbnails, the longer side `size` pixels, or fewer if all would take more than THUMBNAILS.
 
-    Some of them, evenly spaced, tell how much all would take.
+    The size of all is estimated from ESTIMATED of them, evenly spaced.
     """
     some = [_image(gallery, row, size, progress) for row in rows[::max(1, len(rows) // ESTIMATED)]]
     taken = sum(len(image["thumb"] or "") for image in some) * len(rows) / max(1, len(some))

@@ -14,7 +14,7 @@ from pipeline.report.table import Bold, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
-# Tables of whole systems. The first that prints a system on a test set counts.
+# Tables of whole systems. If several print a system on a test set, the first one counts.
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 BEST = Note("Bold is the best of a column.")
 # The note of the other tables, too.
@@ -23,7 +23,7 @@ NEVER_BOLD = Note("Zero-shot systems, and those rescored by the test queries tog
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What a paper prints of a system on one test set."""
+    """A paper's numbers of a system on one test set."""
 
     test_set: str  # the papers' test set
     same: bool  # whether the system was measured on it, with the papers' networks
@@ -31,7 +31,7 @@ class Counterpart:
 
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
-    """Find what the papers print of the same method, features and text encoder."""
+    """Find the papers' numbers of the same method, features and text encoder."""
     found: dict[str, Counterpart] = {}
     for table in TABLES if not system.origin.steps else ():
         header = table.header(system)
@@ -78,11 +78,11 @@ class HeadlineRow:
     best: frozenset[str]  # the columns in which it is the best of the table, or ties with it
     span: Span  # RSUM as it is drawn
     languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
-    published: Sequence[Counterpart] = ()  # what the papers print of the same system, by test set
+    published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
 
     @property
     def same(self) -> Mapping[str, str]:
-        """What the papers print of it on this very test set, {} for nothing."""
+        """The papers' numbers of it on the same test set with the same networks, {} for none."""
         return next((each.numbers for each in self.published if each.same), {})
 
 
@@ -106,7 +106,7 @@ class Headline:
 
     @property
     def elsewhere(self) -> list[tuple[HeadlineRow, str, Counterpart]]:
-        """(row, test set, what the papers print of the row's system there), on other data or with other networks."""
+        """(row, test set, the papers' numbers of the row's system there), on other data or with other networks."""
         return [(row, names.NAMES["test_sets"].get(each.test_set, each.test_set), each)
                 for row in self.rows for each in row.published if not each.same]
 
@@ -133,7 +133,7 @@ def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]
 def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
                  if not (system.origin.zero_shot or system.origin.transductive)}
-    ranked = competing if len(systems) > 1 else {}  # a row by itself is the best of none
+    ranked = competing if len(systems) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in COLUMNS}
     tests = PairedTests()

@@ -1,4 +1,4 @@
-"""What the page holds, and the page as HTML: text escaped, nothing fetched, scripts and styles allowed by digest."""
+"""The page's content, and the page as HTML: text escaped, nothing fetched, scripts and styles allowed by digest."""
 
 import base64
 import csv
@@ -24,7 +24,7 @@ from pipeline.report.page.systems import Effect, SystemHubs
 
 
 def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """Which images failed: the rows of every store's failures.csv, each with the feature as `store`."""
+    """The images that failed: the rows of every store's failures.csv, each with the feature as `store`."""
     found = []
     for name, path in stores.items():
         try:
@@ -51,10 +51,10 @@ UNKNOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\u
 
 
 class Page(TypedDict):
-    """What the page holds, all of it; a section without content says so."""
+    """The whole content of the page; a section without content says so."""
 
     title: str
-    about: str  # of the data set, with code in backticks
+    about: str  # a description of the data set, with code in backticks
     licence: str
     headlines: list[Headline]  # a table of results for each protocol
     curves: list[Chart]  # of the run's heads
@@ -62,10 +62,10 @@ class Page(TypedDict):
     effects: list[Effect]  # ensembles with what each member adds
     hubs: list[SystemHubs]  # how unevenly each system finds candidates
     explorer: dict[str, Any]  # what explorer.js reads, see `explorer.gather`; {} where nothing is scored
-    relevance: str  # what is right, in words, where it is more than each caption's own image
+    relevance: str  # the right answers in words, "" if they are each caption's own image
     run: str  # the run in words
     failures: list[dict[str, Any]]  # images without features
-    stores: list[str]  # the features that were looked at for them
+    stores: list[str]  # the features whose stores were searched for failures
     provenance: dict[str, Any]  # heading -> settings, digests and versions
 
 

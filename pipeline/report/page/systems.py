@@ -1,4 +1,4 @@
-"""What is measured of systems for the page alone: what each member adds to an ensemble, and hubs."""
+"""Measurements for the page alone: what each member adds to an ensemble, and hubs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from pipeline.systems.scores.system import System
 
 
 class Part(NamedTuple):
-    """What one member adds."""
+    """What one member adds to an ensemble."""
 
     name: str  # the member's feature
     alone: float  # RSUM of the member by itself
-    found: dict[str, Any]  # of the mean of the other members and the ensemble, see `statistics.contrast`
+    found: dict[str, Any]  # the contrast of the other members' mean and the ensemble, see `statistics.contrast`
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
     every = [Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
                     [part(member, path, parts) for member, path in parts.items()])
              for name, parts in ensembles.items() if len(parts) > 1]
-    contrast.correct([part.found for effect in every for part in effect.parts])  # for all that is shown together
+    contrast.correct([part.found for effect in every for part in effect.parts])  # all are shown together
     return every
 
 

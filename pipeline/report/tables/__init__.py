@@ -10,7 +10,7 @@ from pipeline.report.table import Table, TableRequest
 
 
 def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") -> dict[str, str]:
-    """The tables of a paper by these numbers; otherwise: those of what is measured otherwise than systems are."""
+    """Where the tables of a paper with these numbers are defined; otherwise: those of times and of errors."""
     files = {f"{paper}_table{number}": "ablations:TABLES.{}" if number in ablations.split() else (
         f"{'times_and_errors' if number in otherwise.split() else paper}:TABLE{number.upper()}")
         for number in numbers.split()}

@@ -20,10 +20,10 @@ class Ablation(BaseModel):
     Attributes:
         columns: The columns of the published file that hold the labels.
         recipes: Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
-        shown: Cell of these columns -> its label, where that is another.
-        poolings: Whether the recipes called vse2ad-POOLING have rows, which their poolings' titles label.
-        by_feature: Whether all features and text encoders are shown, which the first label names; else regions and
-            BiGRU alone.
+        shown: Cell of these columns -> its label, if the label is a different text.
+        poolings: Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
+        by_feature: Whether all features and text encoders are shown, named by the first label; else regions and BiGRU
+            alone.
         text: The text encoder of published rows that name none.
         parameters: Whether the parameters of the image pooling are shown.
     """

@@ -1,4 +1,4 @@
-"""The tables of Geigle et al. but 3 and 4: reranking, languages, larger pools, zero-shot retrieval, losses."""
+"""The tables of Geigle et al. except 3 and 4: reranking, languages, larger pools, zero-shot retrieval, losses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ OF_LANGUAGE = "_mR"
 
 
 def _columns_of(languages: Sequence[str], mean: tuple[str, str]) -> TableColumns:
-    """A column for each language, and that of the mean: its heading, and what it is called in the paper's file."""
+    """A column for each language, and one for the mean: its heading, and its name in the paper's file."""
     single = [*((language, language) for language in languages), mean]
     return TableColumns(("Method",), ((TEST_SET, ""),), rsum=False,
                         single=tuple(Column(heading, key=(TEST_SET, name)) for heading, name in single))
@@ -80,14 +80,14 @@ def _of_languages(number: int, trained_on: tuple[str, ...], mean: tuple[str, str
 # Tables 5 and 6: systems of results/recorded.json.
 
 IN_DOMAIN = "In-Domain"
-# What the rows of systems that were trained on the tested data set say: a bound, which does not compete for bold.
+# The label of systems that were trained on the tested data set: an upper bound, which does not compete for bold.
 SAME = "on the same"
 
 
 def _shifted(results: Results) -> Iterator[MeasuredSystem]:
     """Recorded systems whose heads were trained on another data set.
 
-    Beside them stand the same systems of the run, which were trained on this one, and dual encoders as they come.
+    With them come the same systems of the run, which were trained on this one, and pretrained dual encoders.
     """
     pools = [system for system in results.recorded if not system.origin.distractors]
     shifted = [system for system in pools if system.origin.trained_on and not system.origin.zero_shot]
@@ -120,7 +120,7 @@ SUMS = {"add": "ADD", "norm_add": "NORM_ADD"}
 
 
 def _measured_k(system: MeasuredSystem) -> RowHeader | None:
-    """Systems that are reranked by the scorer alone."""
+    """The header of a system that is reranked by the scorer alone."""
     step = dict(system.origin.rerank)
     if not step or set(SUMS) & step.keys():
         return None
@@ -134,7 +134,7 @@ def _published_sum(row: PublishedRow) -> RowHeader:
 
 
 def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
-    """Systems that are reranked, whatever the combination."""
+    """The header of a reranked system, with any combination of the scores."""
     step = dict(system.origin.rerank)
     if not step:
         return None
@@ -149,12 +149,12 @@ def _published_loss(row: PublishedRow) -> RowHeader:
 
 
 def _measured_loss(part: str, system: MeasuredSystem) -> RowHeader | None:
-    """Cross-encoders in this part."""
+    """The header of a cross-encoder in this part (see `MeasuredSystem.part`)."""
     return RowHeader((loss(system.members[0].settings), system.label())) if system.part == part else None
 
 
 def loss(settings: Mapping[str, Any]) -> str:
-    """What a cross-encoder learnt by, e.g. "T^BHE + E^ANCE"; other objectives go by their own names."""
+    """The losses of a cross-encoder, e.g. "T^BHE + E^ANCE"; other objectives keep their own names."""
     learnt, pairs = tasks(settings), settings.get("pairs") or {}
     objective = settings.get("objective", {}).get("name", "triplet")
     parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in learnt)

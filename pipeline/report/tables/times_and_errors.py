@@ -1,7 +1,7 @@
-"""Tables of what is measured otherwise than systems are: times, and errors on known patterns.
+"""Tables without recalls: of times, and of errors on known pooling patterns.
 
-Tables 3 and 4 of Geigle et al. are the time of a query and of an evaluation, with what is extrapolated marked. Table 11
-of VSE∞ (appendix B.3) says how well GPO's designs learn known pooling patterns.
+Tables 3 and 4 of Geigle et al. have the time of a query and of an evaluation; extrapolated times are marked. Table 11
+of VSE∞ (appendix B.3) shows how well GPO's designs learn known pooling patterns.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,20 +20,20 @@ METHODS = ("EMB", "SEP/JOIN+CO", "CE")
 # Sizes as the paper prints them -> images.
 SIZES = {"1k": 1_000, "5k": 5_000, "50k": 50_000, "100k": 100_000, "1M": 1_000_000}
 EXTRAPOLATED = "*"
-# Unit, its seconds, and from how many of it on a time is printed in it.
+# Unit, its seconds, and the smallest number of it that is printed in this unit.
 UNITS = (("a", 365.25 * 86400, 1.0), ("d", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0),
          ("ms", 0.001, 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimeTable(PaperTable):
-    """One of the two tables.
+    """One of the two tables of times.
 
     Attributes:
-        column: The times' column of the published file; that of the same times in seconds is COLUMN_seconds.
+        column: The column of times in the published file; COLUMN_seconds has the same times in seconds.
         time: Measured seconds of a method and a number of images, and whether they are extrapolated.
         extrapolated: How measured times are extrapolated.
-        always: Said whatever rows are shown.
+        always: Notes for all choices of rows.
     """
 
     column: str
@@ -51,7 +51,7 @@ class TimeTable(PaperTable):
         return header.labels[1]
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
-        """A row for each method, see `PaperTable.measure`. Nothing where an earlier version timed other things."""
+        """A row for each method, see `PaperTable.measure`. No rows if an earlier version timed other things."""
         if not results.throughput or (timed := read(results.throughput)).latency is None:
             return Measured()
         rows = []
@@ -73,7 +73,7 @@ class TimeTable(PaperTable):
 
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
               bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
-        """With a note on what the paper extrapolated, where no measured rows have one."""
+        """Lay out the rows, see `PaperTable.panel`; published rows have their own note on extrapolation if needed."""
         marked = any(EXTRAPOLATED in cell.marks for row in printed for cell in row.numbers.values())
         notes = measured.notes or [Note("Extrapolated, of published rows by the authors.", EXTRAPOLATED)] * marked
         return super().panel(printed, replace(measured, notes=[*self.always, *notes]), doubts)
@@ -103,7 +103,7 @@ ERRORS = ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger")
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorTable(PaperTable):
-    """The table of errors. A column of differences is of the mean of a row's 15 errors."""
+    """The table of errors. Its column of differences compares the means of a row's 15 errors."""
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The errors on one pattern, see `PaperTable.printed_cells`."""

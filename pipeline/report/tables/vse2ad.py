@@ -1,4 +1,4 @@
-"""The tables of VSE+2AD of whole systems, 1 and 2."""
+"""VSE+2AD's tables of whole systems, 1 and 2."""
 
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem
@@ -12,7 +12,7 @@ def _published_main(row: PublishedRow) -> RowHeader:
 
 
 def _measured_main(system: MeasuredSystem) -> RowHeader | None:
-    """Every system with R, RG or RGP."""
+    """The header of a system with R, RG or RGP."""
     origin = system.origin
     if origin.visual not in emphasis.GROUP_COLOURS:
         return None
@@ -26,7 +26,7 @@ def _main(visual: str, method: str, published: str, text: str) -> RowHeader:
 
 
 def _measured_all_features(system: MeasuredSystem) -> RowHeader | None:
-    """Every system with RGP."""
+    """The header of a system with RGP."""
     origin = system.origin
     if origin.visual != "RGP":
         return None

@@ -1,4 +1,4 @@
-"""The tables of VSE∞ of whole systems on photographs and clips: 2 to 5, 9 and 10."""
+"""VSE∞'s tables of whole systems, on photographs and clips: 2 to 5, 9 and 10."""
 
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
@@ -9,9 +9,9 @@ from pipeline.settings.features import FEATURES
 
 # Image network -> the heading of its rows, `names.OTHER` among them.
 BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
-# Ending of the recipes of Tables 4a and 4b that others build on; behind it `_` and what is varied.
+# The ending of the base recipes of Tables 4a and 4b; after it, variants have `_` and the varied part.
 VIDEO = "-video"
-# Recipes for clips alone, and their variants behind `-`.
+# Recipes for clips alone; their variants have `-` and the varied part after the name.
 RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
 
 
@@ -19,7 +19,7 @@ RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
 
 
 def _published(row: PublishedRow) -> RowHeader:
-    """Only the authors' own runs, printed as `Our: ...`, are compared with measured ones."""
+    """The header of a published row; only the authors' own runs, `Our: ...`, are compared with measured ones."""
     visual, backbone, text = row["visual_feature"], row["backbone"], row["text_encoder"]
     star = "*" if row["ensemble"] == "1" else ""
     own = row["method"].startswith("Our: ")
@@ -49,7 +49,7 @@ def _published_berts(row: PublishedRow) -> RowHeader:
 
 
 def _measured_berts(system: MeasuredSystem) -> RowHeader | None:
-    """Every system with BERT."""
+    """The header of a system with BERT."""
     origin = system.origin
     if origin.text != "bert":
         return None
@@ -68,7 +68,7 @@ def _published_clips(row: PublishedRow) -> RowHeader:
 
 
 def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
-    """Every system on frames."""
+    """The header of a system on frames."""
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
@@ -84,7 +84,7 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
 
 
 def _published_cxc(row: PublishedRow) -> RowHeader:
-    """Show the image network of the paper's own rows."""
+    """The header of a published row; in the paper's own rows it names the image network."""
     network = row["backbone"]
     name = f"{row['method']} ({network})" if network else row["method"]
     identity = (row["method"], row["visual_feature"], network, row["text_encoder"]) if network else None
@@ -92,7 +92,7 @@ def _published_cxc(row: PublishedRow) -> RowHeader:
 
 
 def _measured_cxc(system: MeasuredSystem) -> RowHeader | None:
-    """Every system that was measured by CxC."""
+    """The header of a system that was measured by CxC."""
     origin = system.origin
     if origin.benchmark != "coco_5k_cxc":
         return None
