@@ -113,7 +113,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece)
         if embeds:
             vectors = pieces.vectors(found, split)
-            # Summed in float64 and rounded once, so that equal vectors have equal similarities wherever they stand.
+            # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
             layout.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
                         image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:

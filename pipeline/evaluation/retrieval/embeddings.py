@@ -67,7 +67,7 @@ class Embeddings:
     """The matrix images @ captions.T [I, C] of two sets of embeddings.
 
     Products are computed in float32, or in float64 if either side is float64. Two equal embeddings get equal
-    similarities wherever these are compared, so that duplicates tie and none is ahead by rounding.
+    similarities in every comparison, so that duplicates tie and none is ahead by rounding.
     """
 
     def __init__(self, images: Embedding, captions: Embedding, double: bool = False) -> None:

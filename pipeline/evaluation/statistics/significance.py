@@ -175,9 +175,9 @@ def difference_of_runs(folds: Sequence[FoldHits], samples: int, most: Floats, co
 
     p comes from the paired randomisation test: if the systems were equally good, swapping their results on any image
     would change nothing, so p = (1 + number of random swaps whose difference is at least as large in size) /
-    (1 + samples). The interval holds the differences that the same swaps do not reject, after they are taken off each
-    image: it leaves out 0 where p is below 1 - confidence, and nowhere else. With few images it reaches to `most`. The
-    pool of candidates is fixed.
+    (1 + samples). The interval holds the differences that the same swaps do not reject, after they are subtracted from
+    each image: it excludes 0 exactly if p is below 1 - confidence. With few images it reaches to `most`. The pool of
+    candidates is fixed.
 
     Source: Smucker, Allan and Carterette, CIKM 2007; intervals: Edgington and Onghena, Randomization Tests, 2007.
     """

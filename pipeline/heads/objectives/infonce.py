@@ -103,7 +103,7 @@ class RandomK(HardestInfoNCE):
 
 
 class CRCL(Objective):
-    """Raises the probability of pairs as far as they are trusted, and lowers that of all wrong pairs.
+    """Raises the probability of pairs in proportion to the trust in each, and lowers that of all wrong pairs.
 
     The active complementary loss of CRCL (Qin et al., NeurIPS 2023), for training on noisy correspondences.
 

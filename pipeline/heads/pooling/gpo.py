@@ -22,7 +22,7 @@ class GPO(Pooling):
         generator: g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
         positions: What g reads: "cos_sin" (the paper's) or "index" (Table 11).
         per_dimension: Every dimension gets its own θ (Table 12).
-        data_dependent: g reads the sorted items beside the positions (Table 13).
+        data_dependent: g reads the sorted items in addition to the positions (Table 13).
         width: Of the positions' encoding and of g's states; the paper uses 32.
         temperature: The scores are divided by it before the softmax; the released code, and so its
             checkpoints, use 0.1.

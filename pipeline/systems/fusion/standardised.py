@@ -24,7 +24,7 @@ class Lines:
     """Running statistics of n lines; each array [n].
 
     Parts of a line are merged by the rule of Chan, Golub and LeVeque (1983). It loses no digits if a mean is large
-    beside the deviation.
+    compared with the deviation.
     """
 
     def __init__(self, lines: int) -> None:

@@ -37,7 +37,7 @@ class Columns:
 
     @property
     def known_split(self) -> str | None:
-        """The split that the manifest is asked for; None without a manifest."""
+        """The split that is read from the manifest; None without a manifest."""
         return None if self.manifest is None else self.split or "test"
 
     def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:

@@ -61,7 +61,7 @@ class _Best:
         """Merge in some vectors [m, d]."""
         exact = rows.astype(np.float64)
         self.longest = max(self.longest, float(np.sqrt(np.einsum("ij,ij->i", exact, exact).max())))
-        # Row by row, so that equal vectors have equal products wherever they stand.
+        # Row by row, so that equal vectors have equal products at any position.
         self.take(places, np.einsum("ij,j->i", exact, self.query))
 
     def take(self, places: Ids, products: Floats) -> None:

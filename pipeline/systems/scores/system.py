@@ -314,7 +314,7 @@ def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
 
 
 def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Candidates:
-    """The candidates of a reranked system, with its retriever, which lies beside it as it was."""
+    """The candidates of a reranked system, with its retriever, which must be in the same folder and unchanged."""
     record = made_from.reranked
     name = record["retriever"]["system"]
     beside = path.parent / f"{name}.zarr"
