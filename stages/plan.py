@@ -90,7 +90,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     extract = settings.extract.model_dump(include=extraction.CONTENT)  # not where, how fast and how it is stored
     return {
         "sample": settings.sample.recorded() | _by("sample"),
-        "manifest": card.model_dump() | _by("manifest", among=[READERS]),
+        "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
         "extract": {feature: engine.model_dump() | extract | {"versions": extraction.made_by(engine.engine)}
                     for feature in run.features for engine in [settings.engine_of(run.dataset, feature)]},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
