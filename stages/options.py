@@ -299,5 +299,5 @@ def changed(section: str) -> bool:
     """Whether -S changes something in a section of the settings, such as "recipes.vse2ad"."""
     keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
     keys += [re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key) for key in keys
-             for side in ("image", "text")]  # `pooling` is of both sides
+             for side in ("image", "text")]  # `pooling` sets both sides
     return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)

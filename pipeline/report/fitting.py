@@ -198,7 +198,7 @@ def fit(panel: Panel, paper: Paper) -> list[Part]:
 
 
 def stacked(panel: Panel, paper: Paper) -> Panel:
-    """The panel; one that is too wide for the paper with its test sets below each other, where that is one float."""
+    """The panel; if it is too wide for the paper, with its test sets below each other, if this fits into one float."""
     blocks = _blocks(panel)
     if len(blocks) < 2 or _whole(panel, paper) or not (below := _stacked(panel, blocks)):
         return panel
@@ -207,7 +207,7 @@ def stacked(panel: Panel, paper: Paper) -> Panel:
 
 
 def _whole(panel: Panel, paper: Paper) -> list[Part]:
-    """The panel in floats of the narrowest width and largest type in which its columns fit; none where they do not."""
+    """The panel in floats of the narrowest width and largest type in which its columns fit; [] if they fit in none."""
     for sizes, (wide, available) in product((READABLE, SMALLEST), ((False, paper.column), (True, paper.text))):
         for size, gap in sizes:
             columns = measure(panel, size, paper.stretch(size))

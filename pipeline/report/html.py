@@ -58,7 +58,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Section:
-    """The results of one query, best first. query: as it is shown; image: the query itself, where it is one."""
+    """The results of one query, best first. query: its text or name as shown; image: the query, if it is an image."""
 
     query: str
     hits: Sequence[Hit]

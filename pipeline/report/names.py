@@ -22,7 +22,7 @@ from pipeline.systems.scores import ENCODER
 FINETUNED = "_finetuned"
 NAMES: dict[str, dict[str, str]] = from_yaml(published.text("names.yaml"))
 METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
-# What an ensemble says where its members differ.
+# The recipe and the text encoder that an ensemble shows if its members differ in them.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
 

@@ -19,8 +19,8 @@ class AdOpt(HardestInfoNCE):
     - "released" (the paper's code): γ_uniform = mean exp(−s) over all B × B pairs, with 0 for s on the diagonal,
       K = clamp(⌊B · cos((γ_align + γ_uniform)^1.25)⌋ + 1, 1, B − 1).
 
-    Section 3.3 says of γ_uniform that it is in 0..1 and measures how uniformly all vectors are spread, and of the angle
-    that it is near 0 early in training and near π / 2 later, so that K falls to few negatives: 4 to 5 in Figure C-2. As
+    Section 3.3 says that γ_uniform is in 0..1 and measures how uniformly all vectors are spread, and that the angle is
+    near 0 early in training and near π / 2 later, so that K falls to few negatives: 4 to 5 in Figure C-2. As
     printed, γ_uniform tends to 0 for vectors that are spread, so the angle stays below π / 4 and K above 0.7 B: the
     late phase never comes. As released, γ_uniform tends to 1, the angle passes π / 2 and K falls to 1. But random unit
     vectors have γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed. On Flickr8k's val

@@ -220,7 +220,7 @@ class FigureInputs:
 
         Args:
             figure: The figure's name.
-            head: The first head that is shown, where it is one of heads.
+            head: The first head that is shown, if the figure shows heads.
             said: The values of the caption's other braces.
 
         Returns:

@@ -41,7 +41,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
 
 
 def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int, MeasuredSystem]]:
-    """Systems that differ in nothing but the images trained on: number of images -> system, where there are several."""
+    """Systems that differ only in the images trained on: number of images -> system, for two or more such systems."""
     found: dict[str, dict[int, MeasuredSystem]] = defaultdict(dict)
     for system in systems:
         sizes = {int(member.settings.get("images") or every) for member in system.members}

@@ -128,7 +128,7 @@ class QueryByQuery(WholeQueries, ABC):
 
 
 def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
-    """Average sources, in each direction where one has a matrix for each."""
+    """Average sources; if one has a matrix for each direction, direction by direction."""
     if not any(isinstance(source, PerDirection) for source in sources):
         return WeightedSum(sources, weights)  # type: ignore[arg-type]
     return Directions(*(WeightedSum([of_direction(source, name) for source in sources], weights)

@@ -130,7 +130,7 @@ class TrainedScorer:
 class CrossScorer(TrainedScorer):
     """Scores pairs by a trained cross-encoder: the difference of its logits of a right and a wrong pair, or its cosine.
 
-    It computes in bfloat16 where that is faster ("bf16"), but for the last layer.
+    It computes in bfloat16 where that is faster ("bf16"), except the last layer.
     """
 
     def __init__(self, name: str, source: PairSource) -> None:

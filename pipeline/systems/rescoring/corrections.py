@@ -248,8 +248,8 @@ class QBNorm(_BySoftmax):
 
     Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
     bank is a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's
-    values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. A query is
-    normalised if any of its best candidates, where several are equally similar, is a hub.
+    values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. If several
+    candidates are the best with equal similarity, the query is normalised if any of them is a hub.
 
     Args:
         bank: The split of the bank's queries, "train" or "test".

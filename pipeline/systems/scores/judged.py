@@ -186,7 +186,7 @@ def with_languages(system: System, manifest: Manifest | None) -> System:
 
 
 def in_languages(system: System, paths: Paths) -> System:
-    """Name the language of each caption of a store, where its record says that there are several."""
+    """Name the language of each caption of a store, if its record has several."""
     if len(system.made_from.get("languages", ())) < 2:
         return system
     found = with_languages(system, Manifest.load(paths.manifest(system.made_from["dataset"])))

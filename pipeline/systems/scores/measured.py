@@ -125,7 +125,7 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
 
 
 def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, Any]:
-    """R@1, R@5 and R@10 of CxC's four tasks: across, and where there are embeddings within images and captions."""
+    """R@1, R@5 and R@10 of CxC's four tasks; those within images and within captions only if there are embeddings."""
     if settings.cxc is None:
         raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
                          "params.yaml")

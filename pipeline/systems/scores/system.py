@@ -95,7 +95,7 @@ class System(Collection):
 
     @classmethod
     def open_either(cls, path: Path) -> System:
-        """Open a store by its scores, or by its vectors where it holds no scores."""
+        """Open a store by its scores, or by its vectors if it holds no scores."""
         return cls.open_vectors(path) if layout.holds_vectors_alone(path) else cls.open(path)
 
     @classmethod
