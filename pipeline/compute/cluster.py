@@ -150,7 +150,8 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the run, which ends them
 
     with (LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
-                       silence_logs=logging.CRITICAL) as cluster, Client(cluster) as client):
+                       silence_logs=logging.CRITICAL,  # and a port of its own, where dask would warn of another run's
+                       scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}) as cluster, Client(cluster) as client):
         client.register_plugin(Threads())
         yield DaskExecutor(client, elsewhere=False)
 

@@ -42,21 +42,20 @@ class Remembered:
         Returns:
             A function (name, compute) -> digest, which calls `compute` only if the digest of that name is not known.
         """
-        key, state = str(file.resolve()), state_of(file)
+        return partial(self._digest, file, str(file.resolve()), state_of(file))
 
-        def digest(name: str, compute: Callable[[], str]) -> str:
-            known = self._known(key, state)
-            if name in known:
-                return str(known[name])
-            found = compute()
-            if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
-                entry = {"state": state, **self._known(key, state), name: found}
-                with suppress(OSError):  # a root that is read-only, or full: digests are computed again
-                    entries = (parsing.json_object(self.path) or {}) | {key: entry}
-                    atomic.write_text(self.path, json.dumps(entries, indent=1), durable=False)
-            return found
-
-        return digest
+    def _digest(self, file: Path, key: str, state: list[int] | None, name: str, compute: Callable[[], str]) -> str:
+        known = self._known(key, state)
+        if name in known:
+            return str(known[name])
+        found = compute()
+        if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
+            entry = {"state": state, **self._known(key, state), name: found}
+            with suppress(OSError):  # a root that is read-only, or full: digests are computed again
+                self.path.parent.mkdir(exist_ok=True)
+                entries = (parsing.json_object(self.path) or {}) | {key: entry}
+                atomic.write_text(self.path, json.dumps(entries, indent=1), durable=False)
+        return found
 
     def of_files(self, files: Iterable[Path]) -> Iterator[str]:
         """SHA-256 of several files, in order."""

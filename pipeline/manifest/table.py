@@ -353,9 +353,8 @@ def _manifest_at(path: Path) -> AbstractContextManager[None]:
 
 
 def _remembering(path: Path) -> Remember:
-    """Keep the digests of a manifest's file as it is now beside it, where a project keeps such."""
-    beside = path.with_name(f".{path.stem}")  # `Paths.remembered`
-    return Remembered(beside / "digests.json").of(path) if beside.is_dir() else _compute
+    """Keep the digests of a manifest's file as it is now beside it, in `Paths.remembered`."""
+    return Remembered(path.with_name(f".{path.stem}") / "digests.json").of(path)
 
 
 def _no_manifest(path: Path, why: str = "") -> InputError:

@@ -106,7 +106,6 @@ def test_digests_are_computed_once_while_the_file_is_unchanged(folder: Path, mon
     path = folder / "m.parquet"
     for images, counts in (([entry(0), entry(1)], [2, 2, 4]), ([entry(1)], [2, 2, 4])):
         build(folder, images).save(path)
-        (folder / ".m").mkdir(exist_ok=True)  # as `pipeline manifest` leaves it
         computed.clear()
         found = []
         for asked, count in zip((False, False, True), counts, strict=True):

@@ -147,7 +147,6 @@ def test_no_rows_and_images_of_two_splits_are_one_line(known: Manifest, tmp_path
 def test_the_digest_of_a_new_manifest_is_computed_once(known: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                                        ) -> None:
     monkeypatch.setattr(remembered, "SETTLED", 0)
-    (tmp_path / ".m").mkdir()
     saved = Manifest(known.table, "mine", Path("photographs")).save(tmp_path / "m.parquet")
     digest = saved.digest
     monkeypatch.delattr(table, "_digest")

@@ -53,7 +53,9 @@ def hold(begun: Path, over: Path, first: int = 0) -> None:
     worker.decode = held
 
 
-def test_one_of_two_workers_is_killed_midway(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+def test_one_of_two_workers_is_killed_midway(there: Any, job: extraction.ExtractionJob, tmp_path: Path,
+                                             recwarn: pytest.WarningsRecorder) -> None:
+    """Beside another cluster, of which nothing is said."""
     job = replace(job, shard_images=3)
     whole, over = replace(job, store=tmp_path / "whole.zarr"), tmp_path / "over"
     extraction.extract(whole)
@@ -74,6 +76,7 @@ def test_one_of_two_workers_is_killed_midway(job: extraction.ExtractionJob, tmp_
         assert processes[killed[0]] not in workers.client.run(os.getpid).values()
     assert sum(written) == 24
     assert tree(job.store) == tree(whole.store)
+    assert not [each for each in recwarn if "already in use" in str(each.message)]
 
 
 def test_bad_input_ends_in_one_line_from_a_worker_too(there: Any, job: extraction.ExtractionJob,
