@@ -92,7 +92,7 @@ def _refuse_others(store: Path, others: Collection[str]) -> None:
 def _share(local: Path, new: Path) -> None:
     """Copy the files of kept shards from a store's working copy into its successor's."""
     for shard in _kept(new):
-        for file in _files(Path(), read_header(new)[0], shard):
+        for file in _names(read_header(new)[0], shard):
             if (local / file).exists() and not (new / file).exists():
                 (new / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(local / file, new / file)
@@ -140,8 +140,7 @@ def take_place(store: Path, local: Path) -> None:
     new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
     begun = {name for name in remote.found(new) if name != KEPT and not name.startswith(f"{NEXT}/")}
     kept = {*_kept(local)}
-    files = {file.as_posix(): shard for shard in range(layout.shards) if layout.rows(shard)
-             for file in _files(Path(), layout, shard)}
+    files = {name: shard for shard in range(layout.shards) if layout.rows(shard) for name in _names(layout, shard)}
     if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):
         raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} "
                          f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
@@ -150,8 +149,7 @@ def take_place(store: Path, local: Path) -> None:
 
 def _replace(store: Path, there: Collection[str], begun: Collection[str], stay: Collection[str]) -> None:
     """Replace all files but `stay` by a successor's, and delete it; zarr.json is deleted first and copied last."""
-    remote.delete(store, [FIRST] if FIRST in there else [])
-    remote.delete(store, [name for name in there if name not in {*begun, *stay, FIRST}])
+    _clear(store, [name for name in there if name == FIRST or name not in {*begun, *stay}])
     remote.copy_on_server(successor(store), store, [name for name in begun if name != FIRST])
     remote.copy_on_server(successor(store), store, [FIRST])
     _clear(successor(store), remote.found(successor(store)))
@@ -163,7 +161,7 @@ def _describe_anew(new: Path, there: Collection[str]) -> None:
 
 
 def _clear(store: Path, there: Collection[str]) -> None:
-    """Delete what is left of a successor, zarr.json first, without which it does not count as begun."""
+    """Delete files of a store, zarr.json first, without which it is none, and a successor is not begun."""
     remote.delete(store, [FIRST] if FIRST in there else [])
     remote.delete(store, [name for name in there if name != FIRST])
 
@@ -181,23 +179,24 @@ def _describes(name: str) -> bool:
     return _is_small(name, {"image_ids"}) and not name.startswith("ledger/")
 
 
-def _files(store: Path, layout: StoreLayout, shard: int) -> list[Path]:
+def _names(layout: StoreLayout, shard: int) -> list[str]:
     """All files of a shard, the ledger's entry last."""
-    return [*(shard_file.file_of(store, layout, name, shard) for name in layout.arrays()), ledger.file(store, shard)]
+    files = [shard_file.file_of(Path(), layout, name, shard) for name in layout.arrays()]
+    return [file.as_posix() for file in (*files, ledger.file(Path(), shard))]
 
 
 def push_shard(store: Path, local: Path, layout: StoreLayout, shard: int) -> None:
     """Upload a finished shard, its ledger entry last, and delete its features here."""
-    for file in _push(store, local, layout, shard):
-        if not _is_small(file.relative_to(local).as_posix()):
-            file.unlink()
+    for name in _push(store, local, layout, shard):
+        if not _is_small(name):
+            (local / name).unlink()
 
 
-def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[Path]:
-    files = _files(local, layout, shard)
-    for file in files:
-        remote.write(store / file.relative_to(local), file)
-    return files
+def _push(store: Path, local: Path, layout: StoreLayout, shard: int) -> list[str]:
+    names = _names(layout, shard)
+    for name in names:
+        remote.write(store / name, local / name)
+    return names
 
 
 def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None:
@@ -211,22 +210,21 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
         _push_description(store, local, kept, kept, there)
         return
     layout, _ = read_header(local)
-    of_both = [shard for shard in kept if _is_up(store, local, there, _files(Path(), layout, shard))]
+    of_both = [shard for shard in kept if _is_up(store, local, there, _names(layout, shard))]
     _push_description(successor(store), local, kept, [shard for shard in kept if shard not in of_both], {})
-    stay = {file.as_posix() for shard in of_both for file in _files(Path(), layout, shard)}
+    stay = {name for shard in of_both for name in _names(layout, shard)}
     gone = [name for name in there if not _describes(name) and name not in stay]
     for of_ledger in (True, False):  # until its description is another one, the former successor lacks these shards
         remote.delete(store, [name for name in gone if name.startswith("ledger/") == of_ledger])
     _describe_anew(store, there.keys() - gone)
 
 
-def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], files: list[Path]) -> bool:
+def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], names: list[str]) -> bool:
     """Whether a shard is there with the checksums that it has here. The entry may name another maker here."""
-    if not {file.as_posix() for file in files} <= there.keys():
-        return False
-    entry = files[-1]
-    return remote.is_same(store / entry, there[entry.as_posix()], local / entry) or _checksums(
-        remote.read_bytes(store / entry)) == _checksums((local / entry).read_bytes())
+    entry = names[-1]
+    return {*names} <= there.keys() and (
+        remote.is_same(store / entry, there[entry], local / entry)
+        or _checksums(remote.read_bytes(store / entry)) == _checksums((local / entry).read_bytes()))
 
 
 def _checksums(entry: bytes) -> Any:
@@ -240,7 +238,7 @@ def _push_description(store: Path, local: Path, kept: Sequence[int], of_store: S
         atomic.write_text(local / KEPT, json.dumps(of_store))
     names = [file.relative_to(local).as_posix() for file in local.rglob("*") if file.is_file()]
     names = [name for name in names if _describes(name)]
-    names += [name.as_posix() for shard in kept for name in [ledger.file(Path(), shard)]
+    names += [name for shard in kept for name in [ledger.file(Path(), shard).as_posix()]
               if (local / name).stat().st_nlink == 1]
     for name in sorted(names, key=lambda name: (name == FIRST, name)):
         if not remote.is_same(store / name, there.get(name), local / name):
@@ -260,9 +258,9 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
             raise StoreError(f"{remote.address(store)}: another store is being made there; run again the command that "
                              f"began it, or delete {successor(store).name}, too")
         _refuse_others(store, uploaded.keys() - {file.relative_to(local).as_posix() for file in local.rglob("*")})
-    entries = {shard: ledger.file(Path(), shard) for shard in range(layout.shards) if layout.rows(shard)}
+    entries = {shard: _names(layout, shard)[-1] for shard in range(layout.shards) if layout.rows(shard)}
     todo = [shard for shard, name in entries.items()
-            if not remote.is_same(store / name, uploaded.get(name.as_posix()), local / name)]
+            if not remote.is_same(store / name, uploaded.get(name), local / name)]
     on_start(len(todo))
     for shard in todo:
         _push(store, local, layout, shard)
@@ -288,8 +286,7 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
     shards = [shard for shard in range(layout.shards) if layout.rows(shard)]
     on_start(len(shards))
     for shard in shards:
-        _get(store, making, [file.relative_to(making).as_posix() for file in _files(making, layout, shard)
-                             if not file.exists()])
+        _get(store, making, [name for name in _names(layout, shard) if not (making / name).exists()])
         entry = ledger.read(making, shard)
         if entry is None or shard_file.read(making, layout, shard).checksums != entry.checksums:
             for name in layout.arrays():
