@@ -52,9 +52,8 @@ class Rule:
         scopes = self._scopes(rows)
         marked: dict[tuple[int, MetricKey], Colour] = {}
         for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
-            for scope in (scope for scope in dict.fromkeys(scopes) if lone or scopes.count(scope) > 1):
-                cells = {index: row.numbers.get(column.key) for index, row in enumerate(rows)
-                         if scopes[index] == scope and row.header.competes}
+            for scope in (scope for scope, count in Counter(scopes.values()).items() if lone or count > 1):
+                cells = {index: rows[index].numbers.get(column.key) for index, own in scopes.items() if own == scope}
                 values = {index: cell.value for index, cell in cells.items() if cell and cell.value is not None}
                 first = best(values, column.less_is_better)
                 if tests:
@@ -66,16 +65,17 @@ class Rule:
                     marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
 
-    def _scopes(self, rows: Sequence[ResultRow]) -> list[tuple[str, str]]:
-        """For each row, what it shares with those that it competes with."""
-        return [(row.header.section, row.header.group) if self.in_groups else ("", "") for row in rows]
+    def _scopes(self, rows: Sequence[ResultRow]) -> dict[int, tuple[str, str]]:
+        """For each row that competes, by index, what it shares with those that it competes with."""
+        return {index: (row.header.section, row.header.group) if self.in_groups else ("", "")
+                for index, row in enumerate(rows) if row.header.competes}
 
     def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
         """Say in a caption what is bold, of which rows."""
         said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
         if printed and measured:
             said = f"{said[:-1]}, of published and of measured rows apart."
-        alone = 1 in Counter(self._scopes(measured)).values()
+        alone = 1 in Counter(self._scopes(measured).values()).values()
         return f"{said} A measured row that competes with no other is not bold." if alone else said
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -75,3 +76,13 @@ def test_a_caption_says_where_a_measured_row_competes_with_no_other(groups: str,
         said = emphasis.best_of_groups.said([RSUM], above, measured)
         assert ("A measured row that competes with no other is not bold." in said) == is_said
         assert (", of published and of measured rows apart." in said) == bool(above and measured)
+
+
+def test_a_row_that_competes_only_with_rows_that_never_do_is_not_bold_and_the_caption_says_so() -> None:
+    first, *others = rows(RSUM, "500.0", "510.0", "490.0", groups="aaa")
+    never = [replace(row, header=replace(row.header, competes=False)) for row in others]
+    assert emphasis.best_of_groups([first, *never], [RSUM], lone=False) == {}
+    assert emphasis.best_of_groups([first, *never], [RSUM]).keys() == {(0, RSUM.key)}
+    alone = "A measured row that competes with no other is not bold."
+    assert alone in emphasis.best_of_groups.said([RSUM], (), [first, *never])
+    assert alone not in emphasis.best_of_groups.said([RSUM], (), [first, others[0], never[1]])

@@ -54,7 +54,7 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
     assert not any(cell.bold for row in every if row.cells[0].text == "on the same" for cell in row.cells)
     assert any(cell.bold for row in every if row.cells[0].text == "on another" for cell in row.cells)
     (mine,) = (row for row in every if row.cells[0].text == "on MS-COCO")
-    assert [cell.text for cell in mine.cells if cell.bold] == [cell.text for cell in mine.cells[2:] if cell.text != "–"]
+    assert not any(cell.bold for cell in mine.cells)  # a bound is no competitor
 
 
 def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:

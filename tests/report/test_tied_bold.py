@@ -132,10 +132,10 @@ def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
 
 
 def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
-    found = row(NAMES[0], THREE[0]) | row(NAMES[1], THREE[2])
+    found = three()
     next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found)
-    assert [bool(each.best) for each in headline.rows] == [False, True]
+    assert [bool(each.best) for each in headline.rows] == [False, True, False]
     assert "never bold" in headline.notes[-1].text
 
 
@@ -146,3 +146,11 @@ def test_a_row_by_itself_is_not_bold(bold: Bold) -> None:
     assert not any(each.best for each in headline.rows)
     assert not headline.notes
     assert not bold_sums(shown(found, bold))
+
+
+@pytest.mark.parametrize("bold", ["tied", "best"])
+def test_nor_is_a_row_beside_rows_that_do_not_compete(bold: Bold) -> None:
+    found = row(NAMES[0], THREE[0]) | row(NAMES[1], THREE[2])
+    next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    (headline,) = headlines(found, bold)
+    assert (bold_sums(shown(found, bold)), [each.best for each in headline.rows]) == ([], [frozenset()] * 2)

@@ -133,7 +133,7 @@ def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]
 def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
                  if not (system.origin.zero_shot or system.origin.transductive)}
-    ranked = competing if len(systems) > 1 else {}  # a row without competitors is not the best
+    ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in COLUMNS}
     tests = PairedTests()
