@@ -29,6 +29,8 @@ RELEASED = "vse_infty's release"
 HUB_FILES = ["*.json", "*.txt", "model*.safetensors"]
 # How a checkpoint is read: only files of this machine, and without running or offering to run its code (`auto_map`).
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
+# The file of timm's weights whose digest a card has.
+TIMM_FILE = "model.safetensors"
 # How long the Hugging Face hub is waited for.
 HUB_SECONDS = 5.0
 
@@ -66,7 +68,8 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
         name: A name in manifests/weights.yaml, or a file.
 
     Returns:
-        The file and its entry; None as entry for a file.
+        The file and its entry; None as entry for a file. One of timm's is in the Hugging Face cache, if the card has
+        its digest.
 
     Raises:
         InputError: If the file is missing or has another digest. The message says how to get it.
@@ -96,27 +99,38 @@ def require(name: str) -> None:
         InputError: If it is not. The message says how to get it.
     """
     known = checkpoints().get(name)
-    if known is not None and not (_on_hub(known) if known.timm else _file(known).is_file()):
-        raise missing(name, known, short=True)
-    if known is None or not known.timm:
+    if known is None or _file(known).is_file():
         locate(name)
+    elif not (known.timm and _on_hub(known)):
+        raise missing(name, known, short=True)
 
 
-def from_timm(known: Checkpoint) -> dict[str, Any]:
-    """What `timm.create_model` takes for a checkpoint that it downloads: at its card's commit, if there is one."""
-    at = {"pretrained_cfg_overlay": {"hf_hub_id": f"timm/{known.timm}@{known.revision}"}} if known.revision else {}
-    return {"pretrained": True, "num_classes": 0, **at}
+def from_timm(name: str, known: Checkpoint) -> dict[str, Any]:
+    """What `timm.create_model` takes for a checkpoint that it has: the checked file, or else timm downloads it.
+
+    Raises:
+        InputError: If the card has a digest and the file is missing, cannot be downloaded or has another one.
+    """
+    options = {"pretrained": True, "num_classes": 0}
+    if known.sha256 is None:
+        return options
+    from huggingface_hub import hf_hub_download
+
+    with refusing(Exception, lambda error: str(missing(name, known))):  # its client raises many kinds
+        if not _file(known).is_file() and _on_hub(known):
+            hf_hub_download(f"timm/{known.timm}", TIMM_FILE, revision=known.revision)
+    return {**options, "pretrained_cfg_overlay": {"file": str(locate(name)[0])}}
 
 
 def _on_hub(known: Checkpoint) -> bool:
-    """Whether a file of timm's weights is in the Hugging Face cache, or the hub answers that it has one."""
+    """Whether the Hugging Face hub answers that it has timm's weights, or its cache has them, of an unchecked card."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 
-    repository, files = f"timm/{known.timm}", ("model.safetensors", "pytorch_model.bin")
-    if any(isinstance(try_to_load_from_cache(repository, file, revision=known.revision), str) for file in files):
+    repository, files = f"timm/{known.timm}", (TIMM_FILE, "pytorch_model.bin")
+    if known.sha256 is None and any(isinstance(try_to_load_from_cache(repository, file), str) for file in files):
         return True
     try:
-        get_hf_file_metadata(hf_hub_url(repository, files[0], revision=known.revision), timeout=HUB_SECONDS)
+        get_hf_file_metadata(hf_hub_url(repository, TIMM_FILE, revision=known.revision), timeout=HUB_SECONDS)
     except Exception:  # offline, refused, or not there: the libraries below raise what they like
         return False
     return True
@@ -173,6 +187,12 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
 
 
 def _file(known: Checkpoint) -> Path:
+    """Where its file should be. Of those that timm downloads only a checked one is looked for, in the cache."""
+    if known.timm and known.sha256:
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(f"timm/{known.timm}", TIMM_FILE, revision=known.revision)
+        return Path(cached if isinstance(cached, str) else "")
     if known.package is None:
         return Path(known.file or "")
     package = importlib.util.find_spec(known.package)

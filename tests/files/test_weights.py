@@ -1,16 +1,23 @@
 """Checkpoints of the Hugging Face hub are taken at the commit that their card names."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
 import pytest
-from timm.models._builder import resolve_pretrained_cfg
+import timm
+import torch
+from safetensors.torch import save_model
 
+from pipeline.features.extractors.network import Network
+from pipeline.features.extractors.runtime import Runtime
 from pipeline.files import weights
+from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError
 
 CLIP = weights.checkpoints()["clip-b32"]
+TINY = "test_vit.r160_in1k"
 
 
 def cached(cache: Path, repository: str, commit: str) -> Path:
@@ -85,17 +92,54 @@ def test_another_commit_of_it_is_not_taken_and_the_message_names_the_right_one(c
         weights.folder(CLIP.hub, "encoder", "name it")
 
 
-def test_weights_of_timm_are_taken_at_the_commit_of_their_card(cache: Path) -> None:
-    known = weights.checkpoints()["vit-base-patch16-224"]
-    assert known.revision is not None
-    overlay = weights.from_timm(known)["pretrained_cfg_overlay"]
-    found = resolve_pretrained_cfg(known.timm, pretrained_cfg_overlay=overlay)
-    assert found.hf_hub_id == f"timm/{known.timm}@{known.revision}"
-    (cached(cache, f"timm/{known.timm}", "a" * 40) / "model.safetensors").touch()
-    with pytest.raises(InputError, match=f"--revision {known.revision}, on a machine with a network"):
-        weights.require("vit-base-patch16-224")
-    (cached(cache, f"timm/{known.timm}", known.revision) / "model.safetensors").touch()
-    weights.require("vit-base-patch16-224")
+@pytest.fixture
+def tiny(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cached file of a card of timm, with the right bytes and at its commit; beside it another commit."""
+    (cached(cache, f"timm/{TINY}", "a" * 40) / weights.TIMM_FILE).touch()
+    file = cached(cache, f"timm/{TINY}", "b" * 40) / weights.TIMM_FILE
+    save_model(timm.create_model("test_vit"), str(file))
+    card = weights.checkpoints()["vit-base-patch16-224"].model_copy(update={
+        "timm": TINY, "revision": "b" * 40, "sha256": sha256(file)})
+    monkeypatch.setattr(weights, "checkpoints", lambda: {"tiny": card})
+    return file
+
+
+def build() -> Network:
+    return Network(TINY, "tiny", Runtime())
+
+
+def test_weights_of_timm_are_taken_at_the_commit_of_their_card(tiny: Path) -> None:
+    weights.require("tiny")
+    assert torch.equal(build().model.state_dict()["norm.weight"], weights.read(tiny)["norm.weight"])
+    tiny.unlink()
+    tiny.with_name("pytorch_model.bin").touch()  # of which no card has the digest
+    for use in (build, lambda: weights.require("tiny")):
+        with pytest.raises(InputError, match="are not here"):
+            use()
+
+
+def test_weights_of_timm_with_other_bytes_are_refused(tiny: Path) -> None:
+    torch.manual_seed(5)
+    save_model(timm.create_model("test_vit"), str(tiny))
+    for use in (build, lambda: weights.require("tiny")):
+        with pytest.raises(InputError, match="has another sha256 than"):
+            use()
+
+
+def test_weights_of_timm_are_downloaded_and_checked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = tiny.read_bytes()
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: None)
+    for content, said in ((right, None), (b"other", "another sha256"), (None, "are not here")):
+        def download(repository: str, file: str, revision: str, content: bytes | None = content) -> None:
+            assert (repository, file, revision) == (f"timm/{TINY}", weights.TIMM_FILE, "b" * 40)
+            if content is None:
+                raise ValueError("broken off")
+            tiny.write_bytes(content)
+
+        tiny.unlink(missing_ok=True)
+        monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+        with pytest.raises(InputError, match=said) if said else nullcontext():
+            build()
 
 
 PAGE = (Path(__file__).parents[2] / "docs/weights.md").read_text(encoding="utf-8")

@@ -270,7 +270,7 @@ def test_evaluate_refuses(run: Any, tmp_path: Path, content: np.ndarray, argumen
 
 
 def test_extract_says_at_once_what_the_papers_features_lack(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.files.weights._on_hub", lambda repository: False)
+    monkeypatch.setattr("pipeline.files.weights._on_hub", lambda known: False)
     said = bad(run, "extract", "--dataset", "coco", "--feature", "grid", "--params", PARAMS)
     for word in ("(1) grid: weights 'butd-resnet101'", "region: weights 'butd-36'", "patch: weights 'vit-base"):
         assert word in said

@@ -72,7 +72,7 @@ def _create(name: str, weights_name: str, options: dict[str, Any]) -> nn.Module:
         raise InputError(f"network {name!r}: expected a name of timm, not an address; `timm.list_models()` names them")
     if known is not None and known.timm not in (None, name):
         raise InputError(f"weights {weights_name!r} are of {known.timm}, the network is {name!r}; use the same name")
-    pretrained = weights.from_timm(known) if known is not None and known.timm else {}
+    pretrained = weights.from_timm(weights_name, known) if known is not None and known.timm else {}
 
     def make() -> nn.Module:
         try:

@@ -21,7 +21,7 @@ FEATURES = ("region", "grid", "patch")
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without detectron2, without the papers' checkpoints and without a network."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(weights, "_on_hub", lambda repository: False)
+    monkeypatch.setattr(weights, "_on_hub", lambda known: False)
     monkeypatch.setattr(needs, "find_spec", lambda name: None)
 
 
@@ -36,7 +36,7 @@ def test_the_papers_preset_lacks_four_things_in_one_line() -> None:
     assert "\n" not in said
     assert len(said) < 1500  # four things can be found in it
     for word in ("facebookresearch/detectron2", "faster_rcnn_from_caffe_attr.pkl", "woodfrog/vse_infty",
-                 "huggingface.co/timm", "run.features", "presets.coco", "pipeline import"):
+                 "hf download timm/", "run.features", "presets.coco", "pipeline import"):
         assert word in said
 
 
@@ -53,7 +53,7 @@ def test_files_that_are_there_are_enough(tmp_path: Path, monkeypatch: pytest.Mon
     file.touch()
     lacking = needs.missing(settings.load(PARAMS), "coco", FEATURES)
     assert [lack.feature for lack in lacking] == ["region", "region", "patch"]
-    monkeypatch.setattr(weights, "_on_hub", lambda repository: repository.startswith("timm/vit_base_patch16_224."))
+    monkeypatch.setattr(weights, "_on_hub", lambda known: known.timm.startswith("vit_base_patch16_224."))
     monkeypatch.setattr(needs, "find_spec", importlib.util.find_spec)
     (file.parent / "faster_rcnn_from_caffe_attr.pkl").touch()
     monkeypatch.setattr(needs, "PACKAGES", {"butd-36": ("json", "")})
@@ -72,7 +72,7 @@ def test_a_checkpoint_in_the_cache_or_on_the_hub_is_not_missing(monkeypatch: pyt
     def unreachable(*arguments: Any, **options: Any) -> None:
         raise OSError("no network")
 
-    name = "vit-base-patch16-224"
+    name = "resnet152-in1k"  # whose file is not checked
     monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", unreachable)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *place: None)
     with pytest.raises(InputError, match="To get them: timm downloads it"):

@@ -253,8 +253,8 @@ def test_a_download_that_fails_says_what_it_was(monkeypatch: pytest.MonkeyPatch)
         raise ConnectionError("Name or service not known")
 
     monkeypatch.setattr("timm.create_model", no_network)
-    with pytest.raises(InputError, match=r"licence Apache-2\.0; trained on ImageNet-21k.*huggingface"):
-        extractors.build("patch", {}, Runtime())
+    with pytest.raises(InputError, match=r"licence BSD-3-Clause; trained on ImageNet-1k.*huggingface"):
+        extractors.build("grid", {}, Runtime())
 
 
 def test_a_missing_checkpoint_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
