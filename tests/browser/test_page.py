@@ -280,6 +280,14 @@ def test_queries_whose_candidates_are_not_kept_are_listed_and_sorted_too(open_pa
         assert page.locator("#answer ol").count() == 0
 
 
+def test_where_all_candidates_are_kept_nothing_else_is_offered(open_page: Callable[..., Any], report: Path,
+                                                               small_report: Path) -> None:
+    for file, kept in ((report, ["the data set"]), (small_report, ["the data set, kept candidates first"])):
+        page = open_page(file=file)
+        assert page.locator("#sort option[value=kept]").all_inner_texts() == kept
+        assert page.locator("#filter option[value=kept]").count() == (file == small_report)
+
+
 def test_filters_are_in_the_address_and_come_back(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.check("input[value=i2t]")

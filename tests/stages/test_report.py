@@ -271,6 +271,13 @@ def test_size_is_bounded_by_the_settings(run: Any) -> None:
     assert all(len(image["thumb"]) < 2000 for image in data["images"] if image["thumb"])
 
 
+@pytest.mark.parametrize(("count", "whole"), [(5, False), (6, True), (60, True)])
+def test_which_candidates_are_kept_is_said_where_not_all_are(run: Any, count: int, whole: bool) -> None:
+    text, _, data = run("-S", f"report.queries={count}")
+    assert data["whole"] == whole
+    assert ("Candidates are kept for" in text, "report.queries=200" in text) == (not whole, not whole)
+
+
 def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable[..., Any],
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     assert run()[2]["thumbnail"] == 128

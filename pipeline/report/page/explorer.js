@@ -35,12 +35,13 @@
     missed: [`B misses it: not among its first ${data.top}`, (query) => rankOf.b(query) > data.top],
     gained: ["better under B than under A", (query) => gain(query) > 0],
     lost: ["worse under B than under A", (query) => gain(query) < 0],
-    kept: ["candidates are kept", (query) => query.answers !== null],
+    ...(data.whole ? {} : { kept: ["candidates are kept", (query) => query.answers !== null] }),
     ...(data.queries.t2i.right.some((files) => files.length > 1)
       ? { several: ["several answers are right", (query) => query.right.length > 1] } : {}),
   };
   const SORTS = {
-    kept: ["the data set, kept candidates first", (one, other) => (one.answers === null) - (other.answers === null)],
+    kept: [data.whole ? "the data set" : "the data set, kept candidates first",
+      (one, other) => (one.answers === null) - (other.answers === null)],
     gain: ["rank gain from A to B", (one, other) => gain(other) - gain(one)],
     drop: ["rank drop from A to B", (one, other) => gain(one) - gain(other)],
     worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],

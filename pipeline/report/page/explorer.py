@@ -59,16 +59,17 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     """Collect the ranks of all queries, and for some queries their best images and captions.
 
     JSON values. `systems`: name, title and, for a reranked one, the position of its retriever (`before`, or null).
-    `default`: positions of the two shown first. `stand_ins`: in words. `top`: how many candidates are kept. `judged`:
-    whether a caption may have other right images than its own. `languages`: tags; empty where captions have none.
-    `files`: all file names. `queries`: by direction all queries: ids, captions' texts and languages (positions in
-    `languages`) or images' positions in `files`, the right images of each caption (positions in `files`), and ranks by
-    system. `thumbnail`: pixels of a thumbnail's longer side at most. `images`: file, alt (its first right caption, or
-    the file name), thumb (a data URI, or null). `captions`: text and language. `t2i` and `i2t`: the queries whose
-    candidates are kept, those of `settings.queries` images and their captions (`kept_images`): number (a position in
-    `queries`), query, right candidates (the best, the first `top` and all that were found), and by system the
-    similarity of its best relevant candidate, its first candidates and their similarities; similarities are null for a
-    reranked system, which only orders. Query and candidates are positions in `images` and `captions`.
+    `default`: positions of the two shown first. `stand_ins`: in words. `top`: how many candidates are kept. `whole`:
+    whether they are kept for all queries. `judged`: whether a caption may have other right images than its own.
+    `languages`: tags; empty where captions have none. `files`: all file names. `queries`: by direction all queries:
+    ids, captions' texts and languages (positions in `languages`) or images' positions in `files`, the right images of
+    each caption (positions in `files`), and ranks by system. `thumbnail`: pixels of a thumbnail's longer side at most.
+    `images`: file, alt (its first right caption, or the file name), thumb (a data URI, or null). `captions`: text and
+    language. `t2i` and `i2t`: the queries whose candidates are kept, those of `settings.queries` images and their
+    captions (`kept_images`): number (a position in `queries`), query, right candidates (the best, the first `top` and
+    all that were found), and by system the similarity of its best relevant candidate, its first candidates and their
+    similarities; similarities are null for a reranked system, which only orders. Query and candidates are positions in
+    `images` and `captions`.
     """
     first = _alike(galleries)
     images, captions = _Kept(), _Kept()
@@ -99,6 +100,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
                          "before": position.get(gallery.pool.made_from.reranked.get("retriever", {}).get("system"))}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
+            "whole": all(len(of_kept[way]) == len(asked[way]) for way in asked),
             "stand_ins": stand_ins(member for gallery in galleries.values() for member in gallery.members),
             **_images(first, images.kept, settings.thumbnail, progress),
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
