@@ -84,9 +84,14 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
     path = _file(known)
     if not path.is_file():
         raise missing(name, known)
-    if known.sha256 and sha256(path) != known.sha256:
-        raise InputError(f"weights {name!r}: {path} has another sha256 than {known.sha256}; get it again: {known.get}")
+    _compare(name, known, path)
     return path, known
+
+
+def _compare(name: str, known: Checkpoint, path: Path) -> None:
+    if known.sha256 and sha256(path) != known.sha256:
+        raise InputError(f"weights {name!r}: {path} has another sha256 than {known.sha256}; remove it and get "
+                         f"it again: {known.get}")
 
 
 def require(name: str) -> None:
@@ -160,14 +165,21 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
         The folder.
 
     Raises:
-        InputError: If it is neither a folder nor can be downloaded.
+        InputError: If it is neither a folder nor can be downloaded, or its weights have another digest than its card's.
     """
     if Path(checkpoint).is_dir():
         return Path(checkpoint)
-    from huggingface_hub import HfApi, snapshot_download
+    known = next((each for each in checkpoints().values() if each.hub == checkpoint.removeprefix("google-bert/")), None)
+    here = _downloaded(checkpoint, known.revision if known else None, what, advice, files, instead)
+    for path in next(filter(None, (sorted(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead or "-"))), []):
+        if known is not None:
+            _compare(checkpoint, known, path)
+    return here
 
-    revision = next((known.revision for known in checkpoints().values()
-                     if known.hub == checkpoint.removeprefix("google-bert/")), None)
+
+def _downloaded(checkpoint: str, revision: str | None, what: str, advice: str, files: Sequence[str], instead: str
+                ) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
 
     def fetched(*more: str, local: bool = False) -> Path:
         return Path(snapshot_download(checkpoint, revision=revision, allow_patterns=[*files, *more],

@@ -59,6 +59,8 @@ def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
     assert CLIP.hub is not None
     assert CLIP.revision is not None
     here = cached(cache, CLIP.hub, CLIP.revision)
+    card = CLIP.model_copy(update={"sha256": None})
+    monkeypatch.setattr(weights, "checkpoints", lambda: {"clip-b32": card})
     asked: list[list[str]] = []
 
     def fetch(name: str, *, allow_patterns: list[str], local_files_only: bool, **_: Any) -> str:
@@ -74,6 +76,20 @@ def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
         assert weights.folder(CLIP.hub, "encoder", "name it", ["*.json", "model*.safetensors"], "pytorch_model*.bin"
                               ) == here
         assert asked == [["*.json", "model*.safetensors"], ["*.json", "model*.safetensors", "pytorch_model*.bin"]]
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_of_the_hub_with_other_bytes_are_refused(cache: Path, monkeypatch: pytest.MonkeyPatch, file: str
+                                                         ) -> None:
+    assert CLIP.hub is not None
+    assert CLIP.revision is not None
+    here = cached(cache, CLIP.hub, CLIP.revision)
+    (here / file).write_text("others")
+    with pytest.raises(InputError, match=f"{file} has another sha256 than {CLIP.sha256}; remove it"):
+        weights.folder(CLIP.hub, "encoder", "name it", instead="pytorch_model*.bin")
+    card = CLIP.model_copy(update={"sha256": sha256(here / file)})
+    monkeypatch.setattr(weights, "checkpoints", lambda: {"clip-b32": card})
+    assert weights.folder(CLIP.hub, "encoder", "name it", instead="pytorch_model*.bin") == here
 
 
 def test_bert_is_taken_at_its_commit_by_either_of_its_names(cache: Path) -> None:
