@@ -46,15 +46,17 @@ class FilePath(click.Path):
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
 _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml", "data/*.parquet"),
-          "head": ("heads/*/*",), "system": ("heads/*/*", *_SYSTEMS), "scored": _SYSTEMS}
+          "head": ("heads/*/*",), "system": ("heads/*/*", *_SYSTEMS), "scored": _SYSTEMS,
+          "embedded": tuple(f"{store}/image_embeddings" for store in _SYSTEMS)}
 
 
 def names(kind: str) -> Callable[..., list[str]]:
-    """Shell completion for an option that names a recipe, dataset, head or encoder, system or scored system."""
+    """Shell completion for an option that names a recipe, dataset, head or encoder, system, scored or embedded one."""
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         root = Path(context.params.get("root") or ".")
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
-        found = {file.name for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
+        found = {(file.parent if kind == "embedded" else file).name
+                 for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
                  if folder is root or pattern.startswith("manifests/")}  # of a clone, only its manifests are everyone's
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()

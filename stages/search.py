@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
 @options.system("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
-                "`pipeline embed`.", show_default="the run's first head")
+                "`pipeline embed`.", "embedded", show_default="the run's first head")
 @options.dataset
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @options.out("results/search.html", "The page.", dir_okay=False)
@@ -59,6 +59,9 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset, remembered)
+    if store.made_from.is_made_of_others:
+        raise InputError(f"{store.path}: is made of other systems' scores and has no embeddings; search by a head or "
+                         f"dual encoder: --system {' or '.join(dict.fromkeys(store.made_from.heads))}")
     name = store.made_from["recipe"]
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, image)

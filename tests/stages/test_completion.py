@@ -54,6 +54,14 @@ def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ..
     assert completed(*command, "--system", "vse2ad") == ["vse2ad-region-bigru-s0"]
 
 
+def test_where_embeddings_are_searched_none_without_them_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                   ) -> None:
+    for name in ("vse2ad-region-bigru-s0.zarr/image_embeddings", "val/clip.zarr/image_embeddings", "vse2ad-RG.zarr"):
+        (tmp_path / "similarities/photos" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert completed("search", "a house", "--system", "") == ["clip", "vse2ad-region-bigru-s0"]
+
+
 def test_systems_of_the_clone_are_not_those_of_another_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("clone/manifests/recipes", "clone/heads/photos/vse2ad-grid-bigru-s0", "clone/data", "project"):
         (tmp_path / name).mkdir(parents=True)

@@ -208,6 +208,20 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert "holds the vectors of another head" in refused(*enlarged)
 
 
+def test_what_is_made_of_other_systems_has_no_embeddings_and_names_its_heads(pipeline: Any, refused: Callable[..., str],
+                                                                             project: Path) -> None:
+    twin = OWN.with_name("vse2ad-twin-bigru-s0.zarr")
+    shutil.copytree(OWN, twin)
+    for key, value in (("head", twin.stem), ("checkpoint", "another")):
+        change(twin, key, value)
+    for made, command in {"fused": ("ensemble", "fused", "--member", HEAD, "--member", twin.stem),
+                          f"{HEAD}+csls": ("rescore", HEAD, "--by", "csls")}.items():
+        assert pipeline(*command)[0] == 0
+        told = refused("search", "a house", "--system", made)
+        assert f"{OWN.with_name(f'{made}.zarr')}: is made of other systems' scores and has no embeddings" in told
+        assert told.endswith(f"--system {HEAD}" + f" or {twin.stem}" * (made == "fused"))
+
+
 class Double:
     """A scorer of pairs of any two data sets: numbers that look drawn, by ids."""
 
@@ -256,12 +270,12 @@ def forgive_edits(store: Path, head: Path) -> None:
     head.write_text(json.dumps(description))
 
 
-def change(store: Path, key: str) -> None:
+def change(store: Path, key: str, value: str = "another") -> None:
     """Let a store say something else of what made it."""
     group = zarr.open_group(store, mode="r+")
     made_from: Any = dict(group.attrs)["made_from"]
-    where = made_from["members"][0] if key == "checkpoint" else made_from
-    where[key] = "another"
+    where = made_from["members"][0] if key in ("checkpoint", "head") else made_from
+    where[key] = value
     group.attrs["made_from"] = made_from
 
 
