@@ -48,7 +48,7 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @options.seeds
 @options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
-              help="bf16 trains faster, on a GPU or a CPU with bfloat16 instructions.")
+              help="bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.")
 @options.device
 @click.option("--processes", type=click.IntRange(min=1), show_default="training.DATASET.processes",
               help="GPUs that share each batch.")
