@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,19 @@ def test_a_table_of_numbers_comes_from_a_file_or_is_a_record(page: Path) -> None
     unsaid = [table.splitlines()[0] for above, table in typed(page.read_text(encoding="utf-8"))
               if of_numbers(table) and not RECORD.fullmatch(above)]
     assert not unsaid, "from a file or under a record, see CONTRIBUTING.md"
+
+
+def test_records_name_commits_of_the_history() -> None:
+    asked = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
+    shallow = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, check=False,
+                             capture_output=True, text=True).stdout.strip()
+    if shallow != "false":
+        pytest.skip("needs a clone with its history")
+    history = {line[:8] for line in asked.stdout.splitlines()}
+    named = {(page.name, commit) for page in PAGES for record in RECORD.finditer(page.read_text(encoding="utf-8"))
+             for commit in re.findall(r"(?:commits?|to) ([0-9a-f]{8})\b", record[0])}
+    assert named
+    assert not {(page, commit) for page, commit in named if commit not in history}
 
 
 RIGHT, LEFT = "| | RSUM |\n|:--|--:|\n| R | 230.3 |\n", "| | RSUM |\n|:--|:--|\n| R | 230.3 |\n"
