@@ -88,10 +88,15 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
     """Refuse a system made of others' scores if a head is needed. verb: what the command does with a head."""
     store = paths.similarity(dataset, name, settings.score.split)
     if store.exists() and not paths.head(dataset, name).exists():
-        members = [member["head"] for member in System.open(store).made_from["members"] if "head" in member]
-        if members:
-            raise InputError(f"{name}: is made of the scores of other systems and has no vectors of its own; {verb} "
-                             f"its members: {', '.join(members)}")
+        refuse_made_of_others(System.open(store), verb)
+
+
+def refuse_made_of_others(store: System, verb: str) -> None:
+    """Refuse a system made of others' scores, and name its members. verb: what the command does with them."""
+    if store.made_from.is_made_of_others:
+        members = ", ".join(dict.fromkeys(store.made_from.heads))
+        raise InputError(f"{store.name}: is made of the scores of other systems and has no vectors of its own"
+                         + f"; {verb} its members: {members}" * bool(members))
 
 
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.systems.scores.nearest import nearest
     from pipeline.systems.scores.system import System
+    from stages import scored_systems
 
 
 @click.command
@@ -59,9 +60,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset, remembered)
-    if store.made_from.is_made_of_others:
-        raise InputError(f"{store.path}: is made of other systems' scores and has no embeddings; search by a head or "
-                         f"dual encoder: --system {' or '.join(dict.fromkeys(store.made_from.heads))}")
+    scored_systems.refuse_made_of_others(store, "search by")
     name = store.made_from["recipe"]
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, image)

@@ -208,8 +208,8 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert "holds the vectors of another head" in refused(*enlarged)
 
 
-def test_what_is_made_of_other_systems_has_no_embeddings_and_names_its_heads(pipeline: Any, refused: Callable[..., str],
-                                                                             project: Path) -> None:
+def test_what_is_made_of_other_systems_has_no_vectors_and_names_its_members(pipeline: Any, refused: Callable[..., str],
+                                                                          project: Path) -> None:
     twin = OWN.with_name("vse2ad-twin-bigru-s0.zarr")
     shutil.copytree(OWN, twin)
     for key, value in (("head", twin.stem), ("checkpoint", "another")):
@@ -218,8 +218,14 @@ def test_what_is_made_of_other_systems_has_no_embeddings_and_names_its_heads(pip
                           f"{HEAD}+csls": ("rescore", HEAD, "--by", "csls")}.items():
         assert pipeline(*command)[0] == 0
         told = refused("search", "a house", "--system", made)
-        assert f"{OWN.with_name(f'{made}.zarr')}: is made of other systems' scores and has no embeddings" in told
-        assert told.endswith(f"--system {HEAD}" + f" or {twin.stem}" * (made == "fused"))
+        assert f"{made}: is made of the scores of other systems and has no vectors of its own" in told
+        assert told.endswith(f"; search by its members: {HEAD}" + f", {twin.stem}" * (made == "fused"))
+    members = [word for file in ("a.npy", "b.npy") for word in ("--member", file)]
+    for file in members[1::2]:
+        np.save(file, System.open(OWN).similarity[:])
+    code, _, err = pipeline("ensemble", "unknown", *members, "--manifest", "data/sample.parquet")
+    assert code == 0, err
+    assert "unknown: is made of the scores" in refused("search", "a house", "--system", "unknown")
 
 
 class Double:
