@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings.paths import Paths
 from stages import options
 from stages.progress import Progress, say
@@ -79,12 +79,11 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
         with suppress(OSError):  # the root is read-only or full: the next run reads all again
             record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
-    if card.statistics:
-        differing = [f"note: not as the card says: {each}" for each in manifest.differences(card.statistics, table)]
-        alike = f"as the card manifests/{card.name}.yaml says: {manifest.numbers_of(card.statistics)}"
-        say(*differing or [alike], err=bool(differing))
-        if unstated := manifest.numbers_of(card.statistics, stated=False):
-            say(f"not compared: {unstated}: {card.unstated or 'the card does not state them'}", err=False)
+    own = Path("manifests", f"{card.name}.yaml")
+    says = f"as the card {own} says" if (paths.root / own).is_file() else f"as the built-in card {card.name} says"
+    differing, alike, left = manifest.compared(card, table)
+    say(*(f"note: not {says}: {each}" for each in differing))
+    say(*([f"{says}: {'; '.join(alike)}"] if alike else []), *(f"not compared: {each}" for each in left), err=False)
 
 
 def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]
@@ -100,15 +99,14 @@ def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, p
 def _say(table: Manifest, title: str, path: Path) -> None:
     """Print what the manifest holds."""
     splits = table.images["split"].value_counts()
-    counts = ", ".join(f"{split} {splits[split]}" for split in manifest.SPLITS if split in splits)
-    noun = f"{table.noun}s"
+    counts = ", ".join(f"{split} {splits[split]:,}" for split in manifest.SPLITS if split in splits)
     if lacking := [split for split in manifest.SPLITS if split not in splits]:
-        say(f"note: no {noun} in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
+        say(f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
             "val, and its scores measured on test")
-    spoken = ", ".join(f"{name} {(table.table['language'] == name).sum()}" for name in table.languages)
-    captions = f"{len(table.table)} captions" + (f" ({spoken})" if spoken else "")
-    say(f"{title}: {len(table.images)} {noun} ({counts}), {captions}, "
-        f"digest {table.digest[:12]} in {path}", err=False)
+    spoken = ", ".join(f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages)
+    captions = counted(len(table.table), "caption") + (f" ({spoken})" if spoken else "")
+    say(f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "
+        f"{table.digest[:12]} in {path}", err=False)
 
 
 @click.command

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.manifest.build import build, differences, numbers_of
+    from pipeline.manifest.build import build, compared
     from pipeline.manifest.dataset import Dataset, load as dataset, names as datasets, refuse_unknown
     from pipeline.manifest.photographs import with_checksums
     from pipeline.manifest.split import Split

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -16,7 +16,7 @@ import numpy as np
 from pipeline.files import containers, remote
 from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
 from pipeline.manifest import fetch
-from pipeline.manifest.dataset import Statistics
+from pipeline.manifest.dataset import Dataset, Statistics
 from pipeline.manifest.reader import Reader
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
@@ -251,36 +251,43 @@ def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
     return {split: count(split) for split in sorted(manifest.images["split"].unique())}
 
 
-def differences(stated: Mapping[str, Statistics], manifest: Manifest) -> Iterator[str]:
+def compared(card: Dataset, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
     """Compare a manifest with what its card states.
 
     Args:
-        stated: Split -> what the card says of it.
+        card: The card.
         manifest: The manifest.
 
-    Yields:
-        A line for each number that differs.
-    """
-    found = statistics_of(manifest)
-    for split, expected in stated.items():
-        here = found.get(split, Statistics(images=0, captions=0)).model_dump()
-        for name, value in expected.model_dump(exclude_none=True).items():
-            if here[name] != value:
-                yield f"{split}: {WHAT[name]}: expected {value}, found {here[name]}"
-
-
-def numbers_of(statistics: Mapping[str, Statistics], stated: bool = True) -> str:
-    """Name what a card states of each split, or what it leaves open.
-
-    Args:
-        statistics: Split -> what the card says of it.
-        stated: Whether the stated numbers are named, or the others.
-
     Returns:
-        Such as "images, captions (train, test); unique captions (test)"; "" for none.
+        What differs; what agrees, such as "images, captions (train, test)"; what is not compared, and why.
     """
-    splits: dict[str, list[str]] = {}
-    for name, what in WHAT.items():
-        having = [split for split, each in statistics.items() if (getattr(each, name) is not None) == stated]
-        splits.setdefault(", ".join(having), []).append(what)
-    return "; ".join(f"{', '.join(names)} ({having})" for having, names in splits.items() if having)
+    found = statistics_of(manifest) if card.statistics else {}
+    differing: list[str] = []
+    agreeing, unstated = ({name: list[str]() for name in WHAT} for _ in range(2))  # name -> splits
+    for split, expected in card.statistics.items():
+        here = found.get(split, Statistics(images=0, captions=0)).model_dump()
+        for name, value in expected.model_dump().items():
+            if value is None:
+                unstated[name].append(split)
+            elif here[name] == value:
+                agreeing[name].append(split)
+            else:
+                differing.append(f"{split}: {WHAT[name]}: expected {value}, found {here[name]}")
+    alike, silent = _spoken(agreeing), "; ".join(_spoken(unstated))
+    left = [f"{silent}: {card.unstated or 'the card does not state them'}"] if silent else []
+    if card.languages == manifest.languages != []:
+        alike.append("languages")
+    elif manifest.languages == [] and len(card.languages) == 1:
+        left.append("languages: the annotations do not name them")
+    elif card.languages:
+        differing.append(f"languages: expected {', '.join(card.languages)}, found "
+                         f"{', '.join(manifest.languages) or 'none'}")
+    return differing, alike, left
+
+
+def _spoken(splits_of: Mapping[str, list[str]]) -> list[str]:
+    """Name numbers of the same splits together, such as "images, captions (train, test)"."""
+    together: dict[str, list[str]] = {}
+    for name, splits in splits_of.items():
+        together.setdefault(", ".join(splits), []).append(WHAT[name])
+    return [f"{', '.join(names)} ({splits})" for splits, names in together.items() if splits]

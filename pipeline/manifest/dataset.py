@@ -10,6 +10,7 @@ from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import refusing, unknown
 from pipeline.settings import first_fault
+from pipeline.settings.recipe import Languages
 
 
 class Statistics(BaseModel):
@@ -46,7 +47,7 @@ class Dataset(BaseModel):
     kind: Kind = "image"
     role_graphs: str | None = None
     revision: str = ""
-    languages: list[str] = []
+    languages: Languages = []
     bibtex: str = ""
     statistics: dict[str, Statistics] = {}
     unstated: str = ""

@@ -11,7 +11,7 @@ import pytest
 from pipeline import manifest
 from pipeline.manifest import Manifest
 from pipeline.manifest.build import statistics_of
-from pipeline.manifest.dataset import Statistics
+from pipeline.manifest.dataset import Dataset, Statistics
 from pipeline.manifest.table import COLUMNS
 
 CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
@@ -37,16 +37,38 @@ def test_many_captions_are_counted() -> None:
     assert statistics_of(Manifest(rows, "own", Path()))["train"].unique_captions == 400
 
 
-@pytest.mark.parametrize(("stated", "said"), [
-    ({}, []),
-    ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, []),
-    ({"train": {"unique_captions": 4, "longest": 12}}, ["train: unique captions: expected 4, found 3"]),
-    ({"train": {"longest": 11}}, ["train: characters of the longest caption: expected 11, found 12"]),
-    ({"val": {"images": 1}}, ["val: images: expected 1, found 0"]),
+def card_of(**stated: Any) -> Dataset:
+    return Dataset.model_validate({**manifest.dataset("own").model_dump(), **stated})
+
+
+@pytest.mark.parametrize(("stated", "differing", "alike"), [
+    ({}, [], []),
+    ({"train": {"images": 2, "captions": 4, "unique_captions": 3, "shortest": 3, "longest": 12}}, [],
+     ["images, captions, unique captions, characters of the shortest caption, characters of the longest caption "
+      "(train)"]),
+    ({"train": {"unique_captions": 4, "longest": 12}}, ["train: unique captions: expected 4, found 3"],
+     ["characters of the longest caption (train)"]),
+    ({"train": {"longest": 11}}, ["train: characters of the longest caption: expected 11, found 12"], []),
+    ({"val": {"images": 1, "captions": 0}}, ["val: images: expected 1, found 0"], ["captions (val)"]),
 ])
-def test_what_differs_from_the_card_is_said(table: Manifest, stated: dict[str, Any], said: list[str]) -> None:
-    card = {split: Statistics(**numbers) for split, numbers in stated.items()}
-    assert list(manifest.differences(card, table)) == said
+def test_what_differs_from_the_card_and_what_agrees_is_said(table: Manifest, stated: dict[str, Any],
+                                                            differing: list[str], alike: list[str]) -> None:
+    assert manifest.compared(card_of(statistics=stated), table)[:2] == (differing, alike)
+
+
+@pytest.mark.parametrize(("stated", "here", "differing", "alike", "left"), [
+    ([], ["en"], [], [], []),
+    (["EN"], ["en"], [], ["languages"], []),
+    (["de"], ["en"], ["languages: expected de, found en"], [], []),
+    (["en"], ["de", "en"], ["languages: expected en, found de, en"], [], []),
+    (["en"], [], [], [], ["languages: the annotations do not name them"]),
+    (["en", "de"], [], ["languages: expected de, en, found none"], [], []),
+])
+def test_languages_are_compared_with_the_cards(table: Manifest, stated: list[str], here: list[str],
+                                               differing: list[str], alike: list[str], left: list[str]) -> None:
+    if here:
+        table = Manifest(table.table.assign(language=[here[0], *here, here[0], here[0]][:4]), "own", Path())
+    assert manifest.compared(card_of(languages=stated), table) == (differing, alike, left)
 
 
 @pytest.mark.parametrize("name", [name for name in manifest.datasets() if not name.startswith("sample")])
@@ -58,4 +80,5 @@ def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: s
     assert card.revision
     assert card.bibtex.count("{") == card.bibtex.count("}") > 0
     assert card.statistics["test"].images
-    assert bool(manifest.numbers_of(card.statistics, stated=False)) == bool(card.unstated)
+    complete = all(None not in each.model_dump().values() for each in card.statistics.values())
+    assert complete == (not card.unstated)

@@ -54,7 +54,8 @@ def test_what_was_written_just_now_is_looked_at_again(pipeline: Any, corpus: Pat
 
 @pytest.mark.parametrize(("more", "said"), [
     (0, "as the card manifests/own.yaml says: images (train, test); captions (train)\n"),
-    (1, "note: not as the card says: train: images: expected {}, found "),
+    (1, "note: not as the card manifests/own.yaml says: train: images: expected {}, found "),
+    (1, "as the card manifests/own.yaml says: images (test); captions (train)\n"),
 ])
 def test_a_copy_is_compared_with_its_card(pipeline: Any, corpus: Path, more: int, said: str) -> None:
     listing = json.loads((corpus / "dataset_sample.json").read_text(encoding="utf-8"))["images"]
@@ -80,3 +81,14 @@ def test_a_copy_is_compared_with_its_card(pipeline: Any, corpus: Path, more: int
     assert said.format(train) in out + err
     assert ("not compared: captions (test); unique captions, characters of the shortest caption, characters of the "
             "longest caption (train, test): copies differ\n") in out + err
+
+
+def test_a_built_in_card_is_named_as_one_and_one_image_is_one(pipeline: Any, corpus: Path) -> None:
+    Path("captions.csv").write_text("image,caption,language\none.png,Ein Hund.,de\n", encoding="utf-8")
+    Path("images").mkdir()
+    shutil.copy(min((corpus / "images").iterdir()), "images/one.png")
+    code, out, err = pipeline("manifest", "flickr8k", "--images", "images", "--annotations", "captions.csv",
+                              "--format", "csv")
+    assert code == 0
+    assert "Flickr8k: 1 image (test 1), 1 caption (de 1), digest" in out
+    assert "note: not as the built-in card flickr8k says: languages: expected en, found de\n" in err
