@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 LARGEST = 1 << 28  # bytes of a member; no network gives more, a damaged or hostile header may
-LOCAL_HEADER = struct.Struct("<26xHH")  # of a member in a zip: it ends with the lengths of its name and extra field
+LONGEST = 10_000  # bytes of an array's header; numpy parses no longer one either
+LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: its mark; lengths of its name and extra field
 PREFIX = npy_format.MAGIC_LEN + 4  # bytes of an array's header with its length, in any version
 
 
@@ -36,13 +37,13 @@ class Arrays:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Read the shape of an array from its header."""
-        with self._zip.open(self.members[name]) as member:
+        with self._zip.open(self._member(name)) as member:
             prefix = member.read(PREFIX)
             return _header(prefix + member.read(_length(prefix) - PREFIX)).shape
 
     def array(self, name: str) -> np.ndarray:
         """Read an array."""
-        content = self._content(self.members[name])
+        content = self._content(self._member(name))
         shape, by_columns, dtype = _header(bytes(content[:(start := _length(content))]))
         if dtype.hasobject:
             raise ValueError(f"{name}: holds a pickle")
@@ -51,13 +52,23 @@ class Arrays:
             raise ValueError(f"{name}: expected {expected:,} bytes for an array {list(shape)}, got {len(content):,}")
         return np.ndarray(shape, dtype, content, start, order="F" if by_columns else "C")
 
-    def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:
+    def _member(self, name: str) -> zipfile.ZipInfo:
+        """A member that numpy may have written: stored or deflated, not encrypted, and not too large."""
+        info = self.members[name]
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise ValueError(f"{info.filename}: is encrypted, or compressed otherwise than numpy does")
         if max(info.file_size, info.compress_size) > LARGEST:
             raise ValueError(f"{info.filename}: declares {info.file_size:,} bytes, more than {LARGEST:,}")
-        if info.compress_type != zipfile.ZIP_DEFLATED or info.flag_bits & 1:
-            return self._zip.read(info)  # numpy writes no other way than the two, and encrypts nothing
+        return info
+
+    def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:
+        if info.compress_type == zipfile.ZIP_STORED:
+            return self._zip.read(info)
         self._file.seek(info.header_offset)
-        before = sum(LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size)))
+        mark, *lengths = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
+        if mark != b"PK\3\4":
+            raise ValueError(f"{info.filename}: is not where the file says")
+        before = sum(lengths)
         content = deflate.deflate_decompress(self._file.read(before + info.compress_size)[before:], info.file_size)
         if len(content) != info.file_size or deflate.crc32(content) != info.CRC:
             raise ValueError(f"{info.filename}: is damaged, size or checksum are not those that it declares")
@@ -66,8 +77,14 @@ class Arrays:
 
 def _length(content: bytes | bytearray) -> int:
     """Bytes of the header with which an array begins."""
-    digits = 2 if content[6:7] == b"\1" else 4  # of the length, by the version
-    return npy_format.MAGIC_LEN + digits + int.from_bytes(content[8:8 + digits], "little")
+    version = npy_format.read_magic(io.BytesIO(content))
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"expected an array of format 1.0, 2.0 or 3.0, got {version[0]}.{version[1]}")
+    digits = 2 if version == (1, 0) else 4  # of the length
+    length = int.from_bytes(content[8:8 + digits], "little")
+    if not 4 <= length <= LONGEST:
+        raise ValueError(f"the header of an array declares {length:,} bytes, expected 4 to {LONGEST:,}")
+    return npy_format.MAGIC_LEN + digits + length
 
 
 @lru_cache(256)

@@ -44,15 +44,19 @@ def test_versions_of_the_format(version: tuple[int, int]) -> None:
     assert read(member(ARRAYS["floats"], version)).tolist() == ARRAYS["floats"].tolist()
 
 
-def read(content: bytes, method: int = zipfile.ZIP_DEFLATED, change: Callable[[bytes], bytes] = bytes) -> Any:
-    """The array of a zip with this member, the zip's bytes changed."""
+def zipped(content: bytes, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as file:
         file.writestr("x.npy", content)
-    return npz.Arrays(io.BytesIO(change(stream.getvalue()))).array("x")
+    return stream.getvalue()
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
+def read(content: bytes, method: int = zipfile.ZIP_DEFLATED, change: Callable[[bytes], bytes] = bytes) -> Any:
+    """The array of a zip with this member, the zip's bytes changed."""
+    return npz.Arrays(io.BytesIO(change(zipped(content, method)))).array("x")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_a_member_of_another_size_than_its_header_says(method: int) -> None:
     content = member(ARRAYS["floats"])
     assert read(content, method).tolist() == ARRAYS["floats"].tolist()
@@ -85,3 +89,36 @@ def test_a_small_file_that_would_become_large() -> None:
     npy_format.write_array_header_1_0(stream, {"shape": (1 << 14, 1 << 16), "fortran_order": False, "descr": "<f4"})
     with pytest.raises(ValueError, match=r"expected 4,294,967,\d+ bytes for an array \[16384, 65536\]"):
         read(stream.getvalue() + b"\0" * 1000)
+
+
+@pytest.mark.parametrize(("version", "length", "said"), [
+    (b"\1\0", 0, "declares 0 bytes"), (b"\1\0", 1, "declares 1 bytes"),
+    (b"\2\0", 0xffffffff, "declares 4,294,967,295 bytes"), (b"\4\0", 118, r"got 4\.0")])
+def test_a_header_that_would_inflate_the_whole_member(version: bytes, length: int, said: str) -> None:
+    content = b"\x93NUMPY" + version + length.to_bytes(2 if version == b"\1\0" else 4, "little") + b" " * 1000
+    for ask in (npz.Arrays.array, npz.Arrays.shape):
+        with pytest.raises(ValueError, match=said):
+            ask(npz.Arrays(io.BytesIO(zipped(content))), "x")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_numpy_never_writes(method: int) -> None:
+    """These methods inflate without a limit, whatever size is declared."""
+    for ask in (npz.Arrays.array, npz.Arrays.shape):
+        with pytest.raises(ValueError, match="compressed otherwise"):
+            ask(npz.Arrays(io.BytesIO(zipped(member(ARRAYS["floats"]), method))), "x")
+
+
+def test_an_encrypted_member() -> None:
+    def encrypted(content: bytes) -> bytes:
+        at = content.index(b"PK\1\2") + 8
+        return content[:at] + b"\1" + content[at + 1:]
+    with pytest.raises(ValueError, match=r"x\.npy: is encrypted"):
+        read(member(ARRAYS["floats"]), change=encrypted)
+
+
+def test_bytes_are_never_taken_for_objects() -> None:
+    stream = io.BytesIO()
+    npy_format.write_array_header_1_0(stream, {"shape": (2,), "fortran_order": False, "descr": "|O"})
+    with pytest.raises(ValueError, match="x: holds a pickle"):
+        read(stream.getvalue() + b"\x10" * 16)
