@@ -61,7 +61,7 @@ _STEPS = [row for row in _SLOPES if row[0] in (
 BOOKS = Rate("manifest, plan of an extraction and opening of a store, one core", round(sum(_SECONDS), 1),
              "s a million images", "speed.md", "| store: open, content of all images |")
 MEMORY = Rate(f"the most that one of these steps holds beside {LIBRARIES} MB of imported libraries",
-              round((max(_MEGABYTES) - LIBRARIES) / 1000, 2), "kB an image", "speed.md", "some 450 MB are imported libraries")
+              round((max(_MEGABYTES) - LIBRARIES) / 1000, 2), "kB an image", "speed.md", "450 MB are imported")
 RATES = (JPEG, DECODING, PATCHES_CORE, PATCHES_GPU, REGIONS_CORE, REGIONS_GPU, STEP_CORES, STEP_GPU, BOOKS, MEMORY)
 
 

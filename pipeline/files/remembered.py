@@ -46,7 +46,7 @@ class Remembered:
 
     def _digest(self, file: Path, key: str, state: list[int] | None, name: str, compute: Callable[[], str]) -> str:
         known = self._known(key, state)
-        if name in known:
+        if name in known and state == state_of(file):  # else it may have been replaced before it was opened
             return str(known[name])
         found = compute()
         if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):

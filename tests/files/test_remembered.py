@@ -39,6 +39,14 @@ def test_a_digest_is_computed_once(digest: Counting) -> None:
     assert digest.computed == 1
 
 
+def test_a_file_that_is_replaced_before_it_is_read_has_its_own_digest(digest: Counting) -> None:
+    before, ask = digest(), Remembered(digest.cache).of(digest.file)
+    other = digest.file.with_name("other")
+    other.write_bytes(b"two")
+    other.replace(digest.file)
+    assert ask("sha256", lambda: sha256(digest.file)) == sha256(digest.file) != before
+
+
 @pytest.mark.parametrize("times_kept", [False, True])
 def test_a_byte_that_changes_is_seen_even_where_its_time_is_set_back(digest: Counting, times_kept: bool) -> None:
     before, at = digest(), digest.file.stat()
