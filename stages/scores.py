@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -148,7 +149,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
                    "those in run.rescorers, if it is listed there.")
 @click.option("--bank", type=click.Choice(["train", "test"]),
               help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
-                   "embed` embeds, or those that are ranked. Tables mark what was rescored by test.")
+                   "embed` embeds, or those that are ranked. Tables mark what was rescored by test. csls takes none.")
 @options.dataset
 @options.with_settings
 def rescore_command(paths: Paths, settings: Settings, system: str | None, name: str | None, bank: str | None,
@@ -172,6 +173,8 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
     steps = {step.name: step for step in settings.run.rescorers}
     step = steps.get(name, Rescore(name=name))
     if bank:
+        if "bank" not in inspect.signature(RESCORERS.find(name)).parameters:
+            raise InputError(f"{name} takes no --bank; leave it out")
         step = Rescore(**step.model_dump() | {"bank": bank})
     _rescore(paths, dataset, settings.score.split, step.applied_to(system), system, step)
 

@@ -39,7 +39,9 @@ def test_without_embeddings_it_says_how_to_make_them(refused: Callable[..., str]
     said = refused("rescore", HEAD, "--by", "nnn")
     assert f"`pipeline embed sample --system {HEAD}`" in said
     assert "--bank test" in said
-    assert "unknown option of the rescorer csls, 'bank'" in refused("rescore", HEAD, "--by", "csls", "--bank", "train")
+    for bank in ("train", "test"):
+        assert "csls takes no --bank; leave it out" in refused("rescore", HEAD, "--by", "csls", "--bank", bank)
+    assert "unknown rescorer 'clss'; did you mean csls?" in refused("rescore", HEAD, "--by", "clss", "--bank", "test")
 
 
 @pytest.mark.usefixtures("embedded")

@@ -181,7 +181,7 @@ class InvertedSoftmax(_BySoftmax):
 
 
 class DualSoftmax(_BySoftmax):
-    """The dual softmax: a similarity is multiplied by its softmax over the queries for the same candidate.
+    """The dual softmax: a similarity is multiplied by its softmax over a bank's queries for the same candidate.
 
     Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
     section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β s_b). The paper sums over the test queries.
@@ -198,7 +198,7 @@ class DualSoftmax(_BySoftmax):
     name = "dual-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
-        """Multiply each similarity by its softmax over the queries."""
+        """Multiply each similarity by its softmax over the bank's queries."""
         total = log_sum_exp(self.beta)
         return Directions(self._shared(scores, True, of_columns(bank.images, total)),
                           self._shared(scores, False, of_rows(bank.captions, total)))
