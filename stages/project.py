@@ -108,8 +108,9 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 
 @click.command
 @click.argument("key", required=False, shell_complete=_keys)
+@click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
 @options.with_settings_or_shipped
-def settings_command(paths: Paths, settings: Settings, key: str | None) -> None:
+def settings_command(paths: Paths, settings: Settings, key: str | None, names: bool) -> None:
     """Print the effective settings: params.yaml over the shipped ones, recipes and schedules merged with their bases.
 
     KEY is a part of them, such as training or recipes.vse2ad-gpo.
@@ -123,7 +124,8 @@ def settings_command(paths: Paths, settings: Settings, key: str | None) -> None:
         if not isinstance(part, dict) or name not in part:
             raise unknown("setting", name, part if isinstance(part, dict) else ())
         part = part[name]
-    click.echo(parsing.to_yaml(part).removesuffix("...\n"), nl=False)
+    listed = "".join(f"{name}\n" for name in part) if names and isinstance(part, dict) else parsing.to_yaml(part)
+    click.echo(listed.removesuffix("...\n"), nl=False)
 
 
 @click.command

@@ -90,7 +90,7 @@ def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> 
         listed: What lists them all, where they are many.
 
     Returns:
-        An error that suggests the nearest of them, or all where none is near; of many three.
+        An error that suggests the nearest of them, or all where none is near; of many at most three.
     """
     return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
 
@@ -101,5 +101,6 @@ def meant(name: str, known: Sequence[str], listed: str = "") -> str:
         return f"did you mean {near[0]}?"
     if len(known) <= MANY:
         return f"there are: {', '.join(known) or 'none'}"
-    nearest = get_close_matches(name, known, 3, cutoff=0.0)
-    return f"the nearest of {len(known)}: {', '.join(nearest)}" + (f"; {listed} has all" if listed else "")
+    nearest = get_close_matches(name, known, 3, cutoff=0.4)
+    found = f"the nearest of {len(known)}: {', '.join(nearest)}" if nearest else f"there are {len(known)}"
+    return found + (f"; {listed} has all" if listed else "")

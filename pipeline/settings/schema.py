@@ -189,7 +189,7 @@ class Settings(Section):
         Raises:
             InputError: For an unknown name.
         """
-        return _named(self.recipes, name, "recipe", "`pipeline settings recipes`")
+        return _named(self.recipes, name, "recipe", "`pipeline settings recipes --names`")
 
     def preset_of(self, dataset: str) -> str:
         """Look up the preset of a data set.

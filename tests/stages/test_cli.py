@@ -238,6 +238,9 @@ def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     code, out, _ = run("settings", "recipes.mine", "-S", "recipes.mine.drop_items=0.3")
     found = from_yaml(out)
     assert (found["learning_rate"], found["drop_items"], found["text_pooling"]) == (0.1, 0.3, {"name": "gpo"})
+    names = run("settings", "recipes", "--names")[1].splitlines()
+    assert {"mine", "vse2ad"} < set(names)
+    assert all(run("settings", f"recipes.{name}")[0] == 0 for name in names[:2])
     assert run("settings", "training.coco.epochs")[0] == 2
     assert run("settings", "training.paper.epochs")[1] == "25\n"
     assert "unknown setting 'mien'; did you mean mine?" in bad(run, "settings", "recipes.mien")

@@ -162,11 +162,13 @@ def test_a_mistyped_word_is_one_line(words: list[str], meant: str, capfd: Any, t
     assert meant in err
 
 
-def test_where_nothing_is_near_all_are_listed_and_of_many_the_nearest() -> None:
+def test_where_none_is_meant_all_are_listed_and_of_many_those_that_are_near() -> None:
     assert str(unknown("pooling", "zzz", ["mean", "max"])) == "unknown pooling 'zzz'; there are: mean, max"
     many = [*"abcdefghijklmnopqrstuvw", "my-recipe"]
     assert str(unknown("recipe", "any", many, "a file")) == (
-        "unknown recipe 'any'; the nearest of 24: n, a, my-recipe; a file has all")
+        "unknown recipe 'any'; the nearest of 24: n, a; a file has all")
+    assert str(unknown("recipe", "zzzzz", many, "a file")) == "unknown recipe 'zzzzz'; there are 24; a file has all"
+    assert str(unknown("recipe", "zzzzz", many)) == "unknown recipe 'zzzzz'; there are 24"
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
