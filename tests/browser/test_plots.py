@@ -44,4 +44,8 @@ def test_curves_open_without_network(tmp_path: Path) -> None:
         shown.goto(page.as_uri())
         shown.locator("canvas, svg.marks").nth(1).wait_for(timeout=20_000)
         assert not failed
+        svg = shown.evaluate("vegaEmbed(document.createElement('div'), spec, {renderer: 'svg'})"
+                             ".then(drawn => drawn.view.toSVG())")
+        numbers = re.findall(r">([0-9.]+)</text>", svg[svg.index("X-axis"):svg.index("Y-axis")])
+        assert numbers == ["1", "2"]  # no ticks between whole steps
         browser.close()
