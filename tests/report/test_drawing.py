@@ -172,6 +172,10 @@ def test_pooling_coefficients_are_those_of_the_checkpoint(tmp_path: Path, option
     sums = module(steps.transpose(0, 1).contiguous(), torch.full((36,), 36))[:, 0].detach().numpy()
     np.testing.assert_allclose(np.sort(np.cumsum(shown)), np.sort(sums), atol=1e-5)
     assert shown.sum() == pytest.approx(1)
+    for axes in drawing.figure.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        assert legend.get_window_extent().y0 >= axes.bbox.y1  # no curve can touch it
     assert "† Not the papers' networks; stand-ins made these features: region (region-butd, untrained)." \
         in drawing.caption
 

@@ -116,14 +116,14 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         for axes, side, size in zip(panels, ("image", "text"), (inputs.items[head.feature], CAPTION_TOKENS),
                                     strict=True):
             theta = coefficients(head, f"{side}_pooling", size)
-            label = f"{head.feature}, N = {size}" if side == "image" else f"beside {head.feature}, N = {size}"
             # A marker on each of many positions would hide the line.
-            axes.plot(np.arange(1, size + 1), theta, label=label, markevery=max(1, size // 16), **line)
+            axes.plot(np.arange(1, size + 1), theta, label=f"{head.feature}, N = {size}",
+                      markevery=max(1, size // 16), **line)
             rows += [{"head": head.name, "side": side, "position": k, "coefficient": float(value)}
                      for k, value in enumerate(theta, start=1)]
     for axes, title in zip(panels, ("images", "captions"), strict=True):
-        axes.set(title=title, xlabel="position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
-        axes.legend()
+        axes.set(xlabel=f"{title}: position after sorting (1 = greatest)", ylabel="coefficient", ylim=(0, None))
+        drawing.legend_above(axes)
     caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
     return Drawing(figure, caption, pd.DataFrame(rows), members=[head.member for head in heads], wide=True)
 
