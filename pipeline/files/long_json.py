@@ -1,4 +1,4 @@
-"""Read lists of a JSON file that does not fit in memory, one element at a time.
+"""Read a JSON file that does not fit in memory: its object by members, or lists in it by elements.
 
 The limits are those of `parsing.from_json`.
 """
@@ -14,39 +14,42 @@ BLANKS = re.compile(r"[ \t\n\r]*")
 DECODER = json.JSONDecoder()
 
 
-def elements(parts: Iterable[str], *names: str) -> Iterator[tuple[str, Any]]:
-    """Read the elements of lists that are members of the outermost object.
+def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
+    """Read the members of the outermost object one at a time, or one element at a time of those that are named.
 
     Args:
         parts: The text of the object in pieces, cut anywhere.
-        names: The members.
+        lists: The members that are read by elements, which must be lists; the others are then left out.
 
     Yields:
-        A member's name and an element of it, in the order of the text.
+        A member's name, with its value or an element of it, in the order of the text. A member that is no list of
+        `lists` may come twice.
 
     Raises:
         KeyError: If the outermost value is no object, or lacks such a list.
-        ValueError: If the text is not JSON or names a list twice, or an element is beyond the limits.
+        ValueError: If the text is not JSON or names a list twice, or a value is beyond the limits.
     """
-    text, missing = _Text(parts), list(names)
+    text, missing = _Text(parts), list(lists)
     if text.next() != "{":
         text.value()
-        raise KeyError(names[0])
+        raise KeyError(*lists[:1])
     for _ in text.members("{}"):
         if text.next() != '"':
             raise text.error("expected a name in double quotes")
         key = text.value()
         text.take(":")
-        if text.next() != "[":
-            text.value()
-            continue
-        if key in names and key not in missing:
-            raise ValueError(f"has {key!r} twice")
-        missing = [name for name in missing if name != key]
-        for _ in text.members("[]"):
-            element = text.value()
-            if key in names:
-                yield key, element
+        if lists and text.next() == "[":
+            if key in lists and key not in missing:
+                raise ValueError(f"has {key!r} twice")
+            missing = [name for name in missing if name != key]
+            for _ in text.members("[]"):
+                element = text.value()
+                if key in lists:
+                    yield key, element
+        else:
+            value = text.value()
+            if not lists:
+                yield key, value
     if text.next():
         raise text.error("expected nothing behind the last bracket")
     if missing:
@@ -99,7 +102,7 @@ class _Text:
                 raise ValueError("nested too deeply") from None
             else:
                 own = self.text[self.at:end]
-                if end < len(self.text) or not self._more():  # a number may go on in the next part
+                if end + 2 < len(self.text) or not self._more():  # a number may go on: 1 and 1e- do with 1e-5
                     self.at += len(own)
                     return require_whole(value, own)
 

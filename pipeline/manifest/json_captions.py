@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.reader import Reader, elements_of, expecting, table_of_rows
+from pipeline.manifest.reader import Reader, expecting, members_of, table_of_rows
 from pipeline.manifest.table import SPLITS
 from pipeline.parts.errors import InputError, refusing
 
@@ -72,7 +72,7 @@ def _file(path: Path, place: str) -> pd.DataFrame:
 
 def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]]) -> Iterator[tuple[int, int, str]]:
     """Read captions, and gather the files of images and the categories of objects, which have no captions."""
-    for member, each in elements_of(path, "images", "annotations"):
+    for member, each in members_of(path, "images", "annotations"):
         if member == "images":
             files[whole(each["id"])] = text(each["file_name"])
         elif "caption" in each:
@@ -84,7 +84,7 @@ def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]])
 def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, Any]]
                 ) -> Iterator[tuple[int, int, str]]:
     """A row for each image, with the names of its objects, each once, in the order of the annotations."""
-    names = {whole(each["id"]): text(each["name"]) for _, each in elements_of(path, "categories")}
+    names = {whole(each["id"]): text(each["name"]) for _, each in members_of(path, "categories")}
     own: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category in objects:
         own[image][names[whole(category)]] = None
@@ -93,7 +93,7 @@ def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, 
 
 def karpathy(path: Path) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    rows = (row for number, (_, image) in enumerate(elements_of(path, "images")) for row in _sentences(image, number))
+    rows = (row for number, (_, image) in enumerate(members_of(path, "images")) for row in _sentences(image, number))
     with refusing(LookupError, "the annotation file is not in Karpathy's layout: expected a list 'images'"):
         return table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
 

@@ -84,10 +84,10 @@ def json_of(path: Path) -> Any:
         return parsing.from_json(text)
 
 
-def elements_of(path: Path, *names: str) -> Iterator[tuple[str, Any]]:
-    """Read lists in a JSON file of annotations, one element at a time, see `long_json.elements`."""
+def members_of(path: Path, *lists: str) -> Iterator[tuple[str, Any]]:
+    """Read a JSON file of annotations by members, or lists in it by elements, see `long_json.members`."""
     with _json(path):
-        yield from long_json.elements(parts_of(path), *names)
+        yield from long_json.members(parts_of(path), *lists)
 
 
 def _json(path: Path) -> AbstractContextManager[None]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from pipeline.manifest.reader import json_of
-from pipeline.parts.errors import InputError
+from pipeline.manifest.reader import members_of
+from pipeline.parts.errors import InputError, refusing
 
 # The file's place in HGR's folder.
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
@@ -27,21 +27,18 @@ ROOT, VERB = "ROOT", "V"
 
 
 def read(path: Path, captions: Iterable[str]) -> list[str]:
-    """Read the graphs of captions, and check them."""
-    tree = json_of(path)
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}")
+    """Read the graphs of captions one by one, and check them. Of a caption that is there twice, the last one counts."""
     # Unicode may write a letter in two ways, and file and manifest may differ in that.
-    entries = {normalize("NFC", caption): entry for caption, entry in tree.items()}
-    made: dict[str, str] = {}
-    for caption in captions:
-        if caption not in made:
-            own = normalize("NFC", caption)
-            try:
-                made[caption] = _graph(entries[own], len(caption.split())) if own in entries else ""
-            except ValueError as error:
-                raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
-    return [made[caption] for caption in captions]
+    own = [normalize("NFC", caption) for caption in captions]
+    found = dict.fromkeys(own, "")
+    with refusing(KeyError, f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}"):
+        for caption, entry in members_of(path):
+            if (known := normalize("NFC", caption)) in found:
+                try:
+                    found[known] = _graph(entry, len(caption.split()))
+                except ValueError as error:
+                    raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
+    return [found[caption] for caption in own]
 
 
 def _graph(entry: Any, words: int) -> str:

@@ -28,7 +28,7 @@ import pandas as pd
 
 from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
-from pipeline.manifest.reader import Reader, expecting, json_of, table_of, text_of
+from pipeline.manifest.reader import Reader, expecting, json_of, members_of, table_of, text_of
 from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.parts.errors import InputError, refusing
 
@@ -148,11 +148,11 @@ def splits_of(folder: Path) -> dict[str, list[str]]:
 
 def hgr(path: Path) -> pd.DataFrame:
     """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column `role_graph`."""
-    captions, splits = json_of(path / HGR_CAPTIONS), splits_of(path / FOLDER)
+    with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
+        captions = dict(members_of(path / HGR_CAPTIONS))
+    splits = splits_of(path / FOLDER)
     if not splits:
         raise InputError(f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy")
-    if not isinstance(captions, dict):
-        raise InputError(f"{path / HGR_CAPTIONS}: expected a list of captions for each name")
     clips = []
     for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
         own = captions.get(name)

@@ -1,4 +1,4 @@
-"""A list is read from long JSON element by element as it is from the whole, and what is wrong is refused as there."""
+"""Long JSON is read by members or elements as it is from the whole, and what is wrong is refused as there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cut(text: str, size: int) -> Iterator[str]:
 
 
 def read(text: str, size: int = 3) -> list[Any]:
-    return [element for _, element in long_json.elements(cut(text, size), "images")]
+    return [element for _, element in long_json.members(cut(text, size), "images")]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
@@ -29,6 +29,14 @@ def test_elements_are_those_of_the_whole(size: int, indent: int | None) -> None:
         assert read(json.dumps(tree, indent=indent), size) == tree["images"]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
+def test_members_are_those_of_the_whole(size: int) -> None:
+    tree = {str(number): value for number, value in enumerate(VALUES)} | {"": {"images": [1]}, "a\nb": None}
+    for text in (json.dumps(tree), json.dumps(tree, indent=2), "{}"):
+        assert dict(long_json.members(cut(text, size))) == json.loads(text)
+    assert [*long_json.members(['{"a": 1, "b": 2, "a": 3}'])] == [("a", 1), ("b", 2), ("a", 3)]
+
+
 @pytest.mark.parametrize("text", [
     "", "{", '{"images": [1, 2', '{"images": [1 2]}', '{"images": [1,]}', '{"images": [1]', '{"images": [1]} x',
     '{"images": [tru]}', '{"images" [1]}', '{"images": [1], }', '{images: [1]}', '{1: [1]}', '{"images": ["a\nb"]}',
@@ -36,8 +44,9 @@ def test_elements_are_those_of_the_whole(size: int, indent: int | None) -> None:
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(json.JSONDecodeError):
         json.loads(text)
-    with pytest.raises(ValueError, match="at character"):
-        read(text)
+    for lists in (("images",), ()):
+        with pytest.raises(ValueError, match="at character"):
+            list(long_json.members(cut(text, 3), *lists))
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -52,13 +61,17 @@ def test_what_is_beyond_the_limits_is_refused(text: str, said: str) -> None:
 def test_json_without_the_list_is_told_from_what_is_no_json(text: str) -> None:
     with pytest.raises(LookupError):
         read(text)
+    if not text.startswith("{"):
+        with pytest.raises(LookupError):
+            list(long_json.members([text]))
 
 
-def test_a_long_list_is_not_held() -> None:
-    element = json.dumps({"text": "x" * 1000})
+@pytest.mark.parametrize(("before", "name", "lists"), [('{"images": [', "", ["images"]), ("{", '"name": ', [])])
+def test_a_long_list_or_object_is_not_held(before: str, name: str, lists: list[str]) -> None:
+    element = name + json.dumps({"text": "x" * 1000})
     tracemalloc.start()
-    found = long_json.elements(iter(['{"images": [', *([element + ","] * 20_000), element, "]}"]), "images")
-    assert sum(1 for _ in found) == 20_001
+    text = [before, *([element + ","] * 20_000), element, "]" * len(lists) + "}"]
+    assert sum(1 for _ in long_json.members(iter(text), *lists)) == 20_001
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.manifest import role_graphs
+from pipeline.manifest import reader, role_graphs
 from pipeline.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
@@ -36,6 +37,28 @@ def test_letters_that_are_written_in_two_ways_are_one(tmp_path: Path) -> None:
     for there, asked in ((composed, decomposed), (decomposed, composed)):
         path = written(tmp_path, {there: [{"1": {"role": "NOUN", "spans": [1]}}, []]})
         assert role_graphs.read(path, [asked]) == ['[[["NOUN",[1]]],[]]']
+
+
+def test_of_a_caption_that_is_there_twice_the_last_graph_counts(tmp_path: Path) -> None:
+    """As in a dict of Python, whichever way its letters are written."""
+    path = tmp_path / "graphs.json"
+    first, last = ([{"1": {"role": role, "spans": [0]}}, []] for role in ("V", "NOUN"))
+    for names in ("a", "a"), ("Hu\u0308ndchen", "H\u00fcndchen"):
+        path.write_text("{" + ", ".join(f"{json.dumps(name)}: {json.dumps(graph)}"
+                                        for name, graph in zip(names, (first, last), strict=True)) + "}")
+        for name in names:
+            assert role_graphs.read(path, [name]) == ['[[["NOUN",[0]]],[]]']
+
+
+def test_a_long_file_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "PART", 1 << 14)
+    path = written(tmp_path, {f"{CAPTION} {number}": [NODES, EDGES] for number in range(2000)})
+    tracemalloc.start()
+    found = role_graphs.read(path, [f"{CAPTION} 7", "silence", f"{CAPTION} 1999"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (found[0], found[1]) == (found[2], "")
+    assert peak < path.stat().st_size / 4
 
 
 @pytest.mark.parametrize(("tree", "message"), [
