@@ -14,6 +14,7 @@ from pipeline.provenance import record, results
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system, systems
 from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages.progress import say
 
@@ -85,18 +86,14 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
 
 
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:
-    """Refuse a system made of others' scores if a head is needed. verb: what the command does with a head."""
+    """Refuse a system made of others' scores, there or not, if a head is needed. verb: what the command does."""
     store = paths.similarity(dataset, name, settings.score.split)
-    if store.exists() and not paths.head(dataset, name).exists():
-        refuse_made_of_others(System.open(store), verb)
-
-
-def refuse_made_of_others(store: System, verb: str) -> None:
-    """Refuse a system made of others' scores, and name its members. verb: what the command does with them."""
-    if store.made_from.is_made_of_others:
-        members = ", ".join(dict.fromkeys(store.made_from.heads))
-        raise InputError(f"{store.name}: is made of the scores of other systems and has no vectors of its own"
-                         + f"; {verb} its members: {members}" * bool(members))
+    if not paths.head(dataset, name).exists():
+        made = System.open(store).made_from if store.exists() else Made.named(name)
+        made.refuse_vectors(name, verb)
+        if "+" in name:
+            raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
+                             f"{name.rpartition('+')[0]}")
 
 
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipeline.systems.rescoring import RESCORERS, stored
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
+    from stages import scored_systems
 
 
 @click.command
@@ -72,6 +73,8 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
         return
     if source:
         options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
+        if source.path is None:
+            scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed)) for recipe in recipes for seed in seeds]

@@ -60,7 +60,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset, remembered)
-    scored_systems.refuse_made_of_others(store, "search by")
+    store.made_from.refuse_vectors(store.name, "search by")
     name = store.made_from["recipe"]
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, image)
@@ -100,6 +100,7 @@ def _store(paths: Paths, settings: Settings, source: options.Source | None, data
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
     if not place.exists():
+        scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
         training.read_description(head)  # refuses, if there is no such head either
     if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
         training.require_embeddings(training.open_by_name(paths, trained_on, name)[0], name)

@@ -13,9 +13,8 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
-from pipeline.settings.features import of_ensemble
 from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import RESCORED, Made
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from pipeline.training import checkpoint
 
@@ -111,7 +110,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
                  if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
         older += [name for name, seal in store.made_from.parts if name in stores and stores[name].seal != seal]
         if older:
-            what, again = _made_again(store)
+            what, again = store.made_from.made_again(store.name)
             raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
                              f"`pipeline {again}` again")
 
@@ -123,7 +122,7 @@ def _refuse_another_scorer(store: System, head_folder: Callable[[str], Path]) ->
         file = head_folder(scorer["name"]) / "best.safetensors"
         if file.exists() and sha256(file) != scorer["checkpoint"]:
             raise InputError(f"{file}: is not the checkpoint by which {store.path.stem} was reranked; run `pipeline "
-                             f"{_made_again(store)[1]}` again")
+                             f"{store.made_from.made_again(store.name)[1]}` again")
 
 
 def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
@@ -139,19 +138,3 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
             what = "the checkpoint that was scored" if name == "best.safetensors" else "as it was when it was scored"
             raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member['head']}, and its "
                              "ensembles")
-
-
-def _made_again(store: System) -> tuple[str, str]:
-    """How a system was made from others, in words, and the command that makes it again."""
-    made = store.made_from
-    if record := made.reranked:
-        return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
-                                        f"--with {record['scorer']['name']} --name {store.path.stem}")
-    if RESCORED in made:
-        return "made", f"rescore {made[RESCORED]['system']} --by {made['steps'][-1]['name']}"
-    fusion = {} if of_ensemble(made["ensemble"]) else made.fusion  # the papers' ensembles need no options
-    weights, method = fusion.get("weights", []), fusion.get("method", "mean")
-    said = [f" --member {name}" for name in fusion.get("members", [])]
-    said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
-    said += [f" --fusion {method}"] * (method != "mean")
-    return "an ensemble", f"ensemble {made['ensemble']}{''.join(said)}"

@@ -83,13 +83,19 @@ def test_captions_that_differ_in_what_an_encoder_does_not_read_tie(pipeline: Any
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("command", [("embed", "sample"), ("hard-negatives",)])
+@pytest.mark.parametrize("command", [("embed", "sample"), ("hard-negatives",), ("score",), ("search", "a house")])
 def test_what_is_made_of_scores_is_refused_where_vectors_are_needed(
         command: tuple[str, ...], pipeline: Any, refused: Callable[..., str]) -> None:
+    def said() -> str:
+        return refused(*command, "--system", "vse2ad-R-bigru-s0")
+
+    before = said()  # it is not made yet
     assert pipeline("ensemble", "R")[0] == 0
-    said = refused(*command, "--system", "vse2ad-R-bigru-s0")
-    assert said.startswith("error: vse2ad-R-bigru-s0: is made of the scores of other systems")
-    assert said.endswith(f" its members: {HEAD}")
+    assert before == said()
+    assert before.startswith("error: vse2ad-R-bigru-s0: `pipeline ensemble R --recipe vse2ad --text bigru --seed 0` "
+                             "makes it of other systems' scores")
+    assert before.endswith(f" its members: {HEAD}")
+    assert refused(*command, "--system", f"{HEAD}+csls").endswith(f"makes it of the scores of {HEAD}")
 
 
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(

@@ -1,8 +1,12 @@
 """The record of what made a system, which is kept in its store, in results and in systems made of it."""
 
-from typing import Any
+import re
+from typing import Any, Self
 
 from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError
+from pipeline.settings.features import of_ensemble
+from pipeline.settings.paths import system
 from pipeline.systems.scores import ENCODER
 
 # The key of the digests of a store's arrays.
@@ -21,6 +25,16 @@ class Made(dict[str, Any]):
     It holds all that its store records, since `seal` is a digest of it. Records of plain matrices, and of earlier
     versions, may lack any part; its property is then empty.
     """
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Compose from its name the record of an ensemble of the papers that is not made yet; {} for other systems."""
+        found = re.fullmatch(r"(.+)-([A-Z]+)-([^-]+)-s(\d+)", name)
+        recipe, letters, text, seed = found.groups() if found else ("", "", "", "0")
+        features = of_ensemble(letters)
+        members = [{"head": system(recipe, feature, text, int(seed))} for feature in features]
+        return cls({"ensemble": letters, "recipe": recipe, "text": text, "seed": seed, "members": members}
+                   if features else {})
 
     @property
     def dataset(self) -> str:
@@ -92,6 +106,30 @@ class Made(dict[str, Any]):
     def is_made_of_others(self) -> bool:
         """Whether its scores are an ensemble's, corrected or reranked."""
         return self.get("ensemble") is not None or bool(self.parts)
+
+    def made_again(self, name: str) -> tuple[str, str]:
+        """How a system of that name was made from others, in words, and the command that makes it again."""
+        if record := self.reranked:
+            return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
+                                            f"--with {record['scorer']['name']} --name {name}")
+        if RESCORED in self:
+            return "made", (f"rescore {self[RESCORED]['system']} --by {self['steps'][-1]['name']}"
+                            + " --bank test" * name.endswith("-test"))
+        if of_ensemble(self.get("ensemble") or ""):
+            return "an ensemble", (f"ensemble {self['ensemble']} --recipe {self['recipe']} --text {self['text']} "
+                                   f"--seed {self['seed']}")
+        weights, method = self.fusion.get("weights", []), self.fusion.get("method", "mean")
+        said = [f" --member {name}" for name in self.fusion.get("members", [])]
+        said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
+        said += [f" --fusion {method}"] * (method != "mean")
+        return "an ensemble", f"ensemble {self.get('ensemble')}{''.join(said)}"
+
+    def refuse_vectors(self, name: str, verb: str) -> None:
+        """Refuse a system made of others' scores where vectors are needed. verb: what to do with its members."""
+        if self.is_made_of_others:
+            members = ", ".join(dict.fromkeys(self.heads))
+            raise InputError(f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
+                             "has no vectors of its own" + f"; {verb} its members: {members}" * bool(members))
 
     @property
     def seal(self) -> str:

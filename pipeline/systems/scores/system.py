@@ -231,6 +231,8 @@ class System(Collection):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
 
+        for each in (self, *distractors):
+            each.made_from.refuse_vectors(each.name, "use --distractors with")
         held = {(self.made_from.dataset, image) for image in self.image_ids.tolist()}
         for each in distractors:
             if each.checkpoints != self.checkpoints:
