@@ -270,5 +270,5 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
     features = FeatureStore(store)
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
-        done = export(form, features, manifest, split, out, bar.reset, bar.update)
+        done = export(form, features, manifest, split, out, bar.reset, bar.update, root=paths.root)
     say(f"{done.place}: {done.told}", *(f"  {note}" for note in done.notes), err=False)

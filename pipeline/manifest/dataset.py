@@ -64,7 +64,7 @@ class Dataset(BaseModel):
         return self.protocols if split == "test" else ["all"]
 
 
-def names(root: Path = Path()) -> list[str]:
+def names(root: Path) -> list[str]:
     """List the data sets that have a card.
 
     Args:
@@ -76,7 +76,7 @@ def names(root: Path = Path()) -> list[str]:
     return sorted(_cards(root))
 
 
-def load(name: str, root: Path = Path()) -> Dataset:
+def load(name: str, root: Path) -> Dataset:
     """Read a data set's card. A name without a card is a user's own folder of images with a CSV.
 
     Args:
@@ -97,7 +97,7 @@ def load(name: str, root: Path = Path()) -> Dataset:
         return Dataset.model_validate({"name": name, **from_yaml(card.read_text(encoding="utf-8"))})
 
 
-def refuse_unknown(name: str, root: Path = Path()) -> None:
+def refuse_unknown(name: str, root: Path) -> None:
     """Check that there is a data set of a name: it has a card, a manifest, or a folder in `data/`.
 
     Args:

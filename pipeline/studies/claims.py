@@ -73,7 +73,7 @@ class Tested(NamedTuple):
     contrast: dict[str, Any] | None
 
 
-def load(root: Path = Path()) -> list[Claim]:
+def load(root: Path) -> list[Claim]:
     """Read manifests/claims.yaml."""
     own = root / "manifests" / "claims.yaml"
     file = own if own.is_file() else resources.files("manifests") / "claims.yaml"

@@ -282,11 +282,11 @@ def test_a_split_without_failed_images(scenes: Manifest) -> None:
     assert all(owner[c] == left.image_ids[i] for c, i in zip(left.caption_ids, left.caption_image, strict=True))
 
 
-@pytest.mark.parametrize("name", manifest.datasets())
+@pytest.mark.parametrize("name", manifest.datasets(Path()))
 def test_cards_are_whole(name: str) -> None:
     from pipeline.evaluation.retrieval import PROTOCOLS
 
-    card = manifest.dataset(name)
+    card = manifest.dataset(name, Path())
     assert card.licence
     assert card.source
     assert set(card.protocols) <= set(PROTOCOLS)

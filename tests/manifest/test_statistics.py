@@ -38,7 +38,7 @@ def test_many_captions_are_counted() -> None:
 
 
 def card_of(**stated: Any) -> Dataset:
-    return Dataset.model_validate({**manifest.dataset("own").model_dump(), **stated})
+    return Dataset.model_validate({**manifest.dataset("own", Path()).model_dump(), **stated})
 
 
 @pytest.mark.parametrize(("stated", "differing", "alike"), [
@@ -71,9 +71,9 @@ def test_languages_are_compared_with_the_cards(table: Manifest, stated: list[str
     assert manifest.compared(card_of(languages=stated), table) == (differing, alike, left)
 
 
-@pytest.mark.parametrize("name", [name for name in manifest.datasets() if not name.startswith("sample")])
+@pytest.mark.parametrize("name", [name for name in manifest.datasets(Path()) if not name.startswith("sample")])
 def test_every_public_data_set_says_whom_to_cite_and_how_to_check_a_copy(name: str) -> None:
-    card = manifest.dataset(name)
+    card = manifest.dataset(name, Path())
     assert card.licence
     assert card.source
     assert card.languages

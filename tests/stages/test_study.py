@@ -26,7 +26,7 @@ LOADED = claims.load
 
 @pytest.fixture(autouse=True)
 def _two_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = {claim.claim: claim for claim in claims.load()}
+    every = {claim.claim: claim for claim in claims.load(Path())}
     kept = [every["AdPool is better than mean pooling"], every["Grids add to regions"]]
     monkeypatch.setattr(claims, "load", lambda root: kept)
 
@@ -73,7 +73,7 @@ def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeli
             raise Diverged("the loss stays at its collapsed value")
         run(name, *arguments, per_feature=per_feature)
 
-    every = {claim.claim: claim for claim in LOADED()}
+    every = {claim.claim: claim for claim in LOADED(Path())}
     kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
     monkeypatch.setattr(claims, "load", lambda root: kept)
     monkeypatch.setattr(studies, "_run", failing)
@@ -93,7 +93,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
         found = compare(*arguments)
         return found | {"rsum": found["rsum"] | {"p": 0.03}}
 
-    first = LOADED()[0]
+    first = LOADED(Path())[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
     monkeypatch.setattr(contrast, "of", with_p)
     code, _, err = pipeline("study", *TINY)
@@ -140,6 +140,6 @@ def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any)
 
 def test_a_recipe_that_is_not_there_is_refused_first(project: Path, refused: Callable[..., str],
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = LOADED()[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
+    odd = LOADED(Path())[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
     monkeypatch.setattr(claims, "load", lambda root: [odd])
     assert "none" in refused("study", *TINY)

@@ -23,7 +23,7 @@ def contrast(low: float, high: float, over: list[str], spread: float | None = No
 
 def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> None:
     differences = {}
-    for claim in claims.load():
+    for claim in claims.load(Path()):
         assert {claim.better.recipe, claim.worse.recipe} <= set(SETTINGS.recipes)
         differences[claim.claim] = claims.published_difference(claim.published)
     assert differences["AdPool is better than mean pooling"] == 7.8
@@ -35,7 +35,7 @@ def test_every_claim_is_of_recipes_that_there_are_and_of_published_rows() -> Non
 
 
 def test_a_projects_own_claims_come_before_the_built_in_ones(tmp_path: Path) -> None:
-    assert claims.load(tmp_path) == claims.load()
+    assert claims.load(tmp_path) == claims.load(Path())
     (tmp_path / "manifests").mkdir()
     file = tmp_path / "manifests" / "claims.yaml"
     file.write_text("- {claim: mine, where: here, better: {recipe: vse2ad}, worse: {recipe: vse_pp}}")
@@ -46,7 +46,7 @@ def test_a_projects_own_claims_come_before_the_built_in_ones(tmp_path: Path) -> 
 
 
 def test_claims_of_features_that_a_run_lacks_are_not_tested() -> None:
-    by_name = {claim.claim: claim for claim in claims.load()}
+    by_name = {claim.claim: claim for claim in claims.load(Path())}
     assert claims.can_be_tested(by_name["AdPool is better than mean pooling"], ["grid"])
     assert not claims.can_be_tested(by_name["Grids add to regions"], ["region"])
     assert claims.can_be_tested(by_name["Grids add to regions"], ["region", "grid"])
@@ -54,7 +54,7 @@ def test_claims_of_features_that_a_run_lacks_are_not_tested() -> None:
 
 
 def test_published_rows_must_be_one_each() -> None:
-    pair = claims.load()[0].published
+    pair = claims.load(Path())[0].published
     assert pair is not None
     with pytest.raises(InputError, match=r"vse2ad_table1\.csv: 0 rows with"):
         claims.published_difference(pair.model_copy(update={"better": {"method": "none"}}))
@@ -72,7 +72,7 @@ def test_a_claim_is_decided_by_the_corrected_p(difference: float, holm: float, s
 
 
 def test_the_table_says_what_was_measured_and_over_what() -> None:
-    first, second, *_ = claims.load()
+    first, second, *_ = claims.load(Path())
     own = first.model_copy(update={"published": None})
     table = claims.to_markdown([claims.Tested(first, 5.6, contrast(1, 19, ["images", "seeds"], 2.0)),
                                 claims.Tested(second, 55.8, None), claims.Tested(own, None, None)], "flickr8k, val.")
@@ -89,9 +89,9 @@ def test_the_table_says_what_was_measured_and_over_what() -> None:
 def test_a_terminal_s_lines_have_80_columns() -> None:
     found = contrast(-100.0, 119.0, ["images", "seeds"], 12.0)
     found["rsum"] |= {"difference": -110.0, "p": 0.000123, "holm": 0.000456}
-    told = claims.to_text([claims.Tested(each, -12.3, found) for each in claims.load()], "flickr8k, val; " * 9)
+    told = claims.to_text([claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9)
     assert [line for line in told.splitlines() if len(line) > 80] == []
     assert told.startswith("1  VSE+2AD is better than VSE∞: does not (VSE+2AD, Table 1, Flickr30K; published\n  -12.3; "
                            "seeds 2, 3)\n2  ")
     assert "  1     200.0 ± 12.0  210.0 ± 12.0  -110.0 [-100.0, +119.0]  0.00012  0.00046\n" in told
-    assert "worse" not in claims.to_text([claims.Tested(claims.load()[0], 5.6, None)], "")
+    assert "worse" not in claims.to_text([claims.Tested(claims.load(Path())[0], 5.6, None)], "")

@@ -27,7 +27,7 @@ from pipeline.features.importers.base import SourceItems
 from pipeline.features.importers.folder import MEMBERS
 from pipeline.features.store import FeatureStore, StoreError, provenance
 from pipeline.files.atomic import replacing, write_text
-from pipeline.manifest import Manifest, Split, dataset
+from pipeline.manifest import Dataset, Manifest, Split, dataset
 from pipeline.parts.errors import InputError
 
 BATCH = 64  # images in memory at once
@@ -59,6 +59,7 @@ class _Asked:
     on_images: OnImages
     rows: np.ndarray  # int64, the images with features
     left_out: list[str]  # the files of those without
+    root: Path  # the project
 
     @property
     def name(self) -> str:
@@ -98,8 +99,12 @@ class _Asked:
 
 
 def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None, folder: Path,
-           on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None) -> Exported:
-    """Write a split, None for all, into a folder in one of `FORMATS`. An existing export is left unchanged."""
+           on_start: OnImages = lambda count: None, on_images: OnImages = lambda count: None, *, root: Path
+           ) -> Exported:
+    """Write a split, None for all, into a folder in one of `FORMATS`. An existing export is left unchanged.
+
+    root: the project's, whose cards of data sets come first.
+    """
     if form == "scan" and split is None:
         raise InputError("SCAN's layout holds one split; name it with --split")
     store = store.require(manifest)
@@ -110,16 +115,16 @@ def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None
         which = f"the split {split}" if split else "the manifest"
         raise InputError(f"{store.path}: every image of {which} failed, see its failures.csv")
     left_out = manifest.images["file"].to_numpy()[rows[~done]].tolist()
-    return FORMATS[form](_Asked(store, manifest, split, folder, on_start, on_images, rows[done], left_out))
+    return FORMATS[form](_Asked(store, manifest, split, folder, on_start, on_images, rows[done], left_out, root))
 
 
 def _there(written: bool) -> str:
     return "" if written else ", there already"
 
 
-def scan_name(split: str, manifest: Manifest) -> str:
+def scan_name(split: str, card: Dataset) -> str:
     """A split's name in SCAN: val is `dev`; COCO's 5K test is `testall`, because SCAN's `test` is its first 1K."""
-    if split == "test" and "coco_5k" in dataset(manifest.dataset).protocols:
+    if split == "test" and "coco_5k" in card.protocols:
         return "testall"
     return "dev" if split == "val" else split
 
@@ -129,7 +134,8 @@ def _scan(asked: _Asked) -> Exported:
     store, manifest, rows = asked.store, asked.manifest, asked.rows
     assert asked.split is not None  # `export` checks it
     split = manifest.split(asked.split)
-    kept, name, counts = split.only(store.done[split.store_rows]), scan_name(asked.split, manifest), store.counts[rows]
+    name = scan_name(asked.split, dataset(manifest.dataset, asked.root))
+    kept, counts = split.only(store.done[split.store_rows]), store.counts[rows]
     captions, fewest, items = _first_captions(kept, manifest), int(counts.min()), store.layout.items
     more, dimension = len(kept.captions) - len(captions), store.layout.dimension
     texts = {"ids.txt": "".join(f"{number}\n" for number in kept.image_ids),

@@ -87,7 +87,7 @@ class Card(BaseModel):
     bibtex: str = ""
 
 
-def read(name: str, form: str | None, root: Path = Path()) -> list[Question]:
+def read(name: str, form: str | None, root: Path) -> list[Question]:
     """Read the questions of a benchmark that has a card, or of a file or folder.
 
     form: a key of `READERS`; None for the card's, or csv. root: a card's files lie below it, and must have as many

@@ -17,14 +17,14 @@ from folders import tree
 from pipeline.features.importers import export as exporting, import_features
 from pipeline.features.importers.export import scan_name
 from pipeline.features.store import FeatureStore, StoreError
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, dataset as card_of
 from pipeline.parts.errors import InputError
 
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 VARY = [1 + place % 3 for place in range(14)]
 
 
-export = partial(exporting.export, "scan")
+export = partial(exporting.export, "scan", root=Path())
 
 
 def holds(folder: Path, name: str) -> dict[str, Any]:
@@ -195,8 +195,8 @@ def test_the_export_says_what_made_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("dataset", "names"), [
     ("coco", ["train", "dev", "testall"]), ("flickr30k", ["train", "dev", "test"]), ("mine", ["train", "dev", "test"])])
 def test_names(dataset: str, names: list[str]) -> None:
-    table = replace(TABLE, dataset=dataset)
-    assert [scan_name(split, table) for split in ("train", "val", "test")] == names
+    card = card_of(dataset, Path())
+    assert [scan_name(split, card) for split in ("train", "val", "test")] == names
 
 
 def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pipeline.parts.errors import InputError
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 Writer = Callable[[Path, list[foreign.Picture]], list[Path]]
 Export = Callable[..., Exported]
-FORMS: dict[str, Export] = {form: partial(export, form) for form in ("butd-tsv", "folder")}
+FORMS: dict[str, Export] = {form: partial(export, form, root=Path()) for form in ("butd-tsv", "folder")}
 
 
 def made(folder: Path, writer: Writer, form: str) -> FeatureStore:

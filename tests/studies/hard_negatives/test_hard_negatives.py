@@ -24,43 +24,43 @@ def write(path: Path, held: object) -> Path:
 def test_a_csv_holds_several_right_and_wrong_captions(tmp_path: Path) -> None:
     path = write(tmp_path / "q.csv", "image,positive,positive,negative,negative,category\n"
                  'a.jpg,"one, two",,three,four,colour\nb.jpg,x,y,z,,\n')
-    questions = published.read(str(path), None)
+    questions = published.read(str(path), None, Path())
     assert questions == [Question("a.jpg", ("one, two",), ("three", "four"), "colour"),
                          Question("b.jpg", ("x", "y"), ("z",), "all")]
     published.save(tmp_path / "again.csv", questions)
-    assert published.read(str(tmp_path / "again.csv"), None) == questions
+    assert published.read(str(tmp_path / "again.csv"), None, Path()) == questions
     for text, said in (("image,positive\na,b\n", "first line must be"), 
                        ("image,positive,negative\na,b\n", "3 fields, got 2"),
                        ("image,positive,negative\na,b,\n", "line 2: a: expected an image"),
                        ("image,positive,negative\n", "no questions"), ("image,positive,negative,x\n", "first line")):
         with pytest.raises(InputError, match=said):
-            published.read(str(write(path, text)), None)
+            published.read(str(write(path, text)), None, Path())
 
 
 def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
     entry = {"filename": "000000000139.jpg", "caption": "a", "negative_caption": "b"}
     for name in ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"):
         write(tmp_path / "data" / "sugarcrepe" / f"{name}.json", {"0": entry, "1": entry})
-    found = published.read(str(tmp_path / "data" / "sugarcrepe"), "sugarcrepe")
+    found = published.read(str(tmp_path / "data" / "sugarcrepe"), "sugarcrepe", Path())
     assert len(found) == 14
     assert found[0] == Question("000000000139.jpg", ("a",), ("b",), "add_att")
     with pytest.raises(InputError, match="'add_att': 692"):  # the published numbers of questions
         published.read("sugarcrepe", None, tmp_path)
     box = {"image_path": "7.jpg", "bbox_x": 1, "bbox_y": 2, "bbox_w": 30, "bbox_h": 40}
     aro = write(tmp_path / "visual_genome_relation.json", [box | {"true_caption": "a", "false_caption": "b"}])
-    assert published.read(str(aro), "aro") == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
+    assert published.read(str(aro), "aro", Path()) == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
     line = {"image_0": "i0", "image_1": "i1", "caption_0": "a", "caption_1": "b", "collapsed_tag": "Object"}
     wino = write(tmp_path / "examples.jsonl", json.dumps(line) + "\n")
-    assert published.read(str(wino), "winoground") == [Question("i0", ("a",), ("b",), "Object", "0"),
+    assert published.read(str(wino), "winoground", Path()) == [Question("i0", ("a",), ("b",), "Object", "0"),
                                                             Question("i1", ("b",), ("a",), "Object", "0")]
     with pytest.raises(InputError, match="expected a text 'filename'"):
-        published.read(str(aro), "sugarcrepe")
+        published.read(str(aro), "sugarcrepe", Path())
     with pytest.raises(InputError, match="expected a list of objects"):
-        published.read(str(write(tmp_path / "x.json", [1])), "sugarcrepe")
+        published.read(str(write(tmp_path / "x.json", [1])), "sugarcrepe", Path())
     with pytest.raises(InputError, match="did you mean winoground"):
-        published.read("winogrund", None)
+        published.read("winogrund", None, Path())
     with pytest.raises(InputError, match="format of questions"):
-        published.read(str(wino), "wino")
+        published.read(str(wino), "wino", Path())
     with pytest.raises(InputError, match="comes from the links"):
         published.read("aro", None, tmp_path / "data")
 
