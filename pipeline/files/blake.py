@@ -28,7 +28,10 @@ def of_bytes(content: bytes) -> str:
 
 def of_item(file: GalleryFile) -> str:
     """The checksum of a photograph's or clip's bytes; for a part of a file, of the file's checksum and the times."""
-    whole = of_file(file.path) if file.path.is_file() else of_bytes(file.content())
+    try:
+        whole = of_file(file.path)
+    except OSError:  # in a tar, Parquet or an object store
+        whole = of_bytes(file.content())
     return of_bytes(f"{whole} {file.start} {file.end}".encode()) if file.part else whole
 
 

@@ -49,7 +49,7 @@ class Remembered:
         if name in known and state == state_of(file):  # else it may have been replaced before it was opened
             return str(known[name])
         found = compute()
-        if state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file):
+        if has_settled(file, state):
             entry = {"state": state, **self._known(key, state), name: found}
             with suppress(OSError):  # a root that is read-only, or full: digests are computed again
                 self.path.parent.mkdir(exist_ok=True)
@@ -101,6 +101,11 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
                 yield from _below(entry.path, {*above, here})
             else:
                 yield entry.path, entry.stat()
+
+
+def has_settled(file: Path, state: list[int] | None) -> bool:
+    """Whether a file has the state that it had before, and got it so long ago that a later change is seen."""
+    return state is not None and max(state[2:]) + SETTLED < time.time_ns() and state == state_of(file)
 
 
 def state_of(file: Path | str) -> list[int] | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
-from pipeline.files.remembered import Remembered
+from pipeline.manifest.kept import Kept
 from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError, refusing
 
@@ -50,11 +50,6 @@ AT_ONCE = 1 << 16  # rows that are read, and become Python objects, together
 ROW_GROUP = 1 << 18  # rows of a part of the file, 20 MB
 
 Keep = Callable[["pd.DataFrame"], "pd.DataFrame"]
-Remember = Callable[[str, Callable[[], str]], str]
-
-
-def _compute(name: str, compute: Callable[[], str]) -> str:
-    return compute()
 
 
 class _File:
@@ -119,15 +114,14 @@ class Manifest:
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
-        remember: Called with a digest's name and a function that computes it; returns the digest, from a cache if it
-            can, see `files.remembered`.
+        kept: Its digests and its list of images, where they are kept beside its file.
         written: When its file was written, in nanoseconds; 0 if it has no file.
     """
 
     source: pd.DataFrame | _File = field(repr=False)
     dataset: str
     images_folder: Path
-    remember: Remember = field(default=_compute, repr=False, compare=False)
+    kept: Kept = field(default_factory=Kept, repr=False, compare=False)
     written: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +168,9 @@ class Manifest:
 
         A feature store has its rows in this order.
         """
+        return self.kept.images(self._images)
+
+    def _images(self) -> pd.DataFrame:
         known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
         once = self.rows(["image_id", "file", "bytes", "split", *known, *self._clip],
                          lambda rows: rows.drop_duplicates("image_id"))
@@ -233,12 +230,12 @@ class Manifest:
 
         Feature stores record it, and each file's size beside its features.
         """
-        return self.remember("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
+        return self.kept.digest("images", lambda: _digest([self.images[["image_id", "file", *self._clip]]]))
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all rows: everything that heads, similarities and results depend on besides photographs."""
-        return self.remember("table", lambda: _digest(
+        return self.kept.digest("table", lambda: _digest(
             self._batches([column for column in self.columns if column != PHOTOGRAPH])))
 
     def split(self, name: str) -> Split:
@@ -294,7 +291,7 @@ class Manifest:
             return self
         with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
-        return replace(self, remember=_remembering(path), written=path.stat().st_mtime_ns)
+        return replace(self, kept=Kept(path), written=path.stat().st_mtime_ns)
 
     def _seen_from(self, folder: Path) -> str:
         """The images' folder as the manifest's file names it."""
@@ -305,11 +302,11 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
-        """Read a saved manifest. If its file is unchanged, its digests are read from beside it.
+        """Read a saved manifest. If its file is unchanged, what is kept beside it is read from there.
 
         Args:
             path: The file.
-            computed: Whether digests are computed from the rows in any case.
+            computed: Whether all is read from the rows in any case.
 
         Returns:
             The manifest.
@@ -320,17 +317,17 @@ class Manifest:
         if remote.address(path):
             with refusing(OSError, lambda error: f"{remote.address(path)}: no manifest can be read there ({error})"):
                 copy = remote.copy(path)
-            return cls._of_file(copy, path)
+            return cls._of_file(copy, path, Kept())
         if not path.is_file():
             from pipeline.manifest.dataset import refuse_unknown  # and with it pydantic, which help texts do without
 
             refuse_unknown(path.stem, path.parent.parent)
             raise InputError(f"{path}: no manifest there; make it with `pipeline manifest {path.stem}`")
         written = path.stat().st_mtime_ns
-        return cls._of_file(path, path, _compute if computed else _remembering(path), written)
+        return cls._of_file(path, path, Kept(None if computed else path), written)
 
     @classmethod
-    def _of_file(cls, file: Path, path: Path, remember: Remember = _compute, written: int = 0) -> Manifest:
+    def _of_file(cls, file: Path, path: Path, kept: Kept, written: int = 0) -> Manifest:
         """Open a file that is at `path`, or was brought from there."""
         with _manifest_at(path):
             rows = _File(file, path)
@@ -341,7 +338,7 @@ class Manifest:
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise _no_manifest(path, f"its data set {dataset!a} is no name")
-            return cls(rows, dataset, Path(seen), remember, written)
+            return cls(rows, dataset, Path(seen), kept, written)
 
 
 def _manifest_at(path: Path) -> AbstractContextManager[None]:
@@ -350,11 +347,6 @@ def _manifest_at(path: Path) -> AbstractContextManager[None]:
 
     return refusing((OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException),
                     str(_no_manifest(path)))
-
-
-def _remembering(path: Path) -> Remember:
-    """Keep the digests of a manifest's file as it is now beside it, in `Paths.remembered`."""
-    return Remembered(path.with_name(f".{path.stem}") / "digests.json").of(path)
 
 
 def _no_manifest(path: Path, why: str = "") -> InputError:

@@ -51,7 +51,7 @@ class Paths:
         return self.root / "data" / f"{_name(dataset)}.parquet"
 
     def remembered(self, dataset: str) -> Path:
-        """The folder of a manifest's recorded inputs, by which `pipeline manifest` sees that they did not change."""
+        """The folder beside a manifest: its recorded inputs, photographs' checksums, digests and list of images."""
         return self.root / "data" / f".{_name(dataset)}"
 
     def features(self, dataset: str, feature: str) -> Path:

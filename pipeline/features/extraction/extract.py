@@ -157,7 +157,7 @@ def _sample(job: ExtractionJob, todo: Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards to be written."""
     rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
-    images = todo.images_of_rows(job.manifest.images["image_id"].to_numpy())[chosen]
+    images = np.flatnonzero(np.isin(job.manifest.images["image_id"].to_numpy(), todo.image_ids[chosen]))
     return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.files(images), job.engine, job.batch_size,
                 "skip")
 

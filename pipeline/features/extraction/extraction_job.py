@@ -142,7 +142,7 @@ class ExtractionJob:
                              self.compressor, engine.extras, self.dtype)
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), self.fingerprint(engine),
                       layout, lambda rows: self.manifest.gallery(folder, rows),
-                      images[PHOTOGRAPH].tolist() if PHOTOGRAPH in images else None, self.manifest.written, chosen,
+                      images.get(PHOTOGRAPH), self.manifest.written, chosen,
                       grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
                       donor=self.donor, dataset=self.manifest.dataset)
 

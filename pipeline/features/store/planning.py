@@ -8,6 +8,8 @@ A store that does not exist yet takes shards from a donor in the same way: the s
 set that holds some of the photographs.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +25,9 @@ from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The keys of a fingerprint that name the images; the others say what makes their features.
 OF_IMAGES = ("images", "dataset")
@@ -58,7 +63,7 @@ class Wanted:
     fingerprint: Mapping[str, Any]
     layout: StoreLayout
     files: Callable[[Sequence[int]], list[GalleryFile]] | None = None
-    photographs: Sequence[str] | None = None
+    photographs: pd.Series | None = None
     written: int = 0
     chosen: np.ndarray | None = None
     grows: bool = False
@@ -333,14 +338,15 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_image
         for first in range(0, len(rows) if wanted.files else 0, TOGETHER):
             assert wanted.files is not None
             images = range(first, min(first + TOGETHER, len(rows)))
+            recorded = len(images) * [""] if wanted.photographs is None \
+                else wanted.photographs.iloc[first:images.stop].tolist()
             read = []
-            for image, file in zip(images, wanted.files(images), strict=True):
+            for image, file, known in zip(images, wanted.files(images), recorded, strict=True):
                 row = rows[image]
                 try:
                     changed = file.changed_at() or 0
                 except OSError:  # lost since; the features are right
                     continue
-                known = "" if wanted.photographs is None else wanted.photographs[image]
                 before = existing.checksums[row] if row != ABSENT else ""
                 if not same_images and known and changed <= wanted.written:
                     checksums[image] = known

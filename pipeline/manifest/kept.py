@@ -1,0 +1,61 @@
+"""What is kept beside a manifest's file while that is unchanged: its digests, and a list of its images.
+
+The list has a row for each image, where the manifest has one for each caption. It is an Arrow file that is mapped into
+memory, so a step reads the parts of it that it needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.files import atomic
+from pipeline.files.remembered import Remembered, has_settled, state_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1  # of the list of images; a list of another format is made again
+
+
+class Kept:
+    """What is kept beside one file, in `Paths.remembered`.
+
+    Args:
+        manifest: The file as it is now. Call it before reading the file. With None, nothing is kept.
+    """
+
+    def __init__(self, manifest: Path | None = None) -> None:
+        self.manifest = manifest
+        if manifest is not None:
+            folder = manifest.with_name(f".{manifest.stem}")
+            self._digest, self._images = Remembered(folder / "digests.json").of(manifest), folder / "images.arrow"
+            self._state = state_of(manifest)
+
+    def digest(self, name: str, compute: Callable[[], str]) -> str:
+        """A digest of the manifest by its name, which `compute` computes if it is not known."""
+        return compute() if self.manifest is None else self._digest(name, compute)
+
+    def images(self, read: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """The list of images, which `read` reads from the manifest if it is not known."""
+        if self.manifest is None:
+            return read()
+        import pyarrow as pa
+        from pyarrow import ipc
+
+        state = json.dumps([FORMAT, self._state]).encode()
+        with suppress(OSError, pa.ArrowException):
+            listed = ipc.open_file(pa.memory_map(str(self._images))).read_all()
+            if (listed.schema.metadata or {}).get(b"state") == state and self._state == state_of(self.manifest):
+                listed.validate()
+                return listed.to_pandas(split_blocks=True)
+        found = read()
+        if has_settled(self.manifest, self._state):
+            listed = pa.Table.from_pandas(found, preserve_index=False).replace_schema_metadata({b"state": state})
+            with (suppress(OSError),  # a root that is read-only, or full
+                  atomic.replacing(self._images, durable=False) as partial, ipc.new_file(partial, listed.schema) as to):
+                to.write_table(listed)
+        return found
