@@ -4,8 +4,7 @@ Whether more or less is better is a property of the column. All rows that tie in
 measured rows that a paired test does not tell from the best. Published and measured rows do not compete.
 """
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -47,36 +46,40 @@ class Rule:
                  tests: "PairedTests | None" = None) -> dict[tuple[int, MetricKey], Colour]:
         """Row and column of each bold number -> its colour.
 
-        lone: whether a row without competitors can be bold. tests: find the rows that are as good as the best.
+        lone: whether a number without competitors can be bold. tests: find the rows that are as good as the best.
         """
-        scopes = self._scopes(rows)
         marked: dict[tuple[int, MetricKey], Colour] = {}
-        for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
-            for scope in (scope for scope, count in Counter(scopes.values()).items() if lone or count > 1):
-                cells = {index: rows[index].numbers.get(column.key) for index, own in scopes.items() if own == scope}
-                values = {index: cell.value for index, cell in cells.items() if cell and cell.value is not None}
+        for column, group, values in self._competing(rows, columns):
+            if lone or len(values) > 1:
                 first = best(values, column.less_is_better)
                 if tests:
                     first |= tests.tied({index: rows[index].tested.get(column.key) for index in values}, first)
-                colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(scope[1], "black")
+                colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
                 marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
                 if self.two_sums and len(first) == 1:
                     others = {index: value for index, value in values.items() if index not in first}
                     marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
         return marked
 
-    def _scopes(self, rows: Sequence[ResultRow]) -> dict[int, tuple[str, str]]:
-        """For each row that competes, by index, what it shares with those that it competes with."""
-        return {index: (row.header.section, row.header.group) if self.in_groups else ("", "")
-                for index, row in enumerate(rows) if row.header.competes}
+    def _competing(self, rows: Sequence[ResultRow], columns: Sequence[Column]
+                   ) -> Iterator[tuple[Column, str, dict[int, Decimal]]]:
+        """The numbers that compete with each other, by the index of their row, with their column and their group."""
+        for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
+            scopes: dict[tuple[str, str], dict[int, Decimal]] = {}
+            for index, row in enumerate(rows):
+                cell, header = row.numbers.get(column.key), row.header
+                if header.competes and cell and cell.value is not None:
+                    scope = (header.section, header.group) if self.in_groups else ("", "")
+                    scopes.setdefault(scope, {})[index] = cell.value
+            yield from ((column, group, values) for (_, group), values in scopes.items())
 
     def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
         """Say in a caption what is bold, of which rows."""
         said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
         if printed and measured:
             said = f"{said[:-1]}, of published and of measured rows apart."
-        alone = 1 in Counter(self._scopes(measured).values()).values()
-        return f"{said} A measured row that competes with no other is not bold." if alone else said
+        alone = any(len(values) == 1 for _, _, values in self._competing(measured, columns))
+        return f"{said} A measured number that competes with no other is not bold." if alone else said
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
         """Say in a caption which of the used colours stands for what. rows: those with bold numbers."""

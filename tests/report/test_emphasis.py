@@ -74,8 +74,18 @@ def test_a_caption_says_where_a_measured_row_competes_with_no_other(groups: str,
     printed = rows(RSUM, "500.0", groups="a")
     for above in ((), printed):
         said = emphasis.best_of_groups.said([RSUM], above, measured)
-        assert ("A measured row that competes with no other is not bold." in said) == is_said
+        assert ("A measured number that competes with no other is not bold." in said) == is_said
         assert (", of published and of measured rows apart." in said) == bool(above and measured)
+
+
+def test_the_only_number_of_a_column_is_not_bold_although_other_rows_compete_there() -> None:
+    both = [replace(row, numbers=row.numbers | {RANK.key: number(Decimal(rank) if rank else None)})
+            for row, rank in zip(rows(RSUM, "500.0", "490.0"), ("3.0", ""), strict=True)]
+    for rule in (emphasis.best_of_columns, emphasis.best_of_groups):
+        assert rule(both, [RSUM, RANK], lone=False).keys() == {(0, RSUM.key)}
+        assert rule(both, [RSUM, RANK]).keys() == {(0, RSUM.key), (0, RANK.key)}, "published numbers are as printed"
+        assert "A measured number that competes with no other is not bold." in rule.said([RSUM, RANK], (), both)
+        assert "no other" not in rule.said([RSUM], (), both)
 
 
 def test_a_row_that_competes_only_with_rows_that_never_do_is_not_bold_and_the_caption_says_so() -> None:
@@ -83,6 +93,6 @@ def test_a_row_that_competes_only_with_rows_that_never_do_is_not_bold_and_the_ca
     never = [replace(row, header=replace(row.header, competes=False)) for row in others]
     assert emphasis.best_of_groups([first, *never], [RSUM], lone=False) == {}
     assert emphasis.best_of_groups([first, *never], [RSUM]).keys() == {(0, RSUM.key)}
-    alone = "A measured row that competes with no other is not bold."
+    alone = "A measured number that competes with no other is not bold."
     assert alone in emphasis.best_of_groups.said([RSUM], (), [first, *never])
     assert alone not in emphasis.best_of_groups.said([RSUM], (), [first, others[0], never[1]])

@@ -73,8 +73,8 @@ def test_the_caption_names_the_colours_that_are_there() -> None:
     both = system("sample", "all", features=SMALL) | system("sample", "all", recipe="vse_infty", features=SMALL)
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
     (panel,) = tables.build("vse2ad_table1", both | wide, MEASURED).panels
-    assert panel.caption.endswith("Bold: the best for the same features and text encoder. A measured row that competes "
-                                  "with no other is not bold.")
+    assert panel.caption.endswith("Bold: the best for the same features and text encoder. A measured number that "
+                                  "competes with no other is not bold.")
 
 
 def test_of_several_measured_rows_the_best_is_bold() -> None:
