@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.provenance import results
     from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
     from pipeline.report.fitting import Paper
-    from pipeline.report.measured import MeasuredSystem, read_metrics
+    from pipeline.report.measured import MeasuredSystem, Results, read_metrics
     from pipeline.report.table import Bold, Rows, TableRequest
     from pipeline.settings import Settings
     from pipeline.studies import synthetic
@@ -59,7 +59,8 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
     beyond = results.read_recorded(paths.recorded) if request.measured and paths.recorded.exists() else {}
-    built = {name: tables.build(name, measured, request, timed, learned, beyond) for name in settings.tables}
+    found = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
+    built = {name: tables.TABLES.find(name)(found, request) for name in settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:

@@ -19,6 +19,7 @@ from pipeline.evaluation.statistics import ImageHits, intervals
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
 from pipeline.provenance.step import DIFFERS, MATCHES
+from pipeline.report import measured as report_measured
 from pipeline.systems.scores import measured
 from pipeline.systems.scores.system import System
 
@@ -103,6 +104,14 @@ def test_tables_of_a_run_mark_what_ties_with_the_best(scored_run: Any) -> None:
     assert tied.count("**") > best.count("**")
     assert scored_run("tables", *run, "--only", "measured", "-S", "typesetting.table_bold=best")[0] == 0
     assert written.read_text(encoding="utf-8") == best
+
+
+def test_results_are_read_once_for_all_tables(scored_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scored_run("evaluate", *RUN)[0] == 0
+    read, counted = report_measured._evaluations, list[int]()
+    monkeypatch.setattr(report_measured, "_evaluations", lambda metrics: counted.append(len(metrics)) or read(metrics))
+    assert scored_run("tables", *RUN, "-S", "tables=[vse2ad_table1, vse2ad_table3, rerank_table1]")[0] == 0
+    assert [count for count in counted if count] == [4]
 
 
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:

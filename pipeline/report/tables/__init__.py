@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import unknown
 from pipeline.report.measured import Results, read_metrics
 from pipeline.report.table import Table, TableRequest
 
@@ -47,7 +46,5 @@ def build(name: str, measured: Mapping[str, Any], request: TableRequest = PAPERS
     Raises:
         InputError: If there is no such table, or one of the arguments cannot be read.
     """
-    if name not in TABLES:
-        raise unknown("table", name, TABLES)
-    beyond = read_metrics(recorded or {})
-    return TABLES[name](Results(read_metrics(measured), throughput or {}, synthetic, beyond), request)
+    results = Results(read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {}))
+    return TABLES.find(name)(results, request)
