@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
-from pipeline.parts.wrapping import wrapped
+from pipeline.parts.wrapping import TERMINAL, wrapped
 
 # A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
@@ -35,9 +35,10 @@ def to_text(results: Results) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table's rows as indented lines with aligned columns."""
+    """Write a table's rows as indented lines with aligned columns, which are closer in one that is wide."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    gap = "  " if sum(widths) + 2 * len(widths) <= TERMINAL else " "
+    rows = (gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return [f"  {row}".rstrip() for row in rows]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.evaluation.retrieval import Protocol, evaluate, summary
-from pipeline.evaluation.statistics import interval
+from pipeline.evaluation.statistics import STATISTICS, contrast, interval
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:
@@ -35,6 +35,20 @@ def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
     assert "net, protocol 1fold, mean ± standard deviation of 3 seeds: image → caption " in text
     assert f"RSUM {np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}" in text
     assert "other, protocol" not in text
+
+
+def test_numbers_of_most_digits_fit_a_terminal() -> None:
+    metrics = evaluate(np.eye(20), np.arange(20))
+    known = {way: {f"r{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {"rsum": [599.9, 600.0]}
+    text = summary.to_text([("net-s0", metrics.as_dict() | {"interval": known})])
+    assert text.count("100.0 [100.0, 100.0]") == 6
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0], "p": 0.000909, "holm": 0.000909,
+              "spread": {"a": 346.4, "b": 346.4}}
+    found = dict.fromkeys(STATISTICS, tested) | {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
+    for names in (("first", "second"), [str(number) for number in range(12)]):
+        text = contrast.to_text(names, [[found] * (len(names) * (len(names) - 1) // 2)])
+        assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_names_do_not_break_the_table() -> None:
