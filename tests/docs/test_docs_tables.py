@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -42,17 +42,45 @@ def test_a_table_of_numbers_comes_from_a_file_or_is_a_record(page: Path) -> None
     assert not unsaid, "from a file or under a record, see CONTRIBUTING.md"
 
 
+def recorded() -> Iterator[tuple[str, str, str]]:
+    """The page, commit and day of every record; of several commits, the first and the last."""
+    for page in PAGES:
+        for line in re.findall(r"^\*\(record: .*", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert RECORD.fullmatch(line), f"{page.name}: {line}: see CONTRIBUTING.md for its form"
+            commits = re.findall(r"(?:commits?|to) ([0-9a-f]{8})\b", line)
+            days = re.findall(r"\b2\d{3}-\d\d-\d\d\b", line)
+            yield from ((page.name, commit, day) for commit, day in zip(commits, (days[0], days[-1]), strict=False))
+
+
+def untrue(records: Iterable[tuple[str, str, str]], history: Mapping[str, str], is_whole: bool
+           ) -> set[tuple[str, str, str]]:
+    """The records whose commit the history lacks or has on another day. history: commit -> day.
+
+    A shallow clone may lack commits, but none of a day after its first one's.
+    """
+    first = min(history.values(), default="9999")
+    return {(page, commit, day) for page, commit, day in records
+            if (day != history[commit] if commit in history else is_whole or day > first)}
+
+
 def test_records_name_commits_of_the_history() -> None:
-    asked = subprocess.run(["git", "rev-list", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
-    shallow = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, check=False,
-                             capture_output=True, text=True).stdout.strip()
-    if shallow != "false":
-        pytest.skip("needs a clone with its history")
-    history = {line[:8] for line in asked.stdout.splitlines()}
-    named = {(page.name, commit) for page in PAGES for record in RECORD.finditer(page.read_text(encoding="utf-8"))
-             for commit in re.findall(r"(?:commits?|to) ([0-9a-f]{8})\b", record[0])}
-    assert named
-    assert not {(page, commit) for page, commit in named if commit not in history}
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True).stdout.strip()
+
+    records = [*recorded()]
+    history = {line[:8]: line[-10:] for line in git("log", "--format=%H %cs").splitlines()}
+    assert records
+    assert untrue(records, history, is_whole=git("rev-parse", "--is-shallow-repository") == "false") == set()
+
+
+def test_a_record_of_an_unknown_commit_is_found_as_far_as_the_history_goes() -> None:
+    history = {"bbbbbbbb": "2026-11-22", "cccccccc": "2026-11-23"}
+    right, old = ("a.md", "cccccccc", "2026-11-23"), ("a.md", "aaaaaaaa", "2026-11-21")
+    unknown, moved = ("a.md", "dddddddd", "2026-11-23"), ("a.md", "cccccccc", "2026-11-24")
+    every = [right, old, unknown, moved]
+    assert untrue(every, history, is_whole=True) == {old, unknown, moved}
+    assert untrue(every, history, is_whole=False) == {unknown, moved}
+    assert untrue(every, {}, is_whole=False) == set()
 
 
 RIGHT, LEFT = "| | RSUM |\n|:--|--:|\n| R | 230.3 |\n", "| | RSUM |\n|:--|:--|\n| R | 230.3 |\n"
