@@ -13,6 +13,7 @@ from transformers.utils import logging
 from pipeline.compute.device import PRECISIONS
 from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import digest, weights
+from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
 
 TEXT_FILES = ("*.json", "*.txt", "*.model")
@@ -51,7 +52,7 @@ class TransformersEncoder:
             self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
         tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *tensors]
-        digests = dict(zip(used, digest.of_files(used), strict=True))
+        digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
         self.network = placed(_network(folder, config), usage)

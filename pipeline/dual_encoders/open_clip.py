@@ -14,6 +14,7 @@ from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, read
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
+from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
 CONFIG = "open_clip_config.json"
@@ -41,7 +42,8 @@ class OpenClip:
         self.token_limit = int(self.tokenizer.context_length)
         self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
         used = [*read_folder(folder, TEXT_FILES), tensors]
-        self.files: Mapping[str, str] = {file.name: found for file, found in zip(used, of_files(used), strict=True)}
+        self.files: Mapping[str, str] = {
+            file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
         self.weights_file = self.files[WEIGHTS]
         self.network = placed(network, usage)
 

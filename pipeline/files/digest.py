@@ -33,10 +33,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def of_files(paths: Iterable[Path]) -> Iterator[str]:
+def of_files(paths: Iterable[Path], of_file: Callable[[Path], str] = sha256) -> Iterator[str]:
     """SHA-256 of several files in order, one per core at a time (hashing releases Python's lock)."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        yield from threads.map(sha256, paths)
+        yield from threads.map(of_file, paths)
 
 
 def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:

@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pipeline.files import atomic, parsing
@@ -64,6 +64,17 @@ class Remembered:
     def _known(self, key: str, state: list[int] | None) -> dict[str, object]:
         entry = (parsing.json_object(self.path) or {}).get(key)
         return entry if isinstance(entry, dict) and state is not None and entry.get("state") == state else {}
+
+
+def in_process(file: Path) -> str:
+    """SHA-256 of a file, computed from its bytes once a process as long as it is unchanged."""
+    state = state_of(file)
+    return _of_state(file.resolve(), *(state or ())) if has_settled(file, state) else sha256(file)
+
+
+@cache
+def _of_state(file: Path, *state: int) -> str:
+    return sha256(file)
 
 
 def states_of(places: Iterable[Path]) -> str | None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.files.digest import sha256
 from pipeline.files.parsing import from_yaml
+from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, meant, refusing
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
 
 
 def _compare(name: str, known: Checkpoint, path: Path) -> None:
-    if known.sha256 and sha256(path) != known.sha256:
+    if known.sha256 and in_process(path) != known.sha256:
         raise InputError(f"weights {name!r}: {path} has another sha256 than {known.sha256}; remove it and get "
                          f"it again: {known.get}")
 

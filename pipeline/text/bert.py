@@ -15,7 +15,8 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from pipeline.files import parsing, weights
-from pipeline.files.digest import digest, sha256
+from pipeline.files.digest import digest
+from pipeline.files.remembered import in_process
 from pipeline.files.weights import LOCAL
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.settings import Training
@@ -136,7 +137,7 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
     """
     place = {"folder": folder.resolve().name} if Path(checkpoint).is_dir() else {"hub": checkpoint}
     files = list(folder.glob("model*.safetensors"))
-    return place | ({"sha256": sha256(files[0])} if len(files) == 1 else {})
+    return place | ({"sha256": in_process(files[0])} if len(files) == 1 else {})
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -12,9 +12,10 @@ from safetensors.torch import save_model
 
 from pipeline.features.extractors.network import Network
 from pipeline.features.extractors.runtime import Runtime
-from pipeline.files import weights
+from pipeline.files import remembered, weights
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError
+from pipeline.text.bert import _found
 
 CLIP = weights.checkpoints()["clip-b32"]
 TINY = "test_vit.r160_in1k"
@@ -90,6 +91,27 @@ def test_weights_of_the_hub_with_other_bytes_are_refused(cache: Path, monkeypatc
     card = CLIP.model_copy(update={"sha256": sha256(here / file)})
     monkeypatch.setattr(weights, "checkpoints", lambda: {"clip-b32": card})
     assert weights.folder(CLIP.hub, "encoder", "name it", instead="pytorch_model*.bin") == here
+
+
+def test_weights_are_digested_once_a_process_and_again_where_they_changed(cache: Path, monkeypatch: pytest.MonkeyPatch
+                                                                          ) -> None:
+    bert = weights.checkpoints()["bert-base-uncased"]
+    assert bert.hub is not None
+    assert bert.revision is not None
+    file = cached(cache, bert.hub, bert.revision) / "model.safetensors"
+    file.write_text("weights")
+    right, digested = sha256(file), list[Path]()
+    card = bert.model_copy(update={"sha256": right})
+    monkeypatch.setattr(weights, "checkpoints", lambda: {"bert-base-uncased": card})
+    monkeypatch.setattr(remembered, "SETTLED", -10**12)  # as if the file were old
+    monkeypatch.setattr(remembered, "sha256", lambda path: digested.append(path) or sha256(path))
+    for _ in range(2):
+        here = weights.folder(bert.hub, "BERT", "name it")
+        assert _found(bert.hub, here) == {"hub": bert.hub, "sha256": right}
+    assert digested == [file]
+    file.write_text("other")
+    with pytest.raises(InputError, match="has another sha256"):
+        weights.folder(bert.hub, "BERT", "name it")
 
 
 def test_bert_is_taken_at_its_commit_by_either_of_its_names(cache: Path) -> None:
