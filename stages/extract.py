@@ -89,7 +89,6 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
     options.choose_products(settings)
-    asked_for = request.as_json()
     several = extraction.devices(request.runtime.device) if scheduler is None else [request.runtime.device]
     if len(several) > 1 and changes["workers"]:
         raise InputError("several devices have a worker each; leave --workers out")
@@ -106,6 +105,7 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
         if dry_run:
             say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers), err=False)
             return
+        asked_for = request.as_json()
         with Progress(f"extract {feature}", manifest.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if uploaded_to is None and asked_for is not None and not outcome.failed and os.access(store, os.W_OK):

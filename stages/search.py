@@ -73,7 +73,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now")
-    sections = [html.Section(query, hits, gallery_file.GalleryFile(image) if image else None)
+    sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
                 for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
                                        strict=True)]
     path = out or paths.root / "results" / "search.html"

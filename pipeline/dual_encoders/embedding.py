@@ -56,7 +56,7 @@ def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[s
 def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
     """Read and prepare an image: the network's inputs, and SHA-256 of the file."""
     try:
-        content = GalleryFile(file).content()
+        content = GalleryFile(str(file)).content()
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
     except (OSError, images.ImageError) as error:
         said = error.strerror or error if isinstance(error, OSError) else error

@@ -9,7 +9,7 @@ from pipeline.files.gallery_file import GalleryFile
 PART = 1 << 18  # bytes read at once; hashlib.file_digest clears as many first, which doubles the time for a small file
 
 
-def of_file(path: Path) -> str:
+def of_file(path: Path | str) -> str:
     """The checksum of a file."""
     digest = hashlib.blake2b(digest_size=16)
     file = os.open(path, os.O_RDONLY)  # a third faster for a small file than Python's own file
@@ -29,7 +29,7 @@ def of_bytes(content: bytes) -> str:
 def of_item(file: GalleryFile) -> str:
     """The checksum of a photograph's or clip's bytes; for a part of a file, of the file's checksum and the times."""
     try:
-        whole = of_file(file.path)
+        whole = of_file(file.place)
     except OSError:  # in a tar, Parquet or an object store
         whole = of_bytes(file.content())
     return of_bytes(f"{whole} {file.start} {file.end}".encode()) if file.part else whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,9 +21,12 @@ STRIP = 4  # frames of a strip
 
 @dataclass(frozen=True)
 class GalleryFile:
-    """A photograph, or a clip."""
+    """A photograph, or a clip.
 
-    path: Path  # the file
+    It holds a text and not a `Path`, because making paths takes longer than asking the system for a million files.
+    """
+
+    place: str  # the file's path
     kind: Kind = "image"  # "image" or "video"
     start: float | None = None  # seconds from the file's beginning at which a clip begins; None for the beginning
     end: float | None = None  # seconds at which it ends; None for the file's end
@@ -30,7 +34,12 @@ class GalleryFile:
     @classmethod
     def named(cls, path: Path) -> GalleryFile:
         """Make one of a whole file: a clip if its suffix is in `VIDEO_SUFFIXES`, else a photograph."""
-        return cls(path, "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
+        return cls(str(path), "video" if path.suffix.lower() in VIDEO_SUFFIXES else "image")
+
+    @property
+    def path(self) -> Path:
+        """Its path."""
+        return Path(self.place)
 
     @property
     def part(self) -> str:
@@ -46,19 +55,19 @@ class GalleryFile:
 
     def content(self) -> bytes:
         """Read the file's bytes, also from a tar, Parquet or an object store; OSError if that is not possible."""
-        within = containers.inside(self.path)
+        within = containers.inside(self.place)
         if within is not None:
             return containers.opened(within[0]).read(within[1])
-        return remote.read_bytes(self.path) if remote.address(self.path) else self.path.read_bytes()
+        return remote.read_bytes(self.path) if remote.address(self.place) else self.path.read_bytes()
 
     def changed_at(self) -> int | None:
         """The file's change time (ctime) in nanoseconds; for an image in a tar or Parquet, that file's change time.
 
         None for an object store, whose files count as unchanged while the manifest is. OSError if the file is missing.
         """
-        within = containers.inside(self.path)
-        place = self.path if within is None else within[0]
-        return None if remote.address(place) else place.stat().st_ctime_ns
+        within = containers.inside(self.place)
+        place = self.place if within is None else within[0]
+        return None if remote.address(place) else os.stat(place).st_ctime_ns
 
     def decoded(self) -> Image.Image:
         """Decode a photograph to RGB; ImageError if that is not possible."""

@@ -205,11 +205,13 @@ class Manifest:
         Returns:
             A file for each row.
         """
-        place, images = folder or self.images_folder, self.images if rows is None else self.images.iloc[list(rows)]
+        images, place = self.images[["file", *self._clip]], str(folder or self.images_folder)
+        images = images if rows is None else images.iloc[list(rows)]
+        files = [os.path.join(place, file) for file in images["file"].tolist()]
         if not self._clip:
-            return [GalleryFile(place / file) for file in images["file"]]
-        return [GalleryFile(place / file, kind, _seconds(start), _seconds(end)) for file, kind, start, end
-                in images[["file", *CLIP]].itertuples(index=False, name=None)]
+            return [*map(GalleryFile, files)]
+        return [GalleryFile(file, kind, _seconds(start), _seconds(end)) for file, (kind, start, end)
+                in zip(files, images[[*CLIP]].itertuples(index=False, name=None), strict=True)]
 
     def require_photographs(self, what: str) -> None:
         """Check that gallery items are photographs.

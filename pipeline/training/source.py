@@ -125,7 +125,7 @@ class Photographs:
 
     def _file(self, row: int) -> GalleryFile:
         """An image's file, which may lie in a tar or Parquet."""
-        return GalleryFile(self.path / self._files[row])
+        return GalleryFile(str(self.path / self._files[row]))
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:
         """Read and prepare images after a random crop and flip.

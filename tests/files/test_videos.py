@@ -359,12 +359,12 @@ def foreign_threads() -> set[str]:
 
 def test_a_strip_of_frames(tmp_path: Path) -> None:
     made = encode(tmp_path / "a.mp4", pictures(8))
-    strip = GalleryFile(made, "video").picture()
+    strip = GalleryFile(str(made), "video").picture()
     assert strip.info["columns"] == 2
     assert strip.size == (2 * 64 + 2, 2 * 48 + 2)
     corners = [(0, 0), (66, 0), (0, 50), (66, 50)]
     assert [number_of(strip.crop((x + 8, y + 8, x + 56, y + 40))) for x, y in corners] == [1, 3, 5, 7]
-    assert GalleryFile(made, "video", 0.04, 0.12).title == "a.mp4, 0.04 s to 0.12 s"
+    assert GalleryFile(str(made), "video", 0.04, 0.12).title == "a.mp4, 0.04 s to 0.12 s"
 
 
 def test_a_film_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

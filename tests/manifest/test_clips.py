@@ -33,8 +33,9 @@ def test_clips_are_parts_of_files(folder: Path) -> None:
     table = build(folder, *LINES)
     assert table.kind == "video"
     assert table.images["file"].tolist() == ["a.mp4", "a.mp4", "b.mp4"]
-    first, second = GalleryFile(folder / "a.mp4", "video", 0, 2.5), GalleryFile(folder / "a.mp4", "video", 2.5, None)
-    assert table.gallery() == [first, second, GalleryFile(folder / "b.mp4", "video")]
+    one, other = (str(folder / name) for name in ("a.mp4", "b.mp4"))
+    first, second = GalleryFile(one, "video", 0, 2.5), GalleryFile(one, "video", 2.5, None)
+    assert table.gallery() == [first, second, GalleryFile(other, "video")]
     assert table.split("train").captions.tolist() == ["A dog runs.", "A dog runs fast.", "It sits."]
 
 

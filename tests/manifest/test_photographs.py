@@ -26,7 +26,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that were read since it was emptied."""
     names: list[str] = []
     whole = blake.of_file
-    monkeypatch.setattr(blake, "of_file", lambda path: (names.append(path.name), whole(path))[1])
+    monkeypatch.setattr(blake, "of_file", lambda path: (names.append(Path(path).name), whole(path))[1])
     return names
 
 

@@ -35,7 +35,7 @@ class Reader(HTMLParser):
 def photograph(path: Path, size: tuple[int, int]) -> GalleryFile:
     pixels = np.random.default_rng(0).integers(0, 255, (*size[::-1], 3), np.uint8)
     Image.fromarray(pixels).save(path)
-    return GalleryFile(path)
+    return GalleryFile(str(path))
 
 
 def test_thumbnails_are_in_the_page_with_their_captions(tmp_path: Path) -> None:
@@ -65,13 +65,14 @@ def test_whatever_comes_from_data_stays_text(tmp_path: Path) -> None:
 
 
 def test_an_image_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    read = Reader(search("title", [Section("", [Hit(1, 1.0, 1, GalleryFile(tmp_path / "gone.jpg"), ["a house"])])]))
+    gone = Hit(1, 1.0, 1, GalleryFile(str(tmp_path / "gone.jpg")), ["a house"])
+    read = Reader(search("title", [Section("", [gone])]))
     assert "gone.jpg: no such file" in read.text
     assert ("div", {"class": "missing", "role": "img", "aria-label": "a house"}) in read.tags
 
 
 def test_several_queries_have_a_section_each_and_a_list_of_all(tmp_path: Path) -> None:
-    hits = [Hit(1, 0.5, 42, GalleryFile(tmp_path / "gone.jpg"), ["a house"])]
+    hits = [Hit(1, 0.5, 42, GalleryFile(str(tmp_path / "gone.jpg")), ["a house"])]
     read = Reader(search("3 texts", [Section(query, hits) for query in ("first", NASTY, "third")]))
     tags = [tag for tag, _ in read.tags]
     assert (tags.count("section"), tags.count("h2"), tags.count("nav"), tags.count("h1")) == (3, 3, 1, 1)

@@ -32,7 +32,7 @@ def test_the_manifest_takes_it(shots: Path) -> None:
 
 def test_shots_are_two_seconds_of_moving_pictures(shots: Path) -> None:
     for path in sorted((shots / "videos").iterdir())[:6]:
-        frames = [np.asarray(frame, np.float32) for frame in GalleryFile(path, "video").frames(99)]
+        frames = [np.asarray(frame, np.float32) for frame in GalleryFile(str(path), "video").frames(99)]
         assert len(frames) == 30
         assert frames[0].shape == (64, 64, 3)
         assert np.abs(frames[0] - frames[-1]).mean() > 3
@@ -43,7 +43,7 @@ def test_the_same_seed_gives_the_same_captions_and_frames(shots: Path, tmp_path:
     assert again.read_bytes() == (shots / "captions.csv").read_bytes()
     for path in sorted((shots / "videos").iterdir())[:3]:
         files = (folder / path.name for folder in (path.parent, tmp_path / "videos"))
-        one, other = (GalleryFile(file, "video").frames(9) for file in files)
+        one, other = (GalleryFile(str(file), "video").frames(9) for file in files)
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 

@@ -45,8 +45,8 @@ class Wanted:
         fingerprint: All that the values depend on.
         layout: Sizes of a store that is created for all M images. An existing store keeps its shards and compressor.
         files: Gives the files of some of the M images, which are compared with those that features were made from;
-            None if features were not made from files.
-        photographs: The M checksums of these files by the manifest, "" where it has none.
+            None if features were not made from files, or if the manifest's checksums alone are compared.
+        photographs: The M checksums of these files by the manifest, "" where it has none; None if it has none at all.
         written: When the manifest was written, in nanoseconds: its checksums of files that changed later are out of
             date.
         chosen: Bool [M], images to extract now; None for all. The others keep the rows that they have.
@@ -334,9 +334,11 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_image
     file of the same size takes its place.
     """
     checksums = np.full(len(rows), "", object)
+    if wanted.files is None:
+        compared = (existing.checksums[rows] != "") | (not same_images)
+        return checksums if wanted.photographs is None else np.where(compared, wanted.photographs.to_numpy(object), "")
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
-        for first in range(0, len(rows) if wanted.files else 0, TOGETHER):
-            assert wanted.files is not None
+        for first in range(0, len(rows), TOGETHER):
             images = range(first, min(first + TOGETHER, len(rows)))
             recorded = len(images) * [""] if wanted.photographs is None \
                 else wanted.photographs.iloc[first:images.stop].tolist()
