@@ -75,7 +75,7 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
     run, encoders, heads = settings.run, [], list[tuple[str, str, Path | None]]()
     if name is None:
         options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
-                       "splits", "out", why="goes with the NAME of a data set")
+                       "splits", "out", why="needs the NAME of a data set")
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
         encoders, heads = run.encoders, [(head, run.dataset, None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
@@ -92,7 +92,7 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
             "precision": precision, "trained_on": trained_on})]
     else:
         options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
-                       why="goes with an encoder, KIND:PLACE")
+                       why="is for an encoder, KIND:PLACE")
         heads = [(source.named, trained_on or run.dataset, files)]
     with open_workers() as place:
         asked = _Asked(paths, settings, name or run.dataset, splits, out, device, place)

@@ -68,7 +68,7 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
     place = partial(paths.similarity, dataset, split=settings.score.split)
     if name is None:
         options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",
-                       why="goes with the NAME of an ensemble")
+                       why="needs the NAME of an ensemble")
         for recipe, letters, text, seed in ensembles(settings.run).values():
             _mean(place, letters, recipe, text, seed, keep_common)
         return
@@ -79,17 +79,17 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
         _mean(place, name, recipe, text, seed, keep_common)
         return
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
-        raise InputError(f"{name!r}: an ensemble's name is of letters, digits and _ . + -")
+        raise InputError(f"{name!r}: an ensemble's name consists of letters, digits and _ . + -")
     if len(members) < 2:
-        raise InputError(f"an ensemble {name} of your own needs two members or more, each with --member; one of "
-                         f"features is named by their letters, of {''.join(LETTERS)} in this order")
-    options.refuse("text", "recipe", "seed", why="goes with ensembles such as RG; your own names its members")
+        raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
+                         f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
+    options.refuse("text", "recipe", "seed", why="is for ensembles such as RG; your own has its --member")
     places = [Path(member) if Path(member).exists() else place(member) for member in members]
     options.refuse_repeats(places)
     stores = [judged.with_record(path, columns) for path in places]
     path = paths.similarity(dataset, name, stores[0].made_from["split"])
     if path.exists() and System.open(path).made_from.get("ensemble") != name:
-        raise InputError(f"{path}: is a system of that name and no ensemble; choose another name")
+        raise InputError(f"{path}: another system has that name; choose another one")
     chosen, tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
     _fuse(path, name, stores, fusion, chosen, keep_common, tuned)
 

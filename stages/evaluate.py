@@ -75,7 +75,7 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     if from_run:
         options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
                        "save_qrels", "per_query", "scheduler",
-                       why="goes without --from-run, whose lists are measured as they are")
+                       why="cannot be given with --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(_written([(from_run.name, numbers)], output))
         return
@@ -97,7 +97,7 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
         click.echo(_written([("", numbers)], output))
         return
     options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
-                   why="goes with --system or --embeddings; the run is measured by its data set's card")
+                   why="needs --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     write_json(paths.metrics, measured_run)
@@ -115,9 +115,9 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distrac
     if distractors:
         options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
                        "qrels", "same_text",
-                       why="goes without --distractors, which enlarge the pool of a head's own store")
+                       why="cannot be given with --distractors, which enlarge the pool of a head's store")
         if similarity is None:
-            raise InputError("--distractors go with --system and a head's similarity store")
+            raise InputError("--distractors need --system with a head's similarity store")
         return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
     if similarity is not None and embeddings is not None:
         raise InputError("--system and --embeddings are two sources; give one")

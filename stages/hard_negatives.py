@@ -64,9 +64,9 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     if source is None and not save:
         raise InputError("give --system, or --save to write the questions alone")
     if source is None:
-        options.refuse("out", "device", why="goes with --system")
+        options.refuse("out", "device", why="needs --system")
     if questions is None:
-        options.refuse("form", why="goes with QUESTIONS")
+        options.refuse("form", why="needs QUESTIONS")
     own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
     shown = own if not images_of or images_of == own.dataset else Manifest.load(paths.manifest(images_of))
     if questions:

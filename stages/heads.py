@@ -89,7 +89,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
             say(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
                 "alone is trained")
     if not any(finetuned.values()):
-        options.refuse("images", why="goes with --finetune; features are read from their store")
+        options.refuse("images", why="needs --finetune; without it features are read from their store")
     where = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in where.items() if value is not None})
@@ -139,7 +139,8 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     redo: also after existing ones, which may be out of date. above: heads that depend on this one.
     """
     if folder in above:
-        raise InputError(f"{folder}: needs itself first, by start or pairs.retriever of a recipe")
+        raise InputError(f"{folder}: would have to be trained before itself: `start` or `pairs.retriever` of its "
+                         "recipe leads back to it; change one of them")
     if folder in asked:
         return
     dataset, feature, text, _, seed = request.head
@@ -163,7 +164,7 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name
     for base in names:
         recipe = varied.of(settings.recipe(base))
         if twice := [key for key in varied.replaced if options.changed(f"recipes.{base}.{key}")]:
-            raise InputError(f"-S changes {twice[0]} of {base}, which an option replaces; give all of it with -S alone")
+            raise InputError(f"-S and another option both set {twice[0]} of {base}; use -S for all of it, or no -S")
         as_shipped = {other: known for other, known in settings.recipes.items()
                       if not options.changed(f"recipes.{other}")}
         chosen[named(recipe, name, varied.name(base), as_shipped, settings.recipes)] = recipe

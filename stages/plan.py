@@ -126,7 +126,8 @@ def _published() -> str:
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """What a head depends on, with the heads from which it starts or mines negatives; without where it is trained."""
     if name in above:
-        raise InputError(f"{name}: needs itself first, by start or pairs.retriever of {' and '.join(above)}")
+        raise InputError(f"{name}: would have to be trained before itself: `start` or `pairs.retriever` of "
+                         f"{' and '.join(above)} leads back to it; change one of them")
     known, dataset = heads(settings.run), settings.run.dataset
     called, feature, text, seed = known[name]
     recipe = settings.recipe(called)

@@ -52,10 +52,10 @@ def init_command(folder: Path, images: Path | None, videos: Path | None, caption
     files = videos if images is None else images
     if files is None and captions is None:
         if form or name:
-            raise InputError("--format and --name go with --images and --captions")
+            raise InputError("--format and --name need --images, or --videos, and --captions")
         written = new.write(folder)
     elif files is None or captions is None:
-        raise InputError("--images or --videos goes with --captions")
+        raise InputError("--images or --videos needs --captions, and --captions one of them")
     else:
         if name is None:  # after the folder
             letters = unicodedata.normalize("NFKD", folder.absolute().name)

@@ -79,7 +79,7 @@ def command(paths: Paths, settings: Settings, retriever: str | None, scorer: str
     if retriever is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "rules", "folds", "distractors",
                        "trained_on",
-                       why="goes with --retriever; without it every entry of run.rerank is made")
+                       why="needs --retriever; without it every entry of run.rerank is made")
         for made, (source, other, step) in reranked(settings.run).items():
             asked = {**given, "k": step.k, "combine": step.combine, "weight": step.weight, "rules": step.protocol}
             _rerank(paths, settings, _job(paths, settings, dataset, made, source, other, asked), given)
@@ -98,8 +98,8 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     split = "val" if given["tune"] else settings.score.split
     place = paths.similarity(dataset, retriever, split)
     if given["tune"] and not place.exists():
-        raise InputError(f"{place}: --tune chooses on val, and val is not scored; run `pipeline score -S "
-                         "score.split=val`, and its ensembles")
+        raise InputError(f"{place}: --tune chooses on val, which is not scored; run `pipeline score -S "
+                         "score.split=val`, and for ensembles `pipeline ensemble -S score.split=val`")
     store = System.open(place).check()
     if store.made_from.reranked:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
@@ -112,9 +112,9 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
     if given["tuned_on"]:
-        options.refuse("k", "combine", "weight", "tune", why="goes without --tuned-on, which sets it")
+        options.refuse("k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it")
     elif (given["weight"] is None) != (given["combine"] == "scorer" or given["tune"]):
-        raise InputError("--weight goes with --combine add or norm_add, which need it unless you --tune")
+        raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
     if given["rules"] and given["folds"]:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     kind = reranking.resolve(scorer, source)
@@ -122,7 +122,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
     distractors = [System.open_vectors(path) for path in given["distractors"]]
     if distractors:
-        options.refuse("rules", "folds", "tune", why="goes without --distractors, which enlarge the whole pool of test")
+        options.refuse("rules", "folds", "tune", why="cannot be given with --distractors, which enlarge the whole pool")
         if pool.languages is not None:
             raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and "
                              "--distractors enlarge one pool; score a manifest of one language")

@@ -77,9 +77,10 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
         raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
                          f"{path} --record` keeps its numbers for the tables")
     if made.reranked.get("distractors"):
-        raise InputError(f"{path}: was reranked among distractors; measure it with --system and --distractors")
+        raise InputError(f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
+                         f"{path} --distractors STORE`")
     if not made["members"]:
-        raise InputError(f"{path}: is made of matrices of which nothing is known; measure it with --system")
+        raise InputError(f"{path}: is made of plain matrices; measure it with `pipeline evaluate --system {path}`")
     first = next(iter(run.values()))
     stores = record.with_parts({first.path.stem: first, path.stem: store})
     record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))

@@ -68,18 +68,18 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
     """
     if source and source.path and (source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()):
         options.refuse("feature", "dataset", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
-                       why="goes without embeddings, which are multiplied as they are")
+                       why="cannot be given with a store of embeddings, which are multiplied as they are")
         _score_embeddings(paths, settings, source.path)
         return
     if source:
-        options.refuse("feature", "text", "recipes", "seeds", why="goes without --system, which names the head")
+        options.refuse("feature", "text", "recipes", "seeds", why="cannot be given with --system, which names the head")
         if source.path is None:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed)) for recipe in recipes for seed in seeds]
     else:
-        options.refuse("text", "recipes", "seeds", why="goes with --feature; all heads of the run are scored")
+        options.refuse("text", "recipes", "seeds", why="needs --feature; without it all heads of the run are scored")
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     described = {folder: training.read_description(folder) for folder in folders}
     if not any("finetuned" in head for head in described.values()):
@@ -167,7 +167,7 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """
     if system is None:
-        options.refuse("name", "bank", why="goes with a SYSTEM")
+        options.refuse("name", "bank", why="needs a SYSTEM")
         for made, (source, step) in rescored(settings.run).items():
             _rescore(paths, dataset, settings.score.split, made, source, step)
         return

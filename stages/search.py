@@ -72,7 +72,8 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from["manifest"]:
-        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now")
+        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now; run "
+                         "`pipeline score` or `pipeline embed` again")
     sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
                 for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
                                        strict=True)]

@@ -182,7 +182,7 @@ def copy_command(source: Path, target: Path) -> None:
     """
     lazy.load(globals())
     if (remote.address(source) is None) == (remote.address(target) is None):
-        raise InputError("one of SOURCE and TARGET is in an object store, such as s3://bucket/region.zarr")
+        raise InputError("exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr")
     named = remote.address(target) or target
     if source.suffix == ".parquet":
         Manifest.load(source).save(target)

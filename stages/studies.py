@@ -181,7 +181,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 @click.command
 @click.option("--retriever", metavar="SYSTEM", shell_complete=options.names("scored"),
-              help="Also time one query by this scored head; goes with --with.")
+              help="Also time one query by this scored head; needs --with.")
 @click.option("--with", "scorer", metavar="SCORER", shell_complete=options.names("system"),
               help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
 @options.with_settings_or_shipped

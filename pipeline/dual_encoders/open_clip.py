@@ -32,7 +32,7 @@ class OpenClip:
         _check(folder)
         tensors = folder / WEIGHTS
         if not tensors.is_file():
-            raise InputError(f"{tensors}: is not there; OpenCLIP's weights are read as safetensors alone")
+            raise InputError(f"{tensors}: is not there; OpenCLIP's weights are read as safetensors only")
         squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
         library = reading(folder, "network", lambda: import_module("open_clip"))
         place = f"local-dir:{folder}"
@@ -95,7 +95,8 @@ def _check(folder: Path) -> None:
         tower = str(image.get("timm_model_name", ""))
         by_name = text.get("hf_model_name")
     if by_name:
-        raise InputError(f"{folder}: its text tower {str(by_name)!r} would be fetched by name; not read here")
+        raise InputError(f"{folder}: its text tower {str(by_name)!r} would be downloaded by name, which is refused; "
+                         "take a model whose folder holds all of it")
     if odd or ":" in tower or text.get("tokenizer_mode"):
         raise InputError(f"{folder / CONFIG}: asks for {', '.join(sorted(odd)) or tower or 'a tokenizer_mode'}, which "
-                         "could fetch or run more than the folder's files; such models are not read")
+                         "could fetch or run more than the folder's files; take a model without it")

@@ -82,13 +82,13 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
     if not made.is_encoder and made.trained_on == made.dataset:
-        raise InputError(f"{embedded.path}: is of a head, and not of a dual encoder; score it with `pipeline score "
-                         "--system`")
+        raise InputError(f"{embedded.path}: holds the vectors of a head on its own data; name the head in place of the "
+                         "store: `pipeline score --system HEAD`")
     if made["manifest"] != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
     if name not in made["members"][0].get("splits", [made["split"]]):
-        raise InputError(f"{embedded.path}: holds {made['split']}, and not the split {name}; run `pipeline embed` "
+        raise InputError(f"{embedded.path}: holds the split {made['split']} and not {name}; run `pipeline embed` "
                          f"with --split {name}")
     split = manifest.split(name)
     again = "; run `pipeline embed` again"

@@ -168,7 +168,7 @@ def _folder() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     told = folder.lstat()
     if told.st_uid != os.getuid() or told.st_mode & 0o077 or folder.is_symlink():
-        raise InputError(f"{folder}: is not for you alone; remove it, or name another folder in TMPDIR")
+        raise InputError(f"{folder}: others may read or write it; remove it, or set TMPDIR to another folder")
     return folder
 
 

@@ -53,9 +53,9 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
     if not addresses:
         return table
     if not asked or folder is None:
-        raise InputError(f"{counted(len(addresses), 'image')} named by address alone, the first {addresses[0][:80]!r}; "
-                         "--fetch brings them into the folder --images, or fetch them with img2dataset, whose tars and "
-                         "Parquet are read here")
+        raise InputError(f"{counted(len(addresses), 'image')} given by address only, such as {addresses[0][:80]!r}; "
+                         "download them with --fetch into the folder --images, or with img2dataset, whose tars and "
+                         "Parquet files can be read")
     on_start(len(addresses))
     names = {address: name_of(address) for address in addresses}
 

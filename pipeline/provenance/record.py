@@ -60,8 +60,8 @@ def refuse_other_systems(stores: Sequence[System]) -> None:
     for store, mine in zip(stores[1:], members[1:], strict=True):
         if (members[0] is None) != (mine is None):
             older = (stores[0] if members[0] is None else store).path.stem
-            raise InputError(f"{older}: does not say with what settings it was trained, other seeds do; run `pipeline "
-                             "score` again for it, and its ensembles")
+            raise InputError(f"{older}: does not record the settings of its training, as other seeds do; run `pipeline "
+                             "score` again for it, then `pipeline ensemble`")
         if members[0] and mine and (why := differences(members[0], mine)):
             raise InputError(f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
                              "score them alike, or leave it out")
@@ -136,5 +136,5 @@ def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
         file = folder / name
         if file.exists() and sha256(file) != digest:
             what = "the checkpoint that was scored" if name == "best.safetensors" else "as it was when it was scored"
-            raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member['head']}, and its "
-                             "ensembles")
+            raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member['head']}, then "
+                             "`pipeline ensemble`")

@@ -78,7 +78,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
         store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
         if store.exists() and System.open(store).made_from != made_from:
-            raise InputError(f"{path}: {name} was scored again since; run `pipeline evaluate`")
+            raise InputError(f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`")
     return unknown
 
 

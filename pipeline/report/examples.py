@@ -70,7 +70,7 @@ class Gallery:
     def members(self) -> tuple[HeadRecord, ...]:
         """The heads behind it."""
         with refusing((KeyError, TypeError), f"{self.pool.name}: does not say which networks made it; run `pipeline "
-                      "score` again, and its ensembles"):
+                      "score` and `pipeline ensemble` again"):
             return tuple(HeadRecord.of(entry) for entry in self.pool.made_from["members"])
 
     @cached_property

@@ -143,9 +143,9 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
         if name not in sections:
             raise InputError(f"{where}: {unknown(kind, name, sections)}")
         if len(above) > LONGEST:
-            raise InputError(f"{where}: builds on more than {LONGEST} {kind}s, one on the other")
+            raise InputError(f"{where}: `base` leads over more than {LONGEST} {kind}s; build on one of the first")
         if name in above:
-            raise InputError(f"{where}: a circle, {' builds on '.join((*above, name))}; leave out one `base`")
+            raise InputError(f"{where}: {' builds on '.join((*above, name))}, in a circle; leave out one `base`")
         if name not in found:
             own = sections[name]
             if isinstance(own, Mapping) and "base" in own:

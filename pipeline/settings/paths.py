@@ -85,7 +85,7 @@ class Paths:
 def _name(name: str) -> str:
     """A name as a part of a path."""
     if name == ".." or "/" in name:
-        raise InputError(f"{name!r}: no such file, and a name has no / in it")
+        raise InputError(f"{name!r}: there is no such file, and a name cannot contain /")
     return name
 
 

@@ -90,13 +90,13 @@ class Noise(Section):
     @model_validator(mode="after")
     def _draws_or_reads(self) -> Self:
         if self.index is not None and self.seed:
-            raise ValueError("a seed does nothing with an index, which is read and not drawn; leave out one of the two")
+            raise ValueError("an index says which captions are noisy, so no seed draws them; leave out one of the two")
         return self
 
 
 def _ance_goes_with_emb(tasks: list[str]) -> list[str]:
     if "ance" in tasks and "emb" not in tasks:
-        raise ValueError("ance trains embeddings from near negatives, and goes with emb")
+        raise ValueError("the task ance trains embeddings, so it needs the task emb; add emb to tasks")
     return tasks
 
 
@@ -206,7 +206,7 @@ class Variation:
 
     def __post_init__(self) -> None:
         if self.pooling and self.image_pooling and self.text_pooling:
-            raise InputError(f"leave out the pooling {self.pooling} of both sides: each side has one of its own")
+            raise InputError(f"leave out --pooling {self.pooling}: --image-pooling and --text-pooling set both sides")
 
     @property
     def _tags(self) -> list[str]:

@@ -54,7 +54,7 @@ class Rerank(Section):
     @model_validator(mode="after")
     def _has_a_weight_where_one_counts(self) -> Rerank:
         if (self.weight is None) != (self.combine == "scorer"):
-            raise ValueError("weight goes with combine add or norm_add, which need one")
+            raise ValueError("combine add or norm_add needs a weight, and combine scorer takes none")
         return self
 
     def applied_to(self, retriever: str) -> str:

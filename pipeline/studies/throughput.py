@@ -176,7 +176,7 @@ def measure_query(source: PairSource, retriever: str, scorer: str, settings: Thr
         raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
     vectors, k = np.array(store.vectors("image")), settings.reranked
     if k > len(vectors):
-        raise InputError(f"{store.path}: has {len(vectors)} images, and throughput.reranked is {k}; rerank fewer")
+        raise InputError(f"{store.path}: has {len(vectors)} images; set throughput.reranked, {k}, to that at most")
     manifest = Manifest.load(source.paths.manifest(source.dataset))
     table = manifest.rows(["caption_id", "caption"]).set_index("caption_id").loc[store.caption_ids, "caption"]
     caption = table.loc[table.str.len().sort_values(kind="stable").index[len(table) // 2]]

@@ -118,8 +118,8 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
     """
     if share:
         if not hasattr(encoder, "dropout"):
-            raise InputError("the recipe's dropout is of word vectors, which the text encoder bigru has; choose it, or "
-                             "set dropout to 0")
+            raise InputError("the recipe's dropout is for word vectors, which only the text encoder bigru has; use "
+                             "--text bigru, or set dropout to 0")
         encoder.dropout = share  # type: ignore[assignment]  # of a Module mypy expects modules
     return encoder
 

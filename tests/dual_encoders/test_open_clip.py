@@ -74,7 +74,7 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path]) ->
 
 
 @pytest.mark.parametrize(("text", "image", "message"), [
-    ({"hf_model_name": "someone/model"}, {}, "text tower 'someone/model' would be fetched"),
+    ({"hf_model_name": "someone/model"}, {}, "text tower 'someone/model' would be downloaded"),
     ({"tokenizer_kwargs": {"trust_remote_code": True}}, {}, "asks for trust_remote_code"),
     ({"tokenizer_kwargs": {"reduction_mask": "syntax"}}, {}, "asks for reduction_mask"),
     ({}, {"timm_model_name": "hf-hub:someone/model"}, "asks for hf-hub:someone/model"),
@@ -100,7 +100,7 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     config.write_text("{}")
     refused("is not a configuration of OpenCLIP")
     config.write_bytes((folders["own"] / config.name).read_bytes())
-    refused("is not there; OpenCLIP's weights are read as safetensors alone")
+    refused("is not there; OpenCLIP's weights are read as safetensors only")
     weights = tmp_path / "open_clip_model.safetensors"
     weights.write_bytes((folders["own"] / weights.name).read_bytes()[:-100])
     refused("no network that can be read")

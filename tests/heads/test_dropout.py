@@ -63,5 +63,5 @@ def test_without_a_share_a_word_is_multiplied_once_and_gradients_are_the_same() 
 
 
 def test_encoders_without_it_refuse_it() -> None:
-    with pytest.raises(InputError, match="which the text encoder bigru has"):
+    with pytest.raises(InputError, match="which only the text encoder bigru has"):
         with_dropout(torch.nn.Linear(1, 1), 0.1)

@@ -70,7 +70,7 @@ def annotations(folder: Path, *addresses: str) -> Path:
 
 
 def test_nothing_is_fetched_unasked(site: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"named by address alone.*--fetch brings them"):
+    with pytest.raises(InputError, match=r"given by address only.*download them with --fetch"):
         build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"))
     assert Site.seen == []
 

@@ -150,5 +150,5 @@ def test_a_change_to_pooling_is_to_both_sides() -> None:
 def test_a_recipe_may_be_called_by_a_number_and_bases_come_to_an_end() -> None:
     assert loading.resolve(from_yaml("{7: {a: 1}, 8: {base: 7}}")) == {"7": {"a": 1}, "8": {"a": 1}}
     chain = {"r0": {"a": 1}} | {f"r{number}": {"base": f"r{number - 1}"} for number in range(1, 2000)}
-    with pytest.raises(InputError, match="builds on more than 50 recipes"):
+    with pytest.raises(InputError, match="leads over more than 50 recipes"):
         loading.resolve(dict(reversed(chain.items())))

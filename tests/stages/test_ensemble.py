@@ -103,13 +103,13 @@ def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., s
     both = ("--member", REGION, "--member", GRID)
     assert "its manifest is" in refused("ensemble", "RG")
     assert "is the papers' mean" in refused("ensemble", "RG", "--fusion", "rank")
-    assert "needs two members" in refused("ensemble", "mine", "--member", REGION)
+    assert "needs two or more --member" in refused("ensemble", "mine", "--member", REGION)
     twice = f"similarities/sample/{REGION}.zarr"
     assert f"{twice}: is named twice" in refused("ensemble", "mine", "--member", REGION, "--member", twice)
     assert "no similarity store there" in refused("ensemble", "mine", "--member", REGION, "--member", "nothing")
-    assert "--seed goes with ensembles such as RG" in refused("ensemble", "mine", *both, "--seed", "1")
-    assert "is a system of that name" in refused("ensemble", REGION, *both)
-    assert "an ensemble's name is of" in refused("ensemble", "../mine", *both)
+    assert "--seed is for ensembles such as RG" in refused("ensemble", "mine", *both, "--seed", "1")
+    assert "another system has that name" in refused("ensemble", REGION, *both)
+    assert "an ensemble's name consists of" in refused("ensemble", "../mine", *both)
     score("grid")
     assert "one weight for each of 2 members" in refused("ensemble", "mine", *both, "--weight", "1")
     assert pipeline("ensemble", "mine", *both, "--fusion", "rank")[0] == 0
@@ -165,7 +165,7 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
     score("region")
     score("grid")
-    assert "weights are chosen on val alone" in refused("ensemble", "ours", "--member", REGION, "--member", GRID,
+    assert "give scores of val" in refused("ensemble", "ours", "--member", REGION, "--member", GRID,
                                                         *("--tune-on", f"similarities/sample/{REGION}.zarr") * 2)
 
 

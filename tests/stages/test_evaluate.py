@@ -230,7 +230,7 @@ def test_options_that_would_do_nothing_are_refused(refused: Callable[..., str], 
 
 def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
     np.save("s.npy", np.eye(5, 25, dtype=np.float32))
-    assert "--split goes with --manifest" in refused("evaluate", "--system", "s.npy", "--split", "val")
+    assert "--split needs --manifest" in refused("evaluate", "--system", "s.npy", "--split", "val")
     assert "--ties" not in refused("evaluate", "--ties", "pessimistic", *RUN)  # of use for a run as well
 
 

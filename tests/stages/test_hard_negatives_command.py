@@ -176,7 +176,7 @@ def test_images_that_a_head_lacks_or_that_failed_are_left_out_of_its_rows(scenes
 @pytest.mark.usefixtures("project")
 def test_wrong_options_are_refused(refused: Callable[..., str]) -> None:
     assert "give --system" in refused("hard-negatives")
-    assert "goes with --system" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
-    assert "goes with QUESTIONS" in refused("hard-negatives", "--system", HEAD, "--format", "aro")
+    assert "needs --system" in refused("hard-negatives", "--save", "s.csv", "--out", "r.json")
+    assert "needs QUESTIONS" in refused("hard-negatives", "--system", HEAD, "--format", "aro")
     assert "did you mean sugarcrepe?" in refused("hard-negatives", "sugarcreep", "--system", HEAD)
     assert "comes from the folder data" in refused("hard-negatives", "sugarcrepe", "--system", HEAD)

@@ -189,11 +189,11 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
         "rerank", "--retriever", R, "--with", "nothing")
     assert "no similarity store there" in refused("rerank", "--retriever", "nothing", "--with", G)
     assert "expected --with SCORER" in refused("rerank", "--retriever", R)
-    assert "--weight goes with" in refused(*RERANK, "--combine", "add")
-    assert "--weight goes with" in refused(*RERANK, "--weight", "0.5")
+    assert "give --weight with" in refused(*RERANK, "--combine", "add")
+    assert "give --weight with" in refused(*RERANK, "--weight", "0.5")
     for name in (R, G):  # scores of test in the place of val's
         shutil.copytree(path(name), path(name, "val"))
-    assert "k and the weight are chosen on val alone" in refused(*RERANK, "--k", "5", "--combine", "add", "--tune")
+    assert "k and the weight are chosen on val" in refused(*RERANK, "--k", "5", "--combine", "add", "--tune")
     assert "expected another name" in refused(*RERANK, "--name", R)
     assert "exists and is no reranked system" in refused(*RERANK, "--k", "5", "--name", G)
     score("patch", without=(3,))
@@ -209,7 +209,7 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
 @pytest.mark.usefixtures("made")
 def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refused: Callable[..., str]) -> None:
     tune = (*RERANK, "--k", "10", "--combine", "add", "--tune", "--name", "choice")
-    assert "val is not scored; run `pipeline score -S score.split=val`" in refused(*tune)
+    assert "on val, which is not scored; run `pipeline score -S score.split=val`" in refused(*tune)
     for feature, noise in (("region", 2.0), ("grid", 1.5)):
         score(feature, noise=noise, split="val")
     code, out, err = pipeline(*tune)
@@ -226,7 +226,7 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     there = System.open(path(NEW)).made_from["reranked"]
     assert {key: there[key] for key in ("k", "combine", "weight")} == {
         key: record[key] for key in ("k", "combine", "weight")}
-    assert "goes without --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
+    assert "cannot be given with --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
     assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", choice, "--folds", "3")
     score("grid", noise=1.5, content=b"another")
@@ -253,7 +253,7 @@ def test_a_choice_is_not_taken_over_by_the_same_heads_in_other_roles(pipeline: A
     assert pipeline("rescore", R, "--by", "csls")[0] == 0
     choice = path("choice", "val")
     for retriever, scorer in ((G, R), (R, "both"), (f"{R}+csls", G)):
-        assert "in other roles" in refused(
+        assert "with retriever and scorer exchanged" in refused(
             "rerank", "--retriever", retriever, "--with", scorer, "--tuned-on", choice, "--name", "swapped")
     assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
 
@@ -321,7 +321,7 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     missing = key(*by)
     (head / "best.safetensors").write_bytes(b"weights")
     assert key(*by) != missing
-    assert "needs itself first" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
+    assert "would have to be trained before itself" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
 
 
 def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Callable[..., str], project: Path,
@@ -339,7 +339,7 @@ def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Cal
     assert min(found["retrieve"], found["both"]) > 0
     query = ("--retriever", R, "--with", R)
     monkeypatch.delattr(throughput, "measure")  # what is refused is refused before anything else is timed
-    assert "rerank fewer" in refused("throughput", *small[:-1], "throughput.reranked=500", *query)
+    assert "has 4 images; set" in refused("throughput", *small[:-1], "throughput.reranked=500", *query)
 
 
 def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callable[..., str], project: Path,

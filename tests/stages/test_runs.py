@@ -74,8 +74,8 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any
     ("1 Q0 1 1 0.5\n", (), "Expected 6 columns, got 5"),
     ("1 Q0 1 1 0.5 a\n1 Q0 1 2 0.4 a\n", (), "lists image 1 twice for caption 1"),
     ("1 Q0 1 1 0.5 a\n", ("--metric", "mean_rank"), "lists no right candidate"),
-    ("1 Q0 1 1 0.5 a\n", ("--metric", "RSUM"), "ranks only one direction; RSUM needs both"),
-    ("1 Q0 1 1 0.5 a\n", ("--system", "s.npy"), "--system goes without --from-run"),
+    ("1 Q0 1 1 0.5 a\n", ("--metric", "RSUM"), "leave out the metric RSUM, which needs both"),
+    ("1 Q0 1 1 0.5 a\n", ("--system", "s.npy"), "--system cannot be given with --from-run"),
     ("1 Q0 1 1 0.5 a\n", ("--top", "5"), "give --run"), ("", (), "is empty")])
 def test_runs_that_cannot_be_measured_are_refused(refused: Callable[..., str], matrix: tuple[str, ...], text: str,
                                                   more: tuple[str, ...], said: str) -> None:

@@ -93,7 +93,7 @@ def test_workers_write_the_same_bytes(pipeline: Any, refused: Any) -> None:
     both = ("--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
     assert "give one" in refused("score", "--feature", "region", *both)
     assert "give one" in refused("embed", "sample", "--system", HEAD, *both)
-    assert "goes without embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
+    assert "cannot be given with a store of embeddings" in refused("score", "--system", "one.zarr", "--workers", "2")
 
 
 @pytest.mark.parametrize("command", [("embed", "sample", "--system", LATE), ("hard-negatives", "--system", LATE),

@@ -200,10 +200,10 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert [(each["images"], each["captions"]) for each in entry["evaluated_with"]["distractors"]] == [(20, 100)]
     Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
     assert "is not as it was measured" in refused(*enlarged, "--record")
-    assert "--record goes with --system" in refused("evaluate", "--record")
+    assert "--record needs --system" in refused("evaluate", "--record")
     assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
-    assert "--folds goes without --distractors" in refused(*enlarged, "--folds", "2")
-    assert "go with --system" in refused("evaluate", "--distractors", elsewhere)
+    assert "--folds cannot be given with --distractors" in refused(*enlarged, "--folds", "2")
+    assert "need --system" in refused("evaluate", "--distractors", elsewhere)
     change(elsewhere, "checkpoint")
     assert "holds the vectors of another head" in refused(*enlarged)
 

@@ -290,7 +290,7 @@ def test_tables_and_figures_take_no_results_that_were_edited(pipeline: Any, refu
         assert "history.csv: is not as it was when it was scored" in refused(command)
     pipeline("ensemble", "R", "--keep-common")
     tampering.sealed_anew(SCORES, lambda made_from: made_from.update(seed=1))
-    assert "was scored again since" in refused("tables")
+    assert "was scored again after it was measured" in refused("tables")
 
 
 def test_what_cannot_be_traced_is_refused(refused: Callable[..., str], run: Path) -> None:

@@ -205,7 +205,7 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
 
 
 def test_ance_goes_with_embeddings(make: Make) -> None:
-    with pytest.raises(InputError, match="goes with emb"):
+    with pytest.raises(InputError, match="needs the task emb"):
         settings.load(Path(__file__).parents[2] / "params.yaml", ("recipes.ce.tasks=[ance, ce]",)).recipe("ce")
     with pytest.raises(InputError, match="for the architecture cross"):
         training.train(make("vse_pp", tasks=["emb", "ance"]))

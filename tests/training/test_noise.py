@@ -48,7 +48,7 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(scenes: Manifest, 
         np.save(path, wrong, allow_pickle=True)
         with pytest.raises(InputError, match=said):
             sampling.mismatch(split, Noise(share=0.99, index=str(path)))
-    with pytest.raises(ValueError, match="seed does nothing"):
+    with pytest.raises(ValueError, match="no seed draws them"):
         Noise(share=0.2, index="x", seed=1)
 
 

@@ -59,15 +59,15 @@ def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) 
                                ("captions", collection.caption_ids, pairs["t2i"])):
         missing = sorted(set(theirs) - set(ours.tolist()))
         if missing:
-            raise InputError(f"{len(missing)} of the {len(theirs)} {what} of ECCV Caption are not here, {missing[0]} "
-                             "for one: it is defined for COCO's test split (Karpathy's), by COCO's own ids")
+            raise InputError(f"{len(missing)} of the {len(theirs)} {what} of ECCV Caption are not here, such as "
+                             f"{missing[0]}; evaluate Karpathy's test split of COCO with COCO's own ids")
     rows = np.flatnonzero(np.isin(collection.image_ids, list(pairs["i2t"])))
     columns = np.flatnonzero(np.isin(collection.caption_ids, list(pairs["t2i"])))
     owners = collection.image_ids[collection.caption_image[columns]]
     for caption, image in zip(collection.caption_ids[columns].tolist(), owners.tolist(), strict=True):
         if pairs["t2i"][caption] != [image]:
             raise InputError(f"caption {caption} is of image {image} here, but of {pairs['t2i'][caption][0]} in ECCV "
-                             "Caption: these are not COCO's own ids")
+                             "Caption; make the manifest from annotations with COCO's own ids")
     return rows, columns
 
 

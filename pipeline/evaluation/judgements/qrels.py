@@ -56,7 +56,7 @@ def read(path: Path, collection: Collection) -> Relevance:
             found[by_image].append(pairs)
         count += len(table)
         if count > most:
-            raise InputError(f"{path}: holds more rows than there are pairs, {most}: some are there twice")
+            raise InputError(f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair")
     owner = collection.caption_image if (collection.caption_image >= 0).any() else None
     asked = {by_image for by_image, parts in found.items() if parts}
     positives = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in found.items()}
@@ -103,8 +103,8 @@ def _pairs(table: "pa.Table", collection: Collection, first: int, path: Path) ->
     """Split a piece's rows by direction: whether images are the queries, and the pairs."""
     grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
     if (large := np.flatnonzero(grade > LARGEST)).size:
-        raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, which "
-                         "sums of gains do not hold exactly")
+        raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, the "
+                         "largest whose sums are exact; use smaller grades")
     image, caption, asks = rows.pairs(table, first, path)
     sides: tuple[tuple[Side, Ids], ...] = (("image", image), ("caption", caption))
     for by_image, own in ((True, sides), (False, sides[::-1])):

@@ -92,7 +92,8 @@ def pairs(table: "pa.Table", first: int, path: Path) -> tuple[Ids, Ids, Marks]:
     document, answers = sides(table["document"], "image", first, path)
     if (wrong := np.flatnonzero(asks == answers)).size:
         kind = "an image" if asks[wrong[0]] else "a caption"
-        raise InputError(f"{path}: row {first + wrong[0]} has {kind} for {kind}; expected a caption and an image")
+        raise InputError(f"{path}: row {first + wrong[0]} has {kind} as query and as document; expected a caption "
+                         "and an image")
     return np.where(asks, query, document), np.where(asks, document, query), asks
 
 

@@ -92,8 +92,8 @@ def _cells(store: FeatureStore) -> Floats:
     first = int(bool(settings.get("cls")))
     side = isqrt(items - first)
     if store.fingerprint.get("engine") not in SQUARE or side**2 != items - first:
-        raise StoreError(f"{store.path}: does not say where its items lie; import features with boxes, or set the "
-                         "recipe's architecture.boxes to false")
+        raise StoreError(f"{store.path}: does not say where its items are in the image; import features with boxes, or "
+                         "set the recipe's architecture.boxes to false")
     row, column = np.divmod(np.arange(side**2), side)
     corners = np.stack([column, row, column + 1, row + 1], axis=1) / side
     boxes = np.concatenate([np.tile([[0.0, 0.0, 1.0, 1.0]], (first, 1)), corners]).astype(np.float32)

@@ -26,8 +26,8 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     """Check the ledger, the checksums of each shard, shapes, counts, status, and that all values are finite."""
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
-        raise StoreError(f"{path}: zarr.json is another store's, by what the ledger says made the shards; --repair "
-                         f"restores it where {layouts.COPY} is this store's own")
+        raise StoreError(f"{path}: zarr.json is of another store than the shards, as their ledger says; `pipeline "
+                         f"verify --repair` restores it if {layouts.COPY} is of this store")
     import zarr
 
     with refusing(Exception, lambda error: f"{path}: zarr cannot open it ({type(error).__name__}); extract "

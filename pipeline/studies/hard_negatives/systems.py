@@ -37,7 +37,8 @@ class OfHead:
         there = (self.rows >= 0) & source.done[self.rows]
         self.rows = self.rows[there]
         if not there.any():
-            raise InputError(f"{source.path}: has features of none of the images that {place} asks about")
+            raise InputError(f"{source.path}: has features of none of the images of {place}; name their data set with "
+                             "--images-of, or extract them")
         return there
 
     def images(self) -> np.ndarray:

@@ -95,8 +95,8 @@ class TrainedScorer:
         self.images, self.captions = known[source.images], known[source.captions]
         self.head, store = training.open_for(folder, own, *other, device=source.device)
         if not isinstance(store, FeatureStore):
-            raise InputError(f"{folder}: has a network of its own and reads image files; a scorer of pairs reads "
-                             "stored features")
+            raise InputError(f"{folder}: was trained with its own network on image files; to score pairs, name a head "
+                             "that reads stored features")
         self.store = store
 
     @property
@@ -114,7 +114,8 @@ class TrainedScorer:
         """Find images in the store."""
         rows = manifest_rows(self.images, "image", image_ids)
         if len(failed := image_ids[~self.store.done[rows]]):
-            raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction and has no features to score")
+            raise InputError(f"{self.store.path}: image {failed[0]} failed in extraction; extract it, or leave it "
+                             "out of the manifest")
         return rows
 
     def captions_of(self, caption_ids: Ids) -> tuple[Captions, Ids]:

@@ -74,14 +74,15 @@ def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combinati
         record = made.reranked
         said = dict(record["tuned"])
     if made["split"] != "val":
-        raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val alone")
+        raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val; give "
+                         "--tuned-on a store that `pipeline rerank --tune` made")
     mine = made_from.reranked
     one, other = mine["scorer"], record["scorer"]
     alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another store on val
     if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
-        raise InputError(f"{path}: k and the weight were chosen there for other heads than these, or for these in "
-                         "other roles")
+        raise InputError(f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
+                         "scorer exchanged; choose them for these with --tune")
     if (wanted := mine["protocol"]["folds"]) != (there := record["protocol"]["folds"]):
-        raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, and candidates are sought in "
-                         f"{wanted} here; tune on val with --folds {wanted}")
+        raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, but candidates are sought in "
+                         f"{wanted}; tune on val with --folds {wanted}")
     return record["k"], reranked.combination_of(record), said | {"on": path.stem}

@@ -95,13 +95,14 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
                          f"{len(on)}")
     for member, store in zip(members, on, strict=True):
         if store.made_from["split"] != "val":
-            raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val "
-                             "alone")
+            raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val; "
+                             "give scores of val")
         if store.made_from.get("file", "none") in [each.made_from.get("file") for each in members]:
-            raise InputError(f"{store.path}: is a member itself; weights are chosen on scores of val, not on "
-                             "those that they are used for")
+            raise InputError(f"{store.path}: is a member itself; weights are chosen on other scores than "
+                             "those that they fuse: give scores of val")
         if store.checkpoints != member.checkpoints:
-            raise InputError(f"{store.path}: was not scored by the heads of {member.name}")
+            raise InputError(f"{store.path}: was not scored by the heads of {member.name}; give the scores of val "
+                             "in the order of the members")
     best, chosen, tried = -math.inf, [1.0] * len(on), 0
     for weights in weightings(len(on)):
         rsum = retrieval.evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,

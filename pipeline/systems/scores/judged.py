@@ -48,10 +48,10 @@ class Columns:
                 raise InputError(f"the matrix is {shape[0]} x {shape[1]}, captions x images: it is transposed; save "
                                  "its transpose, one row an image")
             if self.split is not None:
-                raise InputError("--split goes with --manifest")
+                raise InputError("--split needs --manifest")
             return retrieval.consecutive_captions(shape, self.captions_per_image or 5), None, None
         if self.captions_per_image is not None:
-            raise InputError("--captions-per-image goes without --manifest, which says how many each image has")
+            raise InputError("leave out --captions-per-image: --manifest says how many each image has")
         split = Manifest.load(self.manifest).split(self.split or "test")
         expected = (len(split.image_ids), len(split.caption_ids))
         if shape == expected[::-1] != expected:

@@ -85,7 +85,7 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
     metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
     listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
     if len(listed) < 2 and (summed := [str(metric) for metric in metrics if metric.summed is not None]):
-        raise InputError(f"{path}: ranks only one direction; {summed[0]} needs both")
+        raise InputError(f"{path}: ranks one direction only; leave out the metric {summed[0]}, which needs both")
     found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
     images, captions = collection.shape
     split = {"split": columns.known_split} if columns.known_split else {}
@@ -95,7 +95,8 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
 
 def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tuple[Collection, Relevance]:
     if truth.same_text or columns.captions_per_image is not None:
-        raise InputError("--from-run goes without --same-text and --captions-per-image: name its --manifest or --qrels")
+        raise InputError("--same-text and --captions-per-image cannot be given with --from-run; name its "
+                         "--manifest or --qrels")
     if columns.manifest is None and truth.qrels is None:
         raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
     if columns.manifest is not None:

@@ -121,5 +121,5 @@ def test_ids_that_are_not_cocos_own_are_refused(truth: Any, pool: tuple[np.ndarr
         eccv_caption(Collection(-image_ids - 10, caption_ids, caption_image), truth)
     with pytest.raises(InputError, match="300 of the 300 captions"):
         eccv_caption(Collection(image_ids, caption_ids + 10**9, caption_image), truth)
-    with pytest.raises(InputError, match="these are not COCO's own ids"):
+    with pytest.raises(InputError, match="annotations with COCO's own ids"):
         eccv_caption(Collection(image_ids, caption_ids, np.roll(caption_image, 1)), truth)

@@ -71,7 +71,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("5 0 10 1 x\n", "Expected 4 columns, got 5"),
     ("image,caption\n10,5,3\n", "Expected 2 columns, got 3"),
     ("image,picture\n10,5\n", "expected TREC's four columns, or CSV with the header"),
-    ("caption:5 0 caption:6 1\n", "row 1 has a caption for a caption"),
+    ("caption:5 0 caption:6 1\n", "row 1 has a caption as query and as document"),
     ("video7 0 10 1\n", "row 1: 'video7' is no id"),
     ("5.5 0 10 1\n", "row 1: '5.5' is no id"),
     ("99999999999999999999 0 10 1\n", "is no id"),
@@ -80,7 +80,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     (b"5 0 10 \xff\xfe\n", "UTF8"),
     (b"\x80\x04\x95" + bytes(300), "row 1"),
     (b"x" * 200_000, "a line of more than 100000 bytes"),
-    ("5 0 10 1\n" * 30, "more rows than there are pairs, 24: some are there twice")])
+    ("5 0 10 1\n" * 30, "more rows than there are pairs, 24; leave one row for each pair")])
 def test_what_is_no_file_of_judgements_is_refused_in_a_line(tmp_path: Path, text: str | bytes, said: str) -> None:
     with pytest.raises(InputError) as refused:
         qrels.read(write(tmp_path, text), COLLECTION)

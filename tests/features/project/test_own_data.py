@@ -191,8 +191,8 @@ def test_what_is_missing_is_said_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["--images", "photos"], "--images or --videos goes with --captions"),
-    (["--name", "mine"], "--format and --name go with"),
+    (["--images", "photos"], "--images or --videos needs --captions"),
+    (["--name", "mine"], "--format and --name need"),
     (["--images", "photos", "--captions", "captions.csv", "--name", "coco"], "there is a data set 'coco' already"),
     (["--images", "photos", "--captions", "captions.csv", "--name", "../up"], "expected letters, digits"),
 ])

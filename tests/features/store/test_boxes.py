@@ -52,7 +52,7 @@ def test_a_class_token_lies_on_the_whole_image_and_others_unknown_are_refused() 
     cells = _cells(Known(5, {"engine": "patch", "settings": {"cls": True}}))  # type: ignore[arg-type]
     np.testing.assert_allclose(cells[:2], [[0, 0, 1, 1, 1, 1], [0, 0, .5, .5, .5, .5]])
     for unknown in (Known(6, {"engine": "grid"}), Known(4, {"engine": "precomp"})):
-        with pytest.raises(StoreError, match="does not say where its items lie; import features with boxes"):
+        with pytest.raises(StoreError, match="does not say where its items are in the image; import features"):
             _cells(unknown)  # type: ignore[arg-type]
 
 
