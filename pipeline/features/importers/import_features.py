@@ -200,7 +200,7 @@ def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
     if found.extras.keys() != source.extras.keys():
         raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
                             f"{', '.join(found.extras) or 'nothing'}")
-    if job.manifest.kind == "video" and len(found.features) > job.frames:
+    if items < len(found.features) > job.frames and job.manifest.kind == "video":
         frames = np.round(np.linspace(0, len(found.features) - 1, job.frames)).astype(np.int64)
         extras = {name: values[frames] for name, values in found.extras.items()}
         found = SourceItems(found.features[frames], extras, found.size)
@@ -215,13 +215,13 @@ def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) ->
         raise UnusableItems(f"{name}: expected shape {shape}, got {values.shape}")
     if values.dtype.kind not in "fiu":
         raise UnusableItems(f"{name}: expected numbers, got {values.dtype}")
-    finite = np.isfinite(values)
-    if not finite.all():
-        item = np.unravel_index(int(np.argmin(finite)), shape)
+    least, greatest = values.min(), values.max()
+    if not (np.isfinite(least) and np.isfinite(greatest)):
+        item = np.unravel_index(int(np.argmin(np.isfinite(values))), shape)
         raise UnusableItems(f"{name}: expected finite values, got {values[item]} in item {item[0]}")
     floats = np.dtype(dtype).kind == "f"
     most = (np.finfo if floats else np.iinfo)(dtype).max
-    beyond = max(values.max(), -values.min() if floats else -int(values.min()) - 1)
+    beyond = max(greatest, -least if floats else -int(least) - 1)
     if beyond > most:
         raise UnusableItems(f"{name}: expected values up to {most} as {dtype}, got {beyond}"
                             + ("; import with --dtype float32" if dtype == "float16" else ""))

@@ -5,8 +5,10 @@ np.load inflates some kB at a time with zlib, and parses every header anew: twic
 
 import io
 import math
+import os
 import struct
 import zipfile
+import zlib
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
@@ -17,6 +19,8 @@ from numpy.lib import format as npy_format
 LARGEST = 1 << 28  # bytes of a member; no network gives more, a damaged or hostile header may
 LONGEST = 10_000  # bytes of an array's header; numpy parses no longer one either
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: its mark; lengths of its name and extra field
+# How an array begins, in each version -> digits of its header's length.
+DIGITS = {npy_format.magic(1, 0): 2, npy_format.magic(2, 0): 4, npy_format.magic(3, 0): 4}
 PREFIX = npy_format.MAGIC_LEN + 4  # bytes of an array's header with its length, in any version
 
 
@@ -37,9 +41,14 @@ class Arrays:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Read the shape of an array from its header."""
-        with self._zip.open(self._member(name)) as member:
-            prefix = member.read(PREFIX)
-            return _header(prefix + member.read(_length(prefix) - PREFIX)).shape
+        info = self._member(name)
+        self._go_to(info)
+        raw = self._file.read(min(info.compress_size, PREFIX + LONGEST))
+        if info.compress_type == zipfile.ZIP_DEFLATED:  # no more than the header: zlib takes longer than its parsing
+            inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+            prefix = inflate.decompress(raw, PREFIX)
+            raw = prefix + inflate.decompress(inflate.unconsumed_tail, max(_length(prefix) - PREFIX, 1))
+        return _header(raw[:_length(raw)]).shape
 
     def array(self, name: str) -> np.ndarray:
         """Read an array."""
@@ -64,23 +73,28 @@ class Arrays:
     def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:
         if info.compress_type == zipfile.ZIP_STORED:
             return self._zip.read(info)
-        self._file.seek(info.header_offset)
-        mark, *lengths = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
-        if mark != b"PK\3\4":
-            raise ValueError(f"{info.filename}: is not where the file says")
-        before = sum(lengths)
-        content = deflate.deflate_decompress(self._file.read(before + info.compress_size)[before:], info.file_size)
+        self._go_to(info)
+        content = deflate.deflate_decompress(self._file.read(info.compress_size), info.file_size)
         if len(content) != info.file_size or deflate.crc32(content) != info.CRC:
             raise ValueError(f"{info.filename}: is damaged, size or checksum are not those that it declares")
         return content
 
+    def _go_to(self, info: zipfile.ZipInfo) -> None:
+        """Go to a member's content in the file."""
+        self._file.seek(info.header_offset)
+        mark, *lengths = LOCAL_HEADER.unpack(self._file.read(LOCAL_HEADER.size))
+        if mark != b"PK\3\4":
+            raise ValueError(f"{info.filename}: is not where the file says")
+        self._file.seek(sum(lengths), os.SEEK_CUR)
+
 
 def _length(content: bytes | bytearray) -> int:
     """Bytes of the header with which an array begins."""
-    version = npy_format.read_magic(io.BytesIO(content))
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ValueError(f"expected an array of format 1.0, 2.0 or 3.0, got {version[0]}.{version[1]}")
-    digits = 2 if version == (1, 0) else 4  # of the length
+    begin = bytes(content[:npy_format.MAGIC_LEN])
+    if begin not in DIGITS:
+        major, minor = npy_format.read_magic(io.BytesIO(begin))
+        raise ValueError(f"expected an array of format 1.0, 2.0 or 3.0, got {major}.{minor}")
+    digits = DIGITS[begin]
     length = int.from_bytes(content[8:8 + digits], "little")
     if not 4 <= length <= LONGEST:
         raise ValueError(f"the header of an array declares {length:,} bytes, expected 4 to {LONGEST:,}")
