@@ -38,6 +38,7 @@ from pipeline.features.store import FeatureStore, Shard, making, plan, verify, w
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
+from pipeline.files.remembered import SETTLED
 from pipeline.manifest import Manifest, build, with_checksums
 from pipeline.manifest.build import statistics_of
 from pipeline.parts import lazy
@@ -137,6 +138,7 @@ class Project:
                                                             "split": "train", "sentences": sentences}))
                 rows.writelines(f'{image:08d}.jpg,"{caption}"\n' for caption in captions)
             tree.write("]}")
+        time.sleep(SETTLED / 1e9)  # checksums of younger files are not kept, and no one can set back a file's ctime
 
     def from_csv(self) -> None:
         """What `pipeline manifest` does, but for the photographs' checksums."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from benchmarks import slopes
@@ -31,3 +32,11 @@ def test_all_steps_are_done(tmp_path: Path) -> None:
     found = slopes.work(1500, tmp_path)
     assert found.keys() == slopes.STEPS.keys()
     assert all(100 < cost.megabytes < 2000 for cost in found.values())
+
+
+def test_photographs_that_were_read_once_are_known(tmp_path: Path) -> None:
+    project = slopes.Project(3, tmp_path)
+    project.annotate()
+    project.from_csv()
+    project.photographs()
+    assert pd.read_parquet(tmp_path / "checksums")["size"].tolist() == [1, 1, 1]

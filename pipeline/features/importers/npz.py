@@ -47,7 +47,7 @@ class Arrays:
         if info.compress_type == zipfile.ZIP_DEFLATED:  # no more than the header: zlib takes longer than its parsing
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             prefix = inflate.decompress(raw, PREFIX)
-            raw = prefix + inflate.decompress(inflate.unconsumed_tail, max(_length(prefix) - PREFIX, 1))
+            raw = prefix + inflate.decompress(inflate.unconsumed_tail, _length(prefix) - PREFIX)
         return _header(raw[:_length(raw)]).shape
 
     def array(self, name: str) -> np.ndarray:
