@@ -102,11 +102,13 @@ class TsvRow(dict[str, bytes]):
 
     def array(self, name: str, dtype: str, boxes: int, values: int) -> np.ndarray:
         """Decode a base64 field: [boxes, values]; [boxes] if `values` is 1."""
-        with refusing(binascii.Error, lambda error: f"{name}: not whole base64 ({error})", UnusableItems):
-            raw = pybase64.b64decode(self[name], validate=True)
         expected = boxes * values * np.dtype(dtype).itemsize
+        with refusing(binascii.Error, f"{name}: is cut off or damaged, its {len(self[name]):,} characters are no whole "
+                      f"base64, expected {-(-expected // 3) * 4:,}", UnusableItems):
+            raw = pybase64.b64decode(self[name], validate=True)
         if len(raw) != expected:
-            raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}")
+            raise UnusableItems(f"{name}: num_boxes {boxes} of {values} values make {expected} bytes, got {len(raw)}"
+                                + ", so it is cut off or num_boxes is wrong" * (len(raw) < expected))
         array = np.frombuffer(raw, dtype)
         return array if values == 1 else array.reshape(boxes, values)
 
@@ -148,7 +150,8 @@ class TsvFile:
             row = TsvRow.of(line, self.columns)
             boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
             if not length or length % (4 * boxes):
-                raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32")
+                raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32, "
+                                    "so the row is cut off or damaged")
             self.dimension = length // (4 * boxes)
 
     def rows(self) -> Iterator[tuple[str, RowPosition]]:

@@ -66,8 +66,9 @@ class Arrays:
         info = self.members[name]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
             raise ValueError(f"{info.filename}: is encrypted, or compressed otherwise than numpy does")
-        if max(info.file_size, info.compress_size) > LARGEST:
-            raise ValueError(f"{info.filename}: declares {info.file_size:,} bytes, more than {LARGEST:,}")
+        if (size := max(info.file_size, info.compress_size)) > LARGEST:
+            raise ValueError(f"{info.filename}: declares {size:,} bytes, more than the {LARGEST:,} that an "
+                             "image's features may have in an .npz; save them as .npy")
         return info
 
     def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:

@@ -38,8 +38,8 @@ def of(value: float) -> str:
 
 
 DAMAGE: list[tuple[Callable[[str], str], str]] = [
-    (lambda row: row[:-3], "features: not whole base64"),
-    (lambda row: row[:-4], rf"features: num_boxes 4 of {DIMENSION} values make 144 bytes, got 14\d"),
+    (lambda row: row[:-3], "features: is cut off or damaged, its 189 characters are no whole base64, expected 192"),
+    (lambda row: row[:-4], rf"features: num_boxes 4 of {DIMENSION} values make 144 bytes, got 14\d, so it is cut off"),
     (lambda row: row + "AAAA", "make 144 bytes, got 147"),
     (lambda row: row + "\tmore", "expected 10 columns, got 11"),
     (lambda row: row.rsplit("\t", 1)[0], "expected 10 columns, got 9"),
@@ -49,7 +49,8 @@ DAMAGE: list[tuple[Callable[[str], str], str]] = [
     (fields(img_w="-1"), "img_w: expected a positive number, got '-1'"),
     (fields(features=of(np.nan)), "features: expected finite values, got nan in item 1"),
     (fields(features=of(-np.inf)), "features: expected finite values, got -inf in item 1"),
-    (fields(features="!" * 192), "features: not whole base64"),
+    (fields(features="!" * 192), "features: is cut off or damaged"),
+    (fields(attrs_id="AAA"), "attrs_id: is cut off or damaged, its 3 characters are no whole base64, expected 44"),
     (fields(boxes=foreign.text(np.full((ITEMS, 4), np.nan, np.float32))), "boxes: expected finite values"),
     (fields(objects_id=foreign.text(np.full(ITEMS, 2**40))), "object: expected values up to 2147483647 as int32"),
     (fields(objects_id=foreign.text(np.zeros(ITEMS, np.int32))), "objects_id: num_boxes 4 of 1 values make 32 bytes"),
@@ -107,7 +108,8 @@ def test_a_file_cut_short(job: ImportJob) -> None:
     (lambda text: "", r"line 1: expected 6 or 10 columns"),
     (lambda text: "\t".join(["img_id", *["x"] * 6, "num_boxes", "boxes", "features"]) + "\n" + text,
      "line 1: num_boxes: expected a positive number, got 'num_boxes'"),
-    (lambda text: text.split("\n")[0][:-4], "line 1: features: num_boxes 4 does not divide"),
+    (lambda text: text.split("\n")[0][:-4],
+     "line 1: features: num_boxes 4 does not divide .*, so the row is cut off or damaged; correct or remove the row"),
 ])
 def test_a_damaged_file(change: Callable[[str], str], said: str, job: ImportJob) -> None:
     job.paths[0].write_text(change(job.paths[0].read_text()))
