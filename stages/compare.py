@@ -149,8 +149,7 @@ def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[li
     groups = [[judged.of_matrix(path, columns if path in silent else none) for path in group] for group in stores]
     known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:
-        raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name the --manifest of its "
-                         "images and captions")
+        raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name its --manifest")
     return groups
 
 

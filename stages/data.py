@@ -133,8 +133,7 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
     every = []
     for dataset, colon, split in named:
         if colon and split not in SPLITS:
-            raise InputError(f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon, got "
-                             f"{split!r}")
+            raise InputError(f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon")
         every.append(collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None))
     (first, _, part), (second, _, rest) = named[0], named[-1]
     if other and first == second and (not part or not rest or part == rest):

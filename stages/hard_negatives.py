@@ -76,8 +76,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         asked = swaps.of_captions((str(file), captions["caption"].tolist())
                                   for file, captions in rows.groupby("file", sort=False))
         if not asked:
-            raise InputError(f"no caption of the split {settings.score.split} of {shown.dataset} has a word that can "
-                             "be swapped")
+            raise InputError(f"no caption of {settings.score.split} of {shown.dataset} has a word that can be swapped")
     if save:
         asking.save(save, asked)
         say(f"{save}: {len(asked)} questions", err=False)

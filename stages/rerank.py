@@ -141,8 +141,7 @@ def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) 
     dataset = store.made_from["dataset"]
     known = manifest.dataset(dataset, paths.root).protocols_of(store.made_from["split"])
     if len(known) > 1:
-        raise InputError(f"{dataset} is measured by {' and '.join(known)}, whose candidates differ; name one with "
-                         "--protocol")
+        raise InputError(f"{dataset} is measured by {' and '.join(known)}, and candidates differ; give --protocol")
     return retrieval.PROTOCOLS[known[0]]
 
 

@@ -83,8 +83,7 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     described = {folder: training.read_description(folder) for folder in folders}
     if not any("finetuned" in head for head in described.values()):
-        options.refuse("files", why="is for a fine-tuned head, which has its own network; other heads read stored "
-                                    "features")
+        options.refuse("files", why="is for a fine-tuned head; others read stored features")
     split, batch_size = settings.score.split, settings.score.batch_size
     with ExitStack() as stack:
         place = cache(lambda: stack.enter_context(open_workers()))

@@ -134,8 +134,7 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
     trained, source = training.open_by_name(paths, dataset, name)
     training.require_embeddings(trained, name)
     if store.checkpoints != [trained.checkpoint]:
-        raise InputError(f"{store.path}: is of another head than {name} is now; run `pipeline score` or `pipeline "
-                         "embed` again")
+        raise InputError(f"{store.path}: is of another head than {name} is now; score or embed again")
     if image:
         from pipeline.training.source import NewImages  # backbones take seconds to import
 

@@ -70,8 +70,7 @@ class TransformersEncoder:
         size = self.processor.crop_size if getattr(self.processor, "do_center_crop", None) else self.processor.size
         sides = dict(size or {})
         if not {"height", "width"} <= sides.keys():
-            raise InputError(f"{self.folder}: has no one size of images to which they could be squashed; use its own "
-                             "preprocessing")
+            raise InputError(f"{self.folder}: has no single size to squash images to; use its own preprocessing")
         return {"size": {"height": sides["height"], "width": sides["width"]}, "do_center_crop": False}
 
     def prepare(self, image: Image.Image) -> Pixels:

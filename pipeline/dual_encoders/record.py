@@ -88,8 +88,7 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
     if name not in made["members"][0].get("splits", [made["split"]]):
-        raise InputError(f"{embedded.path}: holds the split {made['split']} and not {name}; run `pipeline embed` "
-                         f"with --split {name}")
+        raise InputError(f"{embedded.path}: holds {made['split']}, not {name}; run `pipeline embed --split {name}`")
     split = manifest.split(name)
     again = "; run `pipeline embed` again"
     if made.is_encoder:

@@ -96,8 +96,7 @@ class Parquet:
         from pyarrow import compute, types
 
         if self.column is None:
-            raise OSError(f"no column of images' bytes; expected one of {', '.join(IMAGE_COLUMNS)}, "
-                          f"got {', '.join(self.columns)}")
+            raise OSError(f"no column of images; expected {', '.join(IMAGE_COLUMNS)}, got {', '.join(self.columns)}")
         values = self._file.read_row_group(group, columns=[self.column]).column(0)
         return compute.struct_field(values, "bytes") if types.is_struct(values.type) else values
 

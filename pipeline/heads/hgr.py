@@ -43,8 +43,7 @@ class HGR(Interaction):
         if backbone is not None:
             raise InputError("the architecture hgr reads stored features; leave out finetune")
         if recipe.drop_tokens:
-            raise InputError("the architecture hgr reads role graphs, which name words by their places; set "
-                             "drop_tokens to 0")
+            raise InputError("the architecture hgr reads role graphs, which count words; set drop_tokens to 0")
         self.dimension, self.sharpness = training.dimension, sharpness
         self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
         self.dropout = nn.Dropout(recipe.dropout)

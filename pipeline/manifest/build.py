@@ -175,8 +175,7 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
         if (twice := images.duplicated(columns)).any():
             value = images.loc[twice, columns[0]].tolist()[0]
-            raise InputError(f"{source}: the {what} {value!r} stands for two {'clips' if clip else 'images'} or in "
-                             "two splits")
+            raise InputError(f"{source}: the {what} {value!r} names two {'clips' if clip else 'images'} or splits")
 
 
 def _languages(table: pd.DataFrame, source: Path) -> list[str]:
@@ -228,8 +227,7 @@ def _size(folder: Path, file: str, source: Path) -> int:
     except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
         inside, size = True, -1
     if not inside:
-        raise InputError(f"{place}: is a link that leaves the image folder; name the folder that it leads to, or "
-                         "copy the file")
+        raise InputError(f"{place}: is a link that leaves the image folder; name its target, or copy the file")
     return size
 
 

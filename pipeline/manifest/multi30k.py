@@ -52,8 +52,7 @@ def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, st
         file = root / task / "raw" / f"{test if split == 'test' else split}.{ending}.gz"
         lines = _lines(file)
         if len(lines) != images:
-            raise InputError(f"{file}: expected {images} lines, one for each image of the split {split}, received "
-                             f"{len(lines)}")
+            raise InputError(f"{file}: expected {images} lines, one for each image of {split}, received {len(lines)}")
         yield [(language, line) for line in lines]
 
 

@@ -128,8 +128,7 @@ def _read(folder: Path) -> TrainedHead:
     import pandas as pd
 
     description, file = read_description(folder), folder / "history.csv"
-    with refusing((KeyError, TypeError, ValueError), f"{folder}: not a head of this version; train it again, or move "
-                  "it away"):
+    with refusing((KeyError, TypeError, ValueError), f"{folder}: not a head of this version; train it again"):
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []
         recipe, feature, text = (str(description[key]) for key in ("recipe", "feature", "text"))
         head = TrainedHead(folder, description, tuple(rows), recipe, feature, text,  # type: ignore[arg-type]

@@ -137,8 +137,7 @@ def _read(name: str) -> list[dict[str, str]]:
 
 def _check(row: PublishedRow, where: str) -> None:
     for column in COLUMNS:
-        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(column)!r}; write a number as printed, "
-                      "or nothing"):
+        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(column)!r}; write a number or nothing"):
             value = row.value(column)
         if value is not None and not 0 <= value <= (600 if column == "rsum" else 100):
             raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
@@ -149,5 +148,4 @@ def _check(row: PublishedRow, where: str) -> None:
     total, rsum = row.recall_sum(), row.value("rsum")
     listed = any(doubt.kind == "sum" for doubt in row.doubts)
     if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
-        raise InputError(f"{where}: the six recalls sum to {total}, printed is {rsum}; list the row in "
-                         "inconsistent.csv")
+        raise InputError(f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv")

@@ -277,6 +277,5 @@ def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[s
     if same:
         return name if name in same else same[0]
     if name in taken:
-        raise InputError(f"this recipe differs from the settings' {name!r}, and so must its head's name; choose one "
-                         "with --name")
+        raise InputError(f"this recipe differs from the settings' {name!r}; give its head a name with --name")
     return name

@@ -94,8 +94,7 @@ def _are_of_the_run(steps: list[Rerank], others: ValidationInfo) -> list[Rerank]
     known = [*others.data.get("features", ()), *others.data.get("ensembles", ())]
     for step in steps:
         if step.retriever not in known:
-            raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run: expected one of "
-                             f"{', '.join(known)}")
+            raise ValueError(f"{step.retriever!r} is no feature or ensemble of the run; expected {', '.join(known)}")
     return steps
 
 

@@ -155,8 +155,7 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
                 continue
             values = line.split()[1:]
             if place == 1 and len(values) == 1 and line.replace(b" ", b"").strip().isdigit():
-                raise InputError(f"{path}: line 1 is a header as word2vec and fastText write it, not a word; take "
-                                 "it out")
+                raise InputError(f"{path}: line 1 is a header of word2vec or fastText, not a word; delete it")
             if len(values) < width or (place == 1 and len(values) != width):
                 raise InputError(f"{path}: has vectors of {len(values)} numbers in line {place}; set "
                                  f"training.NAME.word_dimension to that, it is {width}")

@@ -119,8 +119,7 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     opened = next((each for each in kept_open if each.use == task.use), None) or OpenHead.open(task.use)
     if opened.identity != task.identity:
         kept_open.clear()
-        raise InputError(f"{task.use.folder}: is another head, or reads other images, than when the run began; run "
-                         "again")
+        raise InputError(f"{task.use.folder}: its head or images changed since the run began; run again")
     head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
     if not embeds(head):

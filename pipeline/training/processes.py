@@ -74,8 +74,7 @@ class SeveralProcesses(Processes):
 
 
 def _all_are_here() -> AbstractContextManager[None]:
-    return refusing(RuntimeError, lambda error: f"another of the training processes has ended ({error}); run again to "
-                    "go on")
+    return refusing(RuntimeError, lambda error: f"another training process has ended ({error}); run again to go on")
 
 
 def _started() -> tuple[int, int]:
@@ -110,8 +109,7 @@ def launch(count: int, device: str) -> Processes:
     if torch.distributed.is_torchelastic_launched():
         started, here = _started()
         if count not in (1, started):
-            raise InputError(f"torchrun started {started} processes, and training.NAME.processes is {count}; leave "
-                             "--processes out")
+            raise InputError(f"torchrun started {started} processes, not {count}; leave out --processes")
         machines, count = started // here, started
     if count == 1:
         return Processes()
@@ -124,8 +122,7 @@ def launch(count: int, device: str) -> Processes:
         from lightning_fabric import Fabric
     if kind.type != "cpu":
         products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
-    with refusing((RuntimeError, ValueError), lambda error: f"the {count} processes of the training do not meet: "
-                  f"{error}"):
+    with refusing((RuntimeError, ValueError), lambda error: f"the {count} training processes do not meet: {error}"):
         fabric = Fabric(accelerator=kind.type, devices=here, num_nodes=machines, strategy="ddp")
         fabric.launch()
     return SeveralProcesses(fabric)

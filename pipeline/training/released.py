@@ -214,8 +214,7 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
     """Build a head with published weights. If not strict, name weights that the file lacks, and that the head lacks."""
     torch.manual_seed(job.seed)  # for weights that the file lacks
     model = head.build(job.recipe, job.feature, job.source, text, job.training, "cpu")
-    with refusing(RuntimeError, lambda error: f"{path}: does not fit such a head: "
-                  f"{str(error).splitlines()[-1].strip()}"):
+    with refusing(RuntimeError, lambda error: f"{path}: does not fit the head: {str(error).splitlines()[-1].strip()}"):
         missing, strange = model.load_state_dict(state, strict=strict)
     return model, missing, strange
 

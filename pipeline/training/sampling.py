@@ -25,8 +25,7 @@ def subset(split: Split, images: int | None, seed: int) -> Split:
     if images is None:
         return split
     if images > len(split.image_ids):
-        raise InputError(f"training.NAME.images: expected at most the {len(split.image_ids)} images of {split.name}, "
-                         f"got {images}")
+        raise InputError(f"training.NAME.images: expected at most {len(split.image_ids)} of {split.name}, got {images}")
     hashes = np.array([int.from_bytes(blake2b(f"{seed} {image}".encode(), digest_size=8).digest(), "big")
                        for image in split.image_ids.tolist()], np.uint64)
     keep = np.zeros(len(hashes), dtype=bool)

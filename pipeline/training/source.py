@@ -224,8 +224,7 @@ def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, 
         InputError: If it is missing, or does not belong to the manifest's images.
     """
     if "finetuned" not in description:
-        with refusing((KeyError, ValueError), f"the head of the features {features} is not of this version; train it "
-                      "again"):
+        with refusing((KeyError, ValueError), f"the head of {features} is of another version; train it again"):
             recipe = Recipe.model_validate(description["recipe_settings"])
         return stored(features, manifest, recipe)
     engine = description["finetuned"]

@@ -168,7 +168,7 @@ def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None
     assert own.shape == squashed.shape == (3, SIDE, SIDE)
     assert own.std(dim=(1, 2)).max() < 1e-4  # the middle alone, which is blue
     assert squashed[0, SIDE // 2, 0] > squashed[0, SIDE // 2, SIDE // 2] + 1
-    with pytest.raises(InputError, match="has no one size of images"):
+    with pytest.raises(InputError, match="has no single size"):
         load(folders, "siglip2-naflex", preprocessing="squash")
 
 

@@ -135,8 +135,8 @@ def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
 
 @pytest.mark.parametrize(("images", "said"), [
     ([entry(0), entry(9)], "9.png: no such image"),
-    ([entry(0), entry(0, imgid=5, sentences=[{"raw": "x", "sentid": 77}])], "stands for two images"),
-    ([entry(0), entry(1, imgid=0)], "stands for two images"),
+    ([entry(0), entry(0, imgid=5, sentences=[{"raw": "x", "sentid": 77}])], "names two images"),
+    ([entry(0), entry(1, imgid=0)], "names two images"),
     ([entry(0), entry(1, sentences=[{"raw": "x", "sentid": 0}])], "caption id 0 is used twice"),
     ([entry(0, sentences=[])], "has no caption"),
     ([entry(0, sentences=[{"raw": "  ", "sentid": 0}])], "empty caption for '0.png'"),
@@ -211,7 +211,7 @@ def test_a_csv_of_any_system(folder: Path, end: str) -> None:
     ("image,words\n0.png,x\n", "no column caption"),
     ("", "no column caption nor image"),
     ("image,caption\n0.png\n", "a field is missing"),
-    ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or in two splits"),
+    ("image,caption,split\n0.png,x,train\n0.png,y,test\n", "two images or splits"),
     ("image,caption\n0.png,x\n1.png,x\n2.png,x\n", "1 image without a caption in captions.csv, the first '3.png'"),
     ('image,caption\n0.png,"x\n', "CSV line"),
     ("image,caption\n0.png,A dog , running\n", "CSV line 2: more fields than columns"),

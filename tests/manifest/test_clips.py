@@ -73,7 +73,7 @@ def test_photographs_keep_their_digests(tmp_path: Path) -> None:
     ("b.mp4,A cat.,test,one,2", "expected seconds"), ("b.mp4,A cat.,test,inf,", "seconds"),
     ("b.mp4,A cat.,test,nan,2", "expected seconds.*nan"), ("b.mp4,A cat.,test,,0", "from 0 s to 0 s"),
         ("c.mp4,A cat.,test,,", "no such video"),
-    ("a.mp4,A dog.,val,0,2.5", "two clips or in two splits"),
+    ("a.mp4,A dog.,val,0,2.5", "two clips or splits"),
 ])
 def test_bad_lines_are_refused(folder: Path, line: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):

@@ -92,7 +92,7 @@ def spoilt() -> Iterator[tuple[str, bytes | None, str]]:
     yield "task1/raw/val.fr.gz", packed(b"\n"), "empty caption for '21.jpg'"
     yield "task2/image_splits/val_images.txt", None, "no such annotation file"
     yield "task2/image_splits/val_images.txt", b"../secret.jpg\n", "leaves the image folder"
-    yield "task2/image_splits/val_images.txt", b"11.jpg\n", "stands for two images"
+    yield "task2/image_splits/val_images.txt", b"11.jpg\n", "names two images"
 
 
 @pytest.mark.parametrize(("file", "content", "said"), list(spoilt()))

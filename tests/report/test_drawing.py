@@ -308,7 +308,7 @@ def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> No
     second = np.array([[1, 2], [2, 1]], np.float32)
     small = Gallery(System.of("small", second, np.array([0, 1])), ["a", "b"], ["x", "y"], gallery().open)
     for name in ("retrieved_images", "retrieved_captions"):
-        with pytest.raises(figures.MissingInputs, match="score a larger split"):
+        with pytest.raises(figures.MissingInputs, match="score more images"):
             draw(name, tmp_path, gallery=small)
 
 

@@ -188,7 +188,7 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("grid")
     array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
     array[:] = np.roll(array[:], 5)  # type: ignore[index]
-    assert "caption_image: has changed since it was written" in refused("compare", REGION, GRID)
+    assert "caption_image: changed after it was written" in refused("compare", REGION, GRID)
     sealed_anew(Path(f"similarities/sample/{GRID}-s0.zarr"))
     assert "its caption 100 is of image" in refused("compare", REGION, GRID)
     assert "its caption 100 is of image" in refused("ensemble", "own", "--member", f"{REGION}-s0", "--member",

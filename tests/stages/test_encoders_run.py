@@ -210,7 +210,7 @@ def test_bad_requests_end_in_one_line(pipeline: Any, refused: Callable[..., str]
     assert "needs the NAME of a data set" in refused("embed", "--system", "clip:models/clip")
     assert "cannot be downloaded" in refused("embed", "sample", "--system", "clip:no folder")
     assert pipeline(*EMBED, "--split", "val")[0] == 0
-    assert "and not test" in refused("score", "--system", STORE)
+    assert "not test" in refused("score", "--system", STORE)
     file = images()[1]
     file.write_bytes(b"no image")
     assert f"{file}: " in refused(*EMBED)

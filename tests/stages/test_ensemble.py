@@ -160,7 +160,7 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     assert pipeline("ensemble", "alike", *plain, *on[:2], *on[:2])[0] == 0
     assert opened("alike").made_from["fusion"]["weights"] == [0.5, 0.5]
     assert "give one" in refused("ensemble", "ours", *plain, *on, "--weight", "1", "--weight", "2")
-    assert "expected scores of the split val for each of 2 members" in refused("ensemble", "ours", *plain, *on[:2])
+    assert "expected scores of val for each of 2 members" in refused("ensemble", "ours", *plain, *on[:2])
     assert "is a member itself" in refused("ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy")
     assert "name the --manifest" in refused("ensemble", "ours", *plain[:4])
     score("region")

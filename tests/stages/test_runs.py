@@ -70,7 +70,7 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any
 
 
 @pytest.mark.parametrize(("text", "more", "said"), [
-    ("1 Q0 1 1 high a\n", (), "row 1: the score 'high' is no finite number"),
+    ("1 Q0 1 1 high a\n", (), "row 1: the score 'high' is not finite"),
     ("1 Q0 1 1 0.5\n", (), "Expected 6 columns, got 5"),
     ("1 Q0 1 1 0.5 a\n1 Q0 1 2 0.4 a\n", (), "lists image 1 twice for caption 1"),
     ("1 Q0 1 1 0.5 a\n", ("--metric", "mean_rank"), "lists no right candidate"),
@@ -87,7 +87,7 @@ def test_runs_that_cannot_be_measured_are_refused(refused: Callable[..., str], m
 def test_a_run_of_other_ids_or_without_judgements_is_refused(refused: Callable[..., str], matrix: tuple[str, ...]
                                                              ) -> None:
     Path("run.txt").write_text("1 Q0 987654321 1 0.5 a\n")
-    assert "1 for one" in refused("evaluate", "--from-run", "run.txt", "--manifest", "m.parquet")
+    assert "such as 1" in refused("evaluate", "--from-run", "run.txt", "--manifest", "m.parquet")
     assert "name its --manifest, or --qrels" in refused("evaluate", "--from-run", "run.txt")
     Path("q.txt").write_text("1 0 1 1\n2 0 2 1\n")
     Path("run.txt").write_text("3 Q0 1 1 0.5 a\n")
@@ -98,7 +98,7 @@ def test_a_run_of_other_ids_or_without_judgements_is_refused(refused: Callable[.
 @pytest.mark.parametrize(("text", "said"), [
     ("[1, 2]", "is no run of ranx"), ("{}", "run.json: is empty"), ('{"1": {}}', "run.json: is empty"),
     ('{"1": {"1": 0.5, "1": 0.4}}', "lists '1' twice"), ('{"1": {"1": 0.5}, "1": {"2": 0.4}}', "lists '1' twice"),
-    ('{"1": {"1": NaN}}', "the score 'nan' is no finite number"), ('{"1": {"1": true}}', "the score 'True'")])
+    ('{"1": {"1": NaN}}', "the score 'nan' is not finite"), ('{"1": {"1": true}}', "the score 'True'")])
 def test_json_that_is_no_run_is_refused(refused: Callable[..., str], matrix: tuple[str, ...], text: str, said: str
                                         ) -> None:
     Path("run.json").write_text(text)

@@ -207,8 +207,8 @@ def all_is_scored_anew(pipeline: Any) -> None:
 
 def test_scores_that_were_replaced_are_not_evaluated(refused: Callable[..., str], run: Path) -> None:
     tampering.perfect(SCORES)
-    assert f"{SCORES}/similarity: has changed since it was written" in refused("evaluate", *RUN)
-    assert f"{SCORES}/similarity: has changed since it was written" in refused("ensemble", "R")
+    assert f"{SCORES}/similarity: changed after it was written" in refused("evaluate", *RUN)
+    assert f"{SCORES}/similarity: changed after it was written" in refused("ensemble", "R")
 
 
 def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(pipeline: Any, run: Path) -> None:

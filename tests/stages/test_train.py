@@ -109,7 +109,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "choose one with --name"),
+    (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give its head a name with --name"),
     (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
     (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),

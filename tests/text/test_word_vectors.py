@@ -34,7 +34,7 @@ def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(t
 
 @pytest.mark.parametrize(("text", "message"), [
     ("the 1 2\n", "has vectors of 2 numbers in line 1; set training.NAME.word_dimension to that, it is 3"),
-    ("400000 3\ndog 1 2 3\n", "line 1 is a header as word2vec and fastText write it, not a word; take it out"),
+    ("400000 3\ndog 1 2 3\n", "line 1 is a header of word2vec or fastText, not a word; delete it"),
     ("the 1 2 3\ndog 1 2\n", "has vectors of 2 numbers in line 2"),
     ("the 1 2 3\ndog 1 two 3\n", "line 2 does not hold numbers alone"),
     ("the 1 2 3\ndog 1 nan 3\n", "line 2 holds a number that is not finite"),

@@ -142,7 +142,7 @@ def test_two_machines_train_the_head_of_one(command: tuple[object, ...], command
     """To the byte, also after the second machine was lost; the first alone writes."""
     shared, apart = (*command, "--out", tmp_path / "two"), (*command, "--out", tmp_path / "apart")
     lost, killed = on_two_machines(commands, shared, apart, code=2, BEFORE=KILLED)
-    assert "another of the training processes has ended" in error(lost)
+    assert "another training process has ended" in error(lost)
     assert killed.returncode == -signal.SIGKILL
     assert checkpoint.state(tmp_path / "two").epochs == 1
     assert not (tmp_path / "apart").exists()
@@ -179,7 +179,7 @@ def test_what_torchrun_started_is_not_started_again(monkeypatch: pytest.MonkeyPa
     for name, value in {"TORCHELASTIC_RUN_ID": "test", "RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0",
                         "LOCAL_WORLD_SIZE": "1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=r"torchrun started 2 processes, and training\.NAME\.processes is 4"):
+    with pytest.raises(InputError, match=r"torchrun started 2 processes, not 4"):
         launch(4, "cpu")
     with pytest.raises(InputError, match="training on 1 GPUs of this machine"):
         launch(2, "cuda:7")

@@ -78,8 +78,7 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
     for side, ending in (("image", "image_to_caption"), ("caption", "caption_to_image")):
         files = sorted(path.glob(f"*_{ending}.json"))
         if len(files) != 1:
-            raise InputError(f"cannot read {path}: expected one file *_{ending}.json in the folder, there are "
-                             f"{len(files)}")
+            raise InputError(f"cannot read {path}: expected one file *_{ending}.json there, found {len(files)}")
         with refusing((ValueError, TypeError, AttributeError), f"{files[0]}: expected JSON, from ids to lists of ids"):
             pairs = {int(query): [parsing.whole(each) for each in listed]
                      for query, listed in parsing.from_json(files[0].read_bytes()).items()}

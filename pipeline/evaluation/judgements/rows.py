@@ -92,8 +92,7 @@ def pairs(table: "pa.Table", first: int, path: Path) -> tuple[Ids, Ids, Marks]:
     document, answers = sides(table["document"], "image", first, path)
     if (wrong := np.flatnonzero(asks == answers)).size:
         kind = "an image" if asks[wrong[0]] else "a caption"
-        raise InputError(f"{path}: row {first + wrong[0]} has {kind} as query and as document; expected a caption "
-                         "and an image")
+        raise InputError(f"{path}: row {first + wrong[0]} pairs {kind} with {kind}; name a caption and an image")
     return np.where(asks, query, document), np.where(asks, document, query), asks
 
 
@@ -123,8 +122,7 @@ def finite(table: "pa.Table", name: str, first: int, path: Path) -> Floats:
         row = int(wrong[0])
     except (pa.ArrowInvalid, ValueError):
         row = next((row for row, value in enumerate(table[name].to_pylist()) if not _is_finite(value)), 0)
-    raise InputError(f"{path}: row {first + row}: the {name} {(table[name][row].as_py() or '')[:40]!a} is no finite "
-                     "number")
+    raise InputError(f"{path}: row {first + row}: the {name} {(table[name][row].as_py() or '')[:40]!a} is not finite")
 
 
 def _is_finite(text: str | None) -> bool:

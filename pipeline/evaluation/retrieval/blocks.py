@@ -231,6 +231,5 @@ def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
     found = held[0] if isinstance(held, list) and len(held) == 1 else None
     sims = found.get("sims") if isinstance(found, dict) else None
     if not isinstance(sims, np.ndarray):
-        raise InputError(f"{path}: holds Python objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix alone "
-                         "with numpy.save")
+        raise InputError(f"{path}: holds objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix with numpy.save")
     return sims

@@ -89,6 +89,5 @@ class Collection:
         if missing := int((places < 0).sum()):
             first = np.argmin(places)
             said = "" if rows is None else f" in row {rows[first]}"
-            raise InputError(f"{where}: {missing} of {len(ids)} {side} ids are not in the pool, {ids[first]}{said} "
-                             "for one")
+            raise InputError(f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as {ids[first]}{said}")
         return places

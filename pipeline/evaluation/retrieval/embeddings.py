@@ -207,8 +207,7 @@ class Enlarged(Embeddings):
                 raise InputError(f"distractors: expected embeddings of dimension {own.images.shape[1]}, "
                                  f"received {each.images.shape[1]}")
             if {each.images.dtype, each.captions.dtype} != {own.images.dtype, own.captions.dtype}:
-                raise InputError(f"distractors: expected embeddings of {own.images.dtype}, received "
-                                 f"{each.images.dtype}")
+                raise InputError(f"distractors: expected {own.images.dtype}, received {each.images.dtype}")
         pools = [own, *distractors]
         images, captions = Joined([pool.images for pool in pools]), Joined([pool.captions for pool in pools])
         super().__init__(images, captions)

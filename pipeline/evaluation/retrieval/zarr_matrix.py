@@ -193,8 +193,7 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
     for piece in every if is_plain(values) else ():
         found = file_of(values, piece).stat().st_size
         if found != size:
-            raise InputError(f"{file_of(values, piece)}: expected a chunk of {size} bytes, received {found}; write "
-                             f"the {what} again")
+            raise InputError(f"{file_of(values, piece)}: {found} bytes in place of {size}; write the {what} again")
     for piece in every if values.shards is not None else ():
         _refuse_half_a_shard(values, piece, what)
 

@@ -74,8 +74,7 @@ class Graph:
             self._request = self._compile(given)
         out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]
         if 0 in self._free and len(out) != len(given):
-            raise InputError(f"backend openvino: gives {len(out)} outputs for {len(given)} inputs on this CPU; use "
-                             "backend torch")
+            raise InputError(f"backend openvino: gives {len(out)} of {len(given)} outputs here; use backend torch")
         return torch.from_numpy(out)
 
     def _compile(self, given: torch.Tensor) -> Any:

@@ -170,8 +170,7 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> boo
     """Whether a file is no shard of an array, or a shard of one of these arrays."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
-        raise StoreError(f"{name!a}: a file of this name would be written outside the store's folder; delete it "
-                         "in the object store")
+        raise StoreError(f"{name!a}: would be written outside the store's folder; delete it in the object store")
     return len(parts) < 3 or parts[1] != "c" or parts[0] in arrays
 
 

@@ -172,6 +172,5 @@ def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledg
         if entry is None:
             raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
         if (entry.shard, entry.first, entry.images) != (shard, here.start, len(here)):
-            raise StoreError(f"{ledger.file(path, shard)}: is of other images; repair it with `pipeline verify "
-                             "--repair`")
+            raise StoreError(f"{ledger.file(path, shard)}: is of other images; run `pipeline verify --repair`")
         yield entry

@@ -17,11 +17,9 @@ def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
         raise InputError(f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}")
     batch, slots, _ = items.shape
     if list(counts.shape) != [batch] or counts.is_floating_point() or counts.is_complex():
-        raise InputError(f"counts must be integers [B] = [{batch}], one for each sample, got {counts.dtype} "
-                         f"{list(counts.shape)}")
+        raise InputError(f"counts must be integers [{batch}], got {counts.dtype} {list(counts.shape)}")
     if batch and (int(counts.min()) < 1 or int(counts.max()) > slots):
-        raise InputError(f"counts must lie in 1..{slots} (the items' second dimension), got "
-                         f"{int(counts.min())}..{int(counts.max())}")
+        raise InputError(f"counts must be 1 to {slots} items, got {int(counts.min())} to {int(counts.max())}")
     return torch.arange(slots, device=items.device) < counts.to(items.device).unsqueeze(1)
 
 

@@ -65,8 +65,7 @@ def _chosen(inputs: FigureInputs, direction: Direction) -> tuple[Gallery, list[E
         raise MissingInputs(gallery)
     successes, failures = examples(gallery, direction, EACH, SHOWN)
     if not (successes or failures):
-        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score a larger "
-                            "split")
+        raise MissingInputs(f"a query with its ground truth first, or not among the first {SHOWN}: score more images")
     return gallery, successes, failures
 
 

@@ -132,8 +132,7 @@ def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
     first, *others = galleries.values()
     for other in others:
         if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
-            raise InputError(f"{other.pool.name}: ranks other images and captions than {first.pool.name}; score both "
-                             "again")
+            raise InputError(f"{other.pool.name}: ranks other items than {first.pool.name}; score both again")
     return first
 
 

@@ -120,8 +120,7 @@ class ErrorTable(PaperTable):
         for row in rows.values():
             if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
                 first = tuple(sorted(missing)[0][1].rsplit(" ", 1))
-                raise InputError(f"synthetic results of {row.header.labels} lack {first}; run `pipeline synthetic` "
-                                 "again")
+                raise InputError(f"results of {row.header.labels} lack {first}; run `pipeline synthetic` again")
         return Measured(list(rows.values()))
 
 

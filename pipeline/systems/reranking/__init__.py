@@ -56,8 +56,7 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
         return kind, rest
     described = source.paths.head(source.dataset, name) / "head.json"
     if described.is_file():
-        with refusing((ValueError, AttributeError), f"{described}: cannot be read as a head's description; train it "
-                      "again"):
+        with refusing((ValueError, AttributeError), f"{described}: not readable; train the head again"):
             found = from_json(described.read_text(encoding="utf-8")).get(HEAD_KEY)
         if found is not None:
             return str(found), name

@@ -104,8 +104,7 @@ class NNN:
 
     def __init__(self, bank: BankSplit = "train", neighbours: int = 128, weight: float = 0.75) -> None:
         if neighbours < 1 or not weight > 0:
-            raise InputError("nnn: expected neighbours of at least 1 and a weight above 0, got "
-                             f"{neighbours} and {weight}")
+            raise InputError(f"nnn: expected neighbours from 1 up and a weight above 0, got {neighbours} and {weight}")
         self.bank: BankSplit = bank
         self.mean, self.weight = mean_of_greatest(neighbours), weight
 

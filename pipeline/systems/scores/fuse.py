@@ -91,8 +91,7 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
          progress: Callable[[int], object] = lambda tried: None) -> tuple[list[float], dict[str, Any]]:
     """Choose the weights with the largest RSUM on other scores of the same systems."""
     if len(on) != len(members):
-        raise InputError(f"--tune-on: expected scores of the split val for each of {len(members)} members, received "
-                         f"{len(on)}")
+        raise InputError(f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}")
     for member, store in zip(members, on, strict=True):
         if store.made_from["split"] != "val":
             raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val; "

@@ -94,8 +94,7 @@ def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"{path}: expected a line of integers, received {array.dtype} {list(array.shape)}; make the "
-                         "store again")
+        raise InputError(f"{path}: expected integers [n], received {array.dtype} {list(array.shape)}; make it again")
     try:
         refuse_missing(array, f"ids {path.name}")
         return np.asarray(array[:]).astype(np.int64, copy=False)
@@ -129,8 +128,7 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
 
     name = f"{side}_embeddings"
-    with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; those of a single head do, see "
-                  "`pipeline score`"):
+    with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; name the store of a single head"):
         array = zarr.open_array(path / name, mode="r", zarr_format=3)
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
@@ -163,8 +161,7 @@ def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Coll
     """Check a store's arrays and its record. A store without recorded digests is accepted."""
     record.read(store)  # which refuses an edited one
     if wrong := changed(store, made_from, leave_out):
-        raise InputError(f"{store}/{wrong[0]}: has changed since it was written; run `pipeline score` or `pipeline "
-                         "ensemble` again")
+        raise InputError(f"{store}/{wrong[0]}: changed after it was written; run `pipeline score` or `ensemble` again")
 
 
 def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:

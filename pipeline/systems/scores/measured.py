@@ -95,8 +95,7 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
 
 def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tuple[Collection, Relevance]:
     if truth.same_text or columns.captions_per_image is not None:
-        raise InputError("--same-text and --captions-per-image cannot be given with --from-run; name its "
-                         "--manifest or --qrels")
+        raise InputError("--same-text and --captions-per-image are not for --from-run; name its --manifest or --qrels")
     if columns.manifest is None and truth.qrels is None:
         raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
     if columns.manifest is not None:
@@ -128,8 +127,7 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
 def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, Any]:
     """R@1, R@5 and R@10 of CxC's four tasks; those within images and within captions only if there are embeddings."""
     if settings.cxc is None:
-        raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER, or in "
-                         "params.yaml")
+        raise InputError("--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER")
     system.require_ids()
     right, metrics = cxc(Path(settings.cxc), system), parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)

@@ -196,8 +196,7 @@ class System(Collection):
     def require_manifest(self, manifest: Manifest) -> None:
         """Check that a manifest is the one that the scores are of."""
         if self.made_from.get("manifest", manifest.digest) != manifest.digest:
-            raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset} than there is now; "
-                             "score again")
+            raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset}; score again")
 
     def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
         """Load the manifest of its images and captions: the given one, or its data set's if that is needed."""
@@ -253,8 +252,7 @@ class System(Collection):
         record = self.made_from.reranked
         if record["distractors"] != recorded(distractors):
             named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
-            raise InputError(f"{self.path}: was reranked among {named}; pass the same --distractors, or run "
-                             "`pipeline rerank` again")
+            raise InputError(f"{self.path}: was reranked among {named}; give the same --distractors, or rerank again")
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
         scores = reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record)
         return replace(pool, name=self.name, made_from=self.made_from, kind=Given(lambda: scores))

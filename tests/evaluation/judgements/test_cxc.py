@@ -86,7 +86,7 @@ def test_files_that_are_none_of_cxc_are_refused(files: tuple[Path, dict[str, np.
     for text, said in (("a,b,c\n1,2,3\n", "line 2 does not begin with ids of a COCO image and image"),
                        (f"a,b\n{image(100)},{image(101)}\n", "is no file of CxC"),
                        (f"a,b\n{image(100)},{image(101)},high\n", "could not convert string to float"),
-                       (f"a,b\n{image(100)},{image(99)},4\n", "1 of 1 image ids are not in the pool, 99 for one"),
+                       (f"a,b\n{image(100)},{image(99)},4\n", "the pool lacks 1 of 1 image ids, such as 99"),
                        ("a,b\n", "has no pair with a rating of 3 or more")):
         (folder / "sis_test.csv").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="sis_test.csv.*" + said):

@@ -58,10 +58,10 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("5 0 99 1\n", "1 of 1 image ids are not in the pool, 99 in row 1 for one"),
-    ("image:10 0 caption:5 1\n5 0 10 1\n99 0 10 1\n", "1 of 2 caption ids are not in the pool, 99 in row 3 for one"),
-    ("99 0 10 1\n5 0 10 1\n", "1 of 2 caption ids are not in the pool, 99 in row 1"),
-    ("5 0 10 good\n", "row 1: the grade 'good' is no finite number"),
+    ("5 0 99 1\n", "the pool lacks 1 of 1 image ids, such as 99 in row 1"),
+    ("image:10 0 caption:5 1\n5 0 10 1\n99 0 10 1\n", "the pool lacks 1 of 2 caption ids, such as 99 in row 3"),
+    ("99 0 10 1\n5 0 10 1\n", "the pool lacks 1 of 2 caption ids, such as 99 in row 1"),
+    ("5 0 10 good\n", "row 1: the grade 'good' is not finite"),
     ("5 0 10 1\n7 0 30 nan\n", "row 2: the grade 'nan'"),
     ("5 0 10 1\n7 0 30 1e999\n", "row 2: the grade '1e999'"),
     ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice; leave"),
@@ -71,7 +71,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("5 0 10 1 x\n", "Expected 4 columns, got 5"),
     ("image,caption\n10,5,3\n", "Expected 2 columns, got 3"),
     ("image,picture\n10,5\n", "expected TREC's four columns, or CSV with the header"),
-    ("caption:5 0 caption:6 1\n", "row 1 has a caption as query and as document"),
+    ("caption:5 0 caption:6 1\n", "row 1 pairs a caption with a caption"),
     ("video7 0 10 1\n", "row 1: 'video7' is no id"),
     ("5.5 0 10 1\n", "row 1: '5.5' is no id"),
     ("99999999999999999999 0 10 1\n", "is no id"),

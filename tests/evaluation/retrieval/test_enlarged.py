@@ -67,7 +67,7 @@ def test_other_vectors_and_parts_of_the_pool_are_refused() -> None:
     own, other = (Embeddings(*side) for side in pools((30, 6)))
     with pytest.raises(InputError, match="expected embeddings of dimension 16, received 4"):
         Enlarged(own, [Embeddings(np.ones((2, 4), np.float32), np.ones((2, 4), np.float32))])
-    with pytest.raises(InputError, match="expected embeddings of float32, received float16"):
+    with pytest.raises(InputError, match="expected float32, received float16"):
         Enlarged(own, [Embeddings(np.ones((2, 16), np.float16), np.ones((2, 16), np.float16))])
     enlarged = Enlarged(own, [other])
     with pytest.raises(InputError, match="is measured whole"):

@@ -142,7 +142,7 @@ def test_folds_keep_the_corrections_of_the_whole_split(data: Data) -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
-    ("nnn", {"neighbours": 0}, "neighbours of at least 1"),
+    ("nnn", {"neighbours": 0}, "neighbours from 1 up"),
     ("nnn", {"weight": 0.0}, "a weight above 0"),
     ("inverted-softmax", {"beta": 0.0}, "beta must be above 0"),
     ("qb-norm", {"k": 0}, "k must be at least 1"),
