@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.files import atomic, digest, record
     from pipeline.heads.pooling import POOLINGS
     from pipeline.manifest.build import READERS
-    from pipeline.parts.errors import InputError, counted, unknown
+    from pipeline.parts.errors import InputError, counted
     from pipeline.parts.lazy import LookupTable
     from pipeline.report.figures import FIGURES
     from pipeline.report.tables import TABLES
@@ -64,10 +64,9 @@ def command(paths: Paths, settings: Settings) -> None:
 def _check(paths: Paths, settings: Settings) -> None:
     """Refuse at once what later steps would refuse after hours: unknown data sets, tables, figures, parts of heads."""
     manifest.refuse_unknown(settings.run.dataset, paths.root)
-    for kind, names, known in (("table", settings.tables, TABLES), ("figure", settings.figures, FIGURES)):
+    for known, names in ((TABLES, settings.tables), (FIGURES, settings.figures)):
         for name in names:
-            if name not in known:
-                raise unknown(kind, name, known)
+            known.module(name)  # which refuses an unknown one
     run = settings.run
     for recipe in run.recipes if rescoring.embedded_heads(run) else ():
         if not networks.embeds(settings.recipe(recipe)):

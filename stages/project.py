@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, look_up
 from stages import options
 from stages.progress import Progress, say
 
@@ -121,9 +121,7 @@ def settings_command(paths: Paths, settings: Settings, key: str | None, names: b
     if key is None:
         click.echo(f"# What each means: {SHIPPED}")
     for name in key.split(".") if key else ():
-        if not isinstance(part, dict) or name not in part:
-            raise unknown("setting", name, part if isinstance(part, dict) else ())
-        part = part[name]
+        part = look_up("setting", name, part if isinstance(part, dict) else {})
     listed = "".join(f"{name}\n" for name in part) if names and isinstance(part, dict) else parsing.to_yaml(part)
     click.echo(listed.removesuffix("...\n"), nl=False)
 

@@ -18,6 +18,8 @@ Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 # One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
+# A tokenizer's and a configuration's files.
+TEXT_FILES = ("*.json", "*.txt", "*.model")
 # What a library raises on files that it did not write.
 READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
            pickle.UnpicklingError)

@@ -11,12 +11,11 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenize
 from transformers.utils import logging
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import digest, weights
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
 
-TEXT_FILES = ("*.json", "*.txt", "*.model")
 # The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`.
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 # Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run.

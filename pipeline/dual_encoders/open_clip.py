@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, placed, read_folder, reading, unit
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
@@ -18,7 +18,6 @@ from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, refusing
 
 CONFIG = "open_clip_config.json"
-TEXT_FILES = ("*.json", "*.txt", "*.model")
 WEIGHTS = "open_clip_model.safetensors"
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})

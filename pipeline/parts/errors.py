@@ -1,10 +1,11 @@
 """The exception for bad input, the warning for input that was changed, and the wording of counts and unknown names."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
+Value = TypeVar("Value")
 # Names that one message lists.
 MANY = 20
 
@@ -93,6 +94,26 @@ def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> 
         An error that suggests the nearest of them, or all where none is near; of many at most three.
     """
     return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
+
+
+def look_up(kind: str, name: str, known: Mapping[Any, Value], listed: str = "") -> Value:
+    """Look up a name.
+
+    Args:
+        kind: As for `unknown`.
+        name: The name.
+        known: What there is, by name.
+        listed: As for `unknown`.
+
+    Returns:
+        What has this name.
+
+    Raises:
+        InputError: If nothing has it.
+    """
+    if name not in known:
+        raise unknown(kind, name, known, listed)
+    return known[name]
 
 
 def meant(name: str, known: Sequence[str], listed: str = "") -> str:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from pipeline.parts import plugins
-from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.parts.errors import InputError, look_up, refusing, unknown
 from pipeline.parts.plugins import Offer
 
 Named = TypeVar("Named", covariant=True)
@@ -135,9 +135,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         Raises:
             InputError: For a name that the table does not have.
         """
-        if name not in self:
-            raise unknown(self.one, name, self)
-        return self[name]
+        return look_up(self.one, name, self)
 
     def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
         """Call an entry.

@@ -1,10 +1,10 @@
 """The schema of the settings: the sections of single steps, then all sections with look-ups across them."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
 from pipeline.settings.section import Count, Device, Name, Section, WithOptions
@@ -189,7 +189,7 @@ class Settings(Section):
         Raises:
             InputError: For an unknown name.
         """
-        return _named(self.recipes, name, "recipe", "`pipeline settings recipes --names`")
+        return look_up("recipe", name, self.recipes, "`pipeline settings recipes --names`")
 
     def preset_of(self, dataset: str) -> str:
         """Look up the preset of a data set.
@@ -215,7 +215,7 @@ class Settings(Section):
             InputError: If there is neither.
         """
         name = dataset if dataset in self.training else self.preset_of(dataset)
-        return _named(self.training, name, "section of training")
+        return look_up("section of training", name, self.training)
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
         """Look up the engine that makes a feature of a data set, by its preset.
@@ -231,10 +231,4 @@ class Settings(Section):
             InputError: If the preset has no engine for the feature.
         """
         preset = self.preset_of(dataset)
-        return _named(_named(self.features, preset, "preset"), feature, f"feature of the preset {preset}:")
-
-
-def _named(section: dict[Any, Any], name: str, kind: str, listed: str = "") -> Any:
-    if name not in section:
-        raise unknown(kind, name, section, listed)
-    return section[name]
+        return look_up(f"feature of the preset {preset}:", feature, look_up("preset", preset, self.features))

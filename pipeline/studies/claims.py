@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.retrieval.summary import aligned
+from pipeline.evaluation.statistics.contrast import difference_cells, mean_cell
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.wrapping import wrapped
@@ -154,8 +155,4 @@ def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[s
 
 def _measured(contrast: Mapping[str, Any]) -> list[str]:
     rsum, seeds = contrast["rsum"], contrast["seeds"]
-    sides = [f"{rsum[side]:.1f}" + (f" ± {rsum['spread'][side]:.1f}" if rsum["spread"][side] is not None else "")
-             for side in "ab"]
-    low, high = rsum["interval"]
-    return [*sides, f"{seeds['a']}, {seeds['b']}", f"{rsum['difference']:+.1f} [{low:+.1f}, {high:+.1f}]",
-            f"{rsum['p']:.2g}", f"{rsum['holm']:.2g}"]
+    return [*(mean_cell(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *difference_cells(rsum, 2)]

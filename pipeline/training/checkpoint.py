@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from safetensors import SafetensorError, safe_open
 
-from pipeline.files.atomic import replacing, write_json, write_text
+from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json, json_object
 from pipeline.parts.errors import InputError, refusing
@@ -192,11 +192,6 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     numbers = ((row.partition(",")[0], row) for row in before)
     earlier = [row for number, row in numbers if number.isdecimal() and int(number) < epoch]
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
-
-
-def write_description(folder: Path, description: Mapping[str, Any]) -> None:
-    """Write head.json."""
-    write_json(folder / "head.json", description)
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -114,8 +114,7 @@ def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Coll
 
 
 @torch.inference_mode()
-def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int,
-              progress: Progress = lambda images: None) -> Singles:
+def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
     """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
     model.eval()
     captions = read(model, text, split.captions, split.role_graphs)
@@ -131,7 +130,6 @@ def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, 
             compared = [model.similarity(tuple(part[at:at + step] for part in images), own)
                         for at in range(0, len(batch), step)]
             scores[start:start + len(batch), places] = torch.cat(compared).cpu().numpy()
-        progress(start + len(batch))
     return scores
 
 
@@ -198,8 +196,7 @@ def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbe
     return scores.reshape(images, captions)
 
 
-def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
-              progress: Progress = lambda images: None) -> Singles:
+def score_all(head: Head, source: ItemReader, split: Split, batch_size: int) -> Singles:
     """Score every pair of a split, in float32.
 
     Args:
@@ -207,14 +204,13 @@ def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
         source: The images.
         split: I images and C captions.
         batch_size: Pairs, or images and captions, at once.
-        progress: Called with the number of images done so far.
 
     Returns:
         Float32 [I, C].
     """
     model = head.model
     if isinstance(model, Interaction):
-        return all_pairs(model, source, split, head.text, batch_size, progress)
+        return all_pairs(model, source, split, head.text, batch_size)
     assert isinstance(model, CrossEncoder)
     numbers = encode(head.text, split.captions)
     precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
@@ -223,7 +219,6 @@ def score_all(head: Head, source: ItemReader, split: Split, batch_size: int,
         rows = split.store_rows[start:start + AT_ONCE]
         scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, numbers, batch_size,
                                                              precision.autocast)
-        progress(start + len(rows))
     return scores
 
 

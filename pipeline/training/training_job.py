@@ -188,7 +188,7 @@ class TrainingJob:
             machines, now = description.get("made_with", []), made_with.record()
             unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
             if unfinished and machines[-1:] != [now]:
-                checkpoint.write_description(self.folder, description | {"made_with": [*machines, now]})
+                atomic.write_json(self.folder / "head.json", description | {"made_with": [*machines, now]})
             return
         with atomic.creating(self.folder / "text") as making:
             words.save(making)
@@ -196,7 +196,7 @@ class TrainingJob:
             record.write(self.folder, self.versions)
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self._content(),
                  "networks": networks(self.source, words, self.origin), "made_with": [made_with.record()]}
-        checkpoint.write_description(self.folder, self.description(words) | aside)
+        atomic.write_json(self.folder / "head.json", self.description(words) | aside)
 
     def put_back(self) -> None:
         """Restore the head that was being replaced, unless the new one has a finished epoch."""

@@ -249,7 +249,7 @@ def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: 
     path = score("region")
     store = System.open(path)
     relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
-    monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: (
+    monkeypatch.setattr(measured, "eccv_caption", lambda collection: (
         np.arange(len(store.image_ids)), np.arange(len(store.caption_ids)), {"eccv": relevance}))
     out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--json")[1]
     found = json.loads(out)["extended"]["eccv"]

@@ -150,13 +150,11 @@ DIRECTIONS: tuple[retrieval.Direction, ...] = ("i2t", "t2i")
 def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
             block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
     """One pool, with all right candidates placed where a metric asks for them."""
-    best, relevance = (ranks.i2t, ranks.t2i), ranks.relevance
-    if not any(metric.asks_for_every for metric in metrics):
-        return Fold.of(relevance, best, ties)
-    images = relevance.shape[0]
-    every = (place(source, relevance, "i2t", block_megabytes, progress),
-             place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)))
-    return Fold.of(relevance, best, ties, every)
+    relevance, images, every = ranks.relevance, ranks.shape[0], None
+    if any(metric.asks_for_every for metric in metrics):
+        every = (place(source, relevance, "i2t", block_megabytes, progress),
+                 place(source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)))
+    return Fold.of(relevance, (ranks.i2t, ranks.t2i), ties, every)
 
 
 def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics,

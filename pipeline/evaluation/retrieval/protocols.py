@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, look_up
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,7 @@ def protocol(name: str | Protocol) -> Protocol:
     Raises:
         InputError: For an unknown name.
     """
-    if isinstance(name, Protocol):
-        return name
-    if name not in PROTOCOLS:
-        raise unknown("protocol", name, PROTOCOLS)
-    return PROTOCOLS[name]
+    return name if isinstance(name, Protocol) else look_up("protocol", name, PROTOCOLS)
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:

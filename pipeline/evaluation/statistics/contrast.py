@@ -101,25 +101,26 @@ def _rows(systems: int, contrasts: Sequence[Contrast], titles: Mapping[str, str]
     """Of two systems a row for each statistic; of more one for each system, then one for each pair."""
     if systems == 2:
         (only,) = contrasts
-        return [[titles[name], *(_mean(only[name], side) for side in "ab"), *_tested(only[name])]
+        return [[titles[name], *(mean_cell(only[name], side) for side in "ab"), *difference_cells(only[name])]
                 for name in STATISTICS]
     of_pair = dict(zip(combinations(range(systems), 2), contrasts, strict=True))
     sides = [(of_pair[0, 1], "a"), *((of_pair[0, number], "b") for number in range(1, systems))]
-    return [*([str(number), _mean(each["rsum"], side), "", "", "", ""] for number, (each, side) in enumerate(sides, 1)),
-            *([f"{b + 1} - {a + 1}", "", *_tested(each["rsum"]), ", ".join(each["over"])]
+    means = [mean_cell(each["rsum"], side) for each, side in sides]
+    return [*([str(number), mean, "", "", "", ""] for number, mean in enumerate(means, 1)),
+            *([f"{b + 1} - {a + 1}", "", *difference_cells(each["rsum"]), ", ".join(each["over"])]
               for (a, b), each in of_pair.items())]
 
 
-def _mean(row: Mapping[str, Any], side: str) -> str:
-    """A mean over seeds with its standard deviation."""
+def mean_cell(row: Contrast, side: str) -> str:
+    """Write a mean over seeds with its standard deviation."""
     deviation = row["spread"][side]
     return f"{row[side]:.1f}" + ("" if deviation is None else f" ± {deviation:.1f}")
 
 
-def _tested(row: Mapping[str, Any]) -> list[str]:
-    """The cells of one statistic's difference."""
-    return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]), f"{row['p']:.3g}",
-            f"{row['holm']:.3g}"]
+def difference_cells(row: Contrast, digits: int = 3) -> list[str]:
+    """Write one statistic's difference with its interval, and p and the corrected p with so many digits."""
+    return ["{:+.1f} [{:+.1f}, {:+.1f}]".format(row["difference"], *row["interval"]),
+            *(f"{row[key]:.{digits}g}" for key in ("p", "holm"))]
 
 
 def _notes(contrasts: Sequence[Sequence[Contrast]]) -> list[str]:

@@ -184,12 +184,7 @@ def _digest(metrics: Metrics, image_ids: Ids, caption_ids: Ids) -> str:
     found = hashlib.sha256(f"{metrics.protocol} {metrics.ties}".encode())
     for ids in (image_ids, caption_ids):
         found.update("\n".join(map(str, ids.tolist())).encode())
-    for ranks in metrics.ranks:
-        for array in _arrays(ranks):
+    for truth in (ranks.relevance for ranks in metrics.ranks):
+        for array in (truth.owner, truth.i2t.start, truth.i2t.candidate, truth.t2i.start, truth.t2i.candidate):
             found.update(f" {len(array)} ".encode() + array.astype("<i8").tobytes())
     return found.hexdigest()[:16]
-
-
-def _arrays(ranks: Ranks) -> tuple[Ids, ...]:
-    truth = ranks.relevance
-    return truth.owner, truth.i2t.start, truth.i2t.candidate, truth.t2i.start, truth.t2i.candidate

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import unknown
 from pipeline.report import markdown
 
 if TYPE_CHECKING:
@@ -40,12 +39,11 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
         InputError: If there is no such figure.
         MissingInputs: If its inputs are missing.
     """
-    if name not in FIGURES:
-        raise unknown("figure", name, FIGURES)
+    drawn = FIGURES.find(name)
     from pipeline.report.figures.drawing import finished, paper_style  # and with it matplotlib
 
     with paper_style(font):
-        return finished(FIGURES[name](inputs))
+        return finished(drawn(inputs))
 
 
 def section(name: str, drawing: Drawing) -> str:

@@ -24,7 +24,7 @@ from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.manifest.reader import text_of
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.settings import first_fault
 
 READERS: lazy.LookupTable[Callable[[Path], list["Question"]]] = lazy.LookupTable({
@@ -32,7 +32,7 @@ READERS: lazy.LookupTable[Callable[[Path], list["Question"]]] = lazy.LookupTable
     "sugarcrepe": "pipeline.studies.hard_negatives.questions:sugarcrepe",
     "aro": "pipeline.studies.hard_negatives.questions:aro",
     "winoground": "pipeline.studies.hard_negatives.questions:winoground",
-}, "readers of questions")
+}, "readers of questions", "format of questions")
 EXPECTED = "image,positive[,positive…],negative[,negative…][,category][,group]"
 SUGARCREPE = ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj")
 ARO = ("visual_genome_relation.json", "visual_genome_attribution.json")
@@ -98,10 +98,7 @@ def read(name: str, form: str | None, root: Path) -> list[Question]:
     if not path.exists():
         assert card is not None
         raise InputError(f"{path}: not there; {card.title} comes from {card.source}")
-    form = form or (card.format if card else "csv")
-    if form not in READERS:
-        raise unknown("format of questions", form, READERS)
-    questions = READERS[form](path)
+    questions = READERS.find(form or (card.format if card else "csv"))(path)
     if not questions:
         raise InputError(f"{path}: holds no questions")
     counts = Counter(question.category for question in questions)
@@ -113,10 +110,9 @@ def read(name: str, form: str | None, root: Path) -> list[Question]:
 def _card(name: str) -> Card:
     cards = {file.name.removesuffix(".yaml"): file
              for file in (resources.files("manifests") / "hard_negatives").iterdir() if file.name.endswith(".yaml")}
-    if name not in cards:
-        raise unknown("benchmark or file", name, sorted(cards))
+    card = look_up("benchmark or file", name, dict(sorted(cards.items())))
     with refusing((ValueError, TypeError), lambda error: f"manifests/hard_negatives/{name}.yaml: {first_fault(error)}"):
-        return Card.model_validate(from_yaml(cards[name].read_text(encoding="utf-8")))
+        return Card.model_validate(from_yaml(card.read_text(encoding="utf-8")))
 
 
 def from_csv(path: Path) -> list[Question]:

@@ -37,7 +37,6 @@ class Report:
     queries: On = lambda count: None  # called with the number of queries whose candidates are found
     start: On = lambda count: None  # called with the number of pairs to score
     pairs: On = lambda count: None  # called with the number of pairs scored since the last call
-    tried: On = lambda count: None  # called with the number of choices of k and weight tried
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         if found is None:
             found, kept, scored = _score(job, by_pair, executor, report)
         if job.tune:
-            k, how, said = tuning.tune(retriever, found, made.reranked, job.block_megabytes, report.tried)
+            k, how, said = tuning.tune(retriever, found, made.reranked, job.block_megabytes)
             made = _made(replace(job, k=k, how=how), scorers, said)
         ids = zip(layout.IDS, (retriever.image_ids, retriever.caption_ids, retriever.caption_image), strict=True)
         arrays = {f"{name}_{kind}": values for name, each in found.items() for kind, values in (

@@ -1,6 +1,6 @@
 """k and the weight of a combination, chosen on the validation split."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,8 +36,7 @@ def choices(k: int | Literal["all"], scored: int, combination: str
             yield size, Combination(combination, weight)
 
 
-def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any],
-         block_megabytes: float, progress: Callable[[int], object] = lambda tried: None
+def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Choose k and the weight with the largest RSUM on the split val; with several languages, the largest mean."""
     least = min(each.places.shape[1] for each in found.values())
@@ -46,7 +45,6 @@ def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, An
     for k, how in choices(record["k"], least, record["combine"]):
         rsum = _rsum(retriever, found, {**record, "k": k, "weight": how.weight}, block_megabytes)
         tried += 1
-        progress(tried)
         if best is None or rsum > best[0] + 1e-9:
             best = rsum, k, how
     assert best is not None

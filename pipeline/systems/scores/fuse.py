@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, rows_of
-from pipeline.parts.errors import InputError, unknown
+from pipeline.parts.errors import InputError, look_up
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
 from pipeline.systems.scores.made import Made
@@ -40,13 +40,12 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
     Raises:
         InputError: If the members' ids differ, for ids that occur twice, and for unknown methods or unusable weights.
     """
-    if method not in FUSIONS:
-        raise unknown("fusion", method, FUSIONS)
+    combine = look_up("fusion", method, FUSIONS)
     reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
     if reranked and method not in BY_ORDER:
         raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
                          f"similarities; fuse it by {' or '.join(BY_ORDER)}")
-    fused = FUSIONS[method](align(members), shares(weights, len(members)))
+    fused = combine(align(members), shares(weights, len(members)))
     return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, made_from=Made())
 
 

@@ -27,8 +27,6 @@ from pipeline.systems.scores.system import Part, System
 if TYPE_CHECKING:
     import pandas as pd
 
-# Judgements that are measured besides the captions' own, by name.
-EXTENDED = {"eccv_caption": eccv_caption}
 # The columns by which systems' tables of queries are put side by side.
 KEYS = ["protocol", "language", "direction", "fold", "query"]
 
@@ -114,7 +112,7 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
     if name == "cxc":
         return {"extended": {"cxc": _cxc(system, settings, progress)}}
     system.require_ids()
-    rows, columns, relevance = EXTENDED[name](system)
+    rows, columns, relevance = eccv_caption(system)
     scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))

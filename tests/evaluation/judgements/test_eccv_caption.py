@@ -54,7 +54,7 @@ def pool(truth: Any, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 
 def measure(monkeypatch: pytest.MonkeyPatch, truth: Any, *pool: np.ndarray) -> dict[str, Any]:
     scores, image_ids, caption_ids, caption_image = pool
-    monkeypatch.setitem(measured.EXTENDED, "eccv_caption", lambda collection: eccv_caption(collection, truth))
+    monkeypatch.setattr(measured, "eccv_caption", lambda collection: eccv_caption(collection, truth))
     settings = Evaluate(resamples=10, seed=0, block_megabytes=0.05)
     found = System.of("a", as_similarity(scores), caption_image, image_ids, caption_ids)
     extended: dict[str, Any] = measured.extend(found, "eccv_caption", settings)["extended"]
