@@ -19,8 +19,7 @@ from stages.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline import manifest
-    from pipeline.evaluation import retrieval
-    from pipeline.evaluation.retrieval import Metrics, Protocol, Ties
+    from pipeline.evaluation.retrieval import Metrics, Protocol, Ties, evaluate
     from pipeline.evaluation.statistics import contrast, significance
     from pipeline.provenance import record
     from pipeline.settings import Settings
@@ -89,8 +88,8 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     with Progress("rank", "image", total) as bar:
         def measure(pool: System, rules: str | Protocol) -> Metrics:
             start = bar.done
-            return retrieval.evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
-                                      lambda done: bar.reach(start + done))
+            return evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
+                            lambda done: bar.reach(start + done))
 
         for said, systems in views:
             runs = [[measure(*each) for each in group] for group in systems]

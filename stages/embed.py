@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline import manifest as manifests
+from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
 from pipeline.settings.paths import Paths
 from stages import options
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from pipeline.dual_encoders import Usage, embedding, record as records
     from pipeline.features.store import FeatureStore
     from pipeline.files.atomic import exclusive
-    from pipeline.manifest import Manifest, Split
     from pipeline.provenance import record
-    from pipeline.settings import Settings
-    from pipeline.settings.run import Encoder
+    from pipeline.settings import Encoder, Settings
     from pipeline.systems import rescoring
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
               help="The precision in which the encoder computes.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
               help="Images or captions in a batch of the encoder.")
-@click.option("--split", "splits", type=click.Choice(manifests.SPLITS), multiple=True,
+@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
 @options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
 @options.image_files(", for an encoder or a fine-tuned head", "files")
@@ -116,7 +114,7 @@ class _Asked:
 
     def of(self, manifest: Manifest) -> list[Split]:
         """The requested splits of a data set."""
-        there = [name for name in manifests.SPLITS if (manifest.images["split"] == name).any()]
+        there = [name for name in SPLITS if (manifest.images["split"] == name).any()]
         return [manifest.split(name) for name in self.splits or there]
 
     def told(self, parts: list[Split]) -> str:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pipeline.features.store import FeatureStore
     from pipeline.files import weights
     from pipeline.manifest import Manifest
-    from pipeline.settings import Recipe, Settings, Training
-    from pipeline.settings.recipe import Variation, named
+    from pipeline.settings import Recipe, Settings, Training, Variation, named
 
 POOLING = click.Choice(list(pooling.POOLINGS))
 

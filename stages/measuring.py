@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
 from pipeline.parts.errors import InputError
 from stages.options import FilePath, joined
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.retrieval import Protocol
     from pipeline.systems.scores.judged import Columns, Truth
 
 
@@ -51,8 +50,8 @@ def _rules(name: str | None, folds: int | None) -> Protocol | None:
     if name and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     if folds:
-        return retrieval.Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
-    return retrieval.PROTOCOLS[name] if name else None
+        return Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
+    return PROTOCOLS[name] if name else None
 
 
 def _output(output: str | None, as_json: bool) -> str:
@@ -93,7 +92,7 @@ rules = joined(
     "rules", _rules,
     click.option("--folds", type=click.IntRange(min=1),
                  help="Report the mean over this many consecutive folds of images."),
-    click.option("--protocol", "name", type=click.Choice(list(retrieval.PROTOCOLS)),
+    click.option("--protocol", "name", type=click.Choice(list(PROTOCOLS)),
                  help="Measure by a benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pipeline.report.tables import TABLES
     from pipeline.settings import Settings
     from pipeline.systems import reranking, rescoring
-    from pipeline.systems.reranking import SCORERS, PairSource
-    from pipeline.systems.rescoring import RESCORERS
     from pipeline.systems.scores.judged import Truth
 
 
@@ -72,7 +70,7 @@ def _check(paths: Paths, settings: Settings) -> None:
         if not networks.embeds(settings.recipe(recipe)):
             raise InputError(f"run.rescorers: heads of {recipe} score pairs and have no vectors of train; say "
                              "`bank: test`, or leave one of the two out")
-    source = PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
+    source = reranking.PairSource(paths, run.dataset, run.dataset, run.dataset, split=settings.score.split)
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
             reranking.resolve(other, source)
@@ -95,7 +93,7 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "train": {name: _train(paths, settings, name) for name in heads(run)},
         "score": settings.score.recorded() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
-        | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, RESCORERS, SCORERS]),
+        | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, rescoring.RESCORERS, reranking.SCORERS]),
         "evaluate": settings.evaluate.recorded({"block_megabytes"}) | made | {"protocols": card.protocols}
         | {"judgements": Truth.of(settings.evaluate).digest()} | _by("evaluation", among=[METRICS]),
         "throughput": _throughput(settings),

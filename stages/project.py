@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pipeline import manifest, sample
     from pipeline.features.project import new, own_data
     from pipeline.files import gallery_file, parsing
-    from pipeline.settings import Settings, load
-    from pipeline.settings.loading import SHIPPED
+    from pipeline.settings import SHIPPED, Settings, load
     from pipeline.settings.paths import Paths
 
 

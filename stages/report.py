@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from pipeline import manifest
     from pipeline.files.atomic import write_text
-    from pipeline.manifest import Manifest
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
     from pipeline.report.page import charts, explorer, headline, systems
@@ -90,7 +89,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
 
     def judge(pool: System) -> System:
-        known = Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None
+        known = manifest.Manifest.load(paths.manifest(dataset)) if truth != judged.Truth() else None
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
@@ -151,7 +150,7 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
                 metrics: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
     run = settings.run
     table = paths.manifest(run.dataset)
-    data = card.model_dump() | ({"manifest digest": Manifest.load(table).digest} if table.exists() else {})
+    data = card.model_dump() | ({"manifest digest": manifest.Manifest.load(table).digest} if table.exists() else {})
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"}) | {
         "features": {name: settings.engine_of(run.dataset, name).model_dump() for name in run.features},
         "recipes": {name: settings.recipe(name).model_dump() for name in (*run.recipes, *run.ablations)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths, reranked
 from stages import options
@@ -16,11 +16,8 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
-    from pipeline.evaluation.retrieval import Protocol
-    from pipeline.manifest import Manifest
     from pipeline.settings import Settings
-    from pipeline.systems import reranking
-    from pipeline.systems.reranking import base, rerank
+    from pipeline.systems.reranking import PairSource, rerank, resolve
     from pipeline.systems.scores.judged import in_languages
     from pipeline.systems.scores.reranked import Combination
     from pipeline.systems.scores.system import System, recorded
@@ -51,7 +48,7 @@ class _K(click.ParamType):
 @click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
               help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
 @click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
-@click.option("--protocol", "rules", type=click.Choice(list(retrieval.PROTOCOLS)),
+@click.option("--protocol", "rules", type=click.Choice(list(PROTOCOLS)),
               show_default="the data set's, of val: all", help="Seek candidates within this protocol's folds.")
 @click.option("--folds", type=click.IntRange(min=1), help="Or within this many consecutive folds of images.")
 @click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
@@ -105,10 +102,10 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from.reranked['retriever']['system']} and a larger k")
     file = paths.manifest(dataset)
-    if file.exists() and Manifest.load(file).digest != store.made_from["manifest"]:
+    if file.exists() and manifest.Manifest.load(file).digest != store.made_from["manifest"]:
         raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
     pool = in_languages(store, paths)
-    source = base.PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
+    source = PairSource(paths, given["trained_on"] or dataset, dataset, dataset,
                         given["device"] or settings.training_of(dataset).device,
                         given["batch_size"] or settings.score.batch_size, settings.compute.products, split)
     if given["tuned_on"]:
@@ -117,7 +114,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
     if given["rules"] and given["folds"]:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
-    kind = reranking.resolve(scorer, source)
+    kind = resolve(scorer, source)
     if kind[1] == retriever:
         raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
     distractors = [System.open_vectors(path) for path in given["distractors"]]
@@ -126,7 +123,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         if pool.languages is not None:
             raise InputError(f"{retriever}: its captions are in several languages, each a pool of its own, and "
                              "--distractors enlarge one pool; score a manifest of one language")
-        pool, rules = store.among(distractors), retrieval.Protocol("enlarged")
+        pool, rules = store.among(distractors), Protocol("enlarged")
     else:
         rules = _protocol(paths, store, given["rules"], given["folds"])
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
@@ -137,12 +134,12 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
 def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) -> Protocol:
     """The protocol that is named, or the data set's own."""
     if name or folds:
-        return retrieval.PROTOCOLS[name] if name else retrieval.Protocol(f"{folds}fold", folds=folds or 1)
+        return PROTOCOLS[name] if name else Protocol(f"{folds}fold", folds=folds or 1)
     dataset = store.made_from["dataset"]
     known = manifest.dataset(dataset, paths.root).protocols_of(store.made_from["split"])
     if len(known) > 1:
         raise InputError(f"{dataset} is measured by {' and '.join(known)}, and candidates differ; give --protocol")
-    return retrieval.PROTOCOLS[known[0]]
+    return PROTOCOLS[known[0]]
 
 
 def _rerank(paths: Paths, settings: Settings, job: rerank.Job, given: dict[str, Any]) -> None:

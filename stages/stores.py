@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline import manifest as manifests
 from pipeline.features import importers
+from pipeline.manifest import SPLITS, Manifest
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings.features import FEATURES
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.features.importers.export import FORMATS, export
     from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
     from pipeline.files import atomic, remote
-    from pipeline.manifest import Manifest
     from pipeline.settings import Settings
 
 MOST_WORKERS = 8
@@ -248,7 +247,7 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
 
 @click.command
 @click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE", type=options.FilePath())
-@click.option("--split", type=click.Choice(manifests.SPLITS), help="Which images; scan needs one, the others take all "
+@click.option("--split", type=click.Choice(SPLITS), help="Which images; scan needs one, the others take all "
               "without it.")
 @click.option("--out", type=options.FilePath(file_okay=False), required=True, help="The folder.")
 @options.manifest

@@ -19,8 +19,7 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
-    from pipeline.evaluation import retrieval
-    from pipeline.evaluation.retrieval import summary
+    from pipeline.evaluation.retrieval import Metrics, evaluate, summary
     from pipeline.evaluation.statistics import contrast
     from pipeline.files import atomic, results
     from pipeline.report import published
@@ -65,7 +64,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
     finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
     rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
-    runs: dict[claims.SystemOfClaim, list[retrieval.Metrics]] = {}
+    runs: dict[claims.SystemOfClaim, list[Metrics]] = {}
     of_split = "-S", f"score.split={split}"
     for side in sides:
         seeds = [seed for seed in run.seeds if (side, seed) in finished]
@@ -77,7 +76,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
             part = run.features[0] if side.features == "R" else side.features
             name = system(side.recipe, part, run.texts[0], seed)
             store = System.open(paths.similarity(run.dataset, name, split)).check()
-            runs.setdefault(side, []).append(retrieval.evaluate(
+            runs.setdefault(side, []).append(evaluate(
                 store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))
     tested = []
     for claim in known:

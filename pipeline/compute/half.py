@@ -4,7 +4,6 @@ import torch
 
 from pipeline.compute import measured
 from pipeline.compute.device import PRECISIONS
-from pipeline.compute.measured import least_seconds
 from pipeline.parts.errors import InputError
 
 # The side of the square product that is probed.
@@ -52,7 +51,7 @@ def slowdown(precision: str) -> float:
     def measure() -> float:
         left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
         short = left.to(PRECISIONS[precision]), right.to(PRECISIONS[precision])
-        half, single = least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
+        half, single = measured.least_seconds(lambda: short[0] @ short[1], lambda: left @ right)
         return half / single
 
     return measured.once(f"{precision} slower", measure)

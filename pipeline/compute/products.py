@@ -20,7 +20,6 @@ from typing import Any, Literal
 import torch
 
 from pipeline.compute import measured
-from pipeline.compute.measured import least_seconds
 
 Setting = Literal["auto", "default"]
 Kind = Literal["onednn", "default"]
@@ -83,7 +82,7 @@ def probe() -> Products:
             use(before)
 
     def faster() -> float:
-        default, other = least_seconds(lambda: product("default"), lambda: product("onednn"))
+        default, other = measured.least_seconds(lambda: product("default"), lambda: product("onednn"))
         return default / other
 
     def error() -> float:

@@ -21,7 +21,6 @@ from typing import Any, Generic, TypeVar
 
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError, look_up, refusing, unknown
-from pipeline.parts.plugins import Offer
 
 Named = TypeVar("Named", covariant=True)
 Built = TypeVar("Built")
@@ -186,7 +185,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     def _place(self, name: str) -> str:
         return self._places[name] if name in self._places else self._added()[name].place
 
-    def _added(self) -> Mapping[str, Offer]:
+    def _added(self) -> Mapping[str, plugins.Offer]:
         return plugins.besides(self.kind, self._places)
 
     def __contains__(self, name: object) -> bool:

@@ -16,8 +16,7 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, results
 from pipeline.provenance.step import Result, Step, of_record
 from pipeline.settings.paths import Paths
-from pipeline.systems import reranking
-from pipeline.systems.reranking import PairScorer, PairSource, candidates
+from pipeline.systems.reranking import SCORERS, PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
 from pipeline.systems.scores.made import CONTENTS, RERANKED, RESCORED, Made
 from pipeline.systems.scores.sources import Vectors
@@ -122,7 +121,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
     try:
         own = record["scorer"].get("trained_on", dataset) if record["scorer"]["kind"] != "system" else dataset
         source = PairSource(paths, own, dataset, dataset, split=store.made_from["split"])
-        scorer = reranking.build(record["scorer"]["kind"], name, source)
+        scorer = SCORERS.build(record["scorer"]["kind"], name, source)
         made: str | None = digest(scorer.made_from)
     except InputError as error:
         made = str(error)

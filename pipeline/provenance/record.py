@@ -16,7 +16,6 @@ from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
-from pipeline.training import checkpoint
 
 
 def made_from(folder: Path, head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
@@ -34,7 +33,7 @@ def made_from(folder: Path, head: training.Head, manifest: Manifest, split: str,
         "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
         "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
         "untrained": [] if trained else [feature], "manifest": manifest.digest,
-        "members": [{"head": folder.name, "checkpoint": head.checkpoint, "files": checkpoint.digests(folder),
+        "members": [{"head": folder.name, "checkpoint": head.checkpoint, "files": training.checkpoint.digests(folder),
                      "store": source.identity, "content": source.content(rows), "weights": features["weights"],
                      "feature": feature, "features": features["recipe"], "published": "origin" in said,
                      "networks": networks, "vocabulary": said["vocabulary"],

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Relevance
+from pipeline.evaluation.retrieval import Relevance, rank
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
@@ -107,7 +106,7 @@ def query(result: Result, image: int, caption: int | None) -> str:
         images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
         scores, relevance = scores.select(images, captions), relevance.select(images, captions)
         image_ids, caption_ids = image_ids[images], caption_ids[captions]
-    ranks = retrieval.rank(scores, relevance)
+    ranks = rank(scores, relevance)
     if caption is None:
         place, queries, size = np.flatnonzero(image_ids == image), ranks.i2t, len(caption_ids)
         told = f"image {image}: the best of its captions"

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipeline.evaluation import statistics
 from pipeline.evaluation.retrieval.ranks import Floats
-from pipeline.evaluation.statistics import ImageHits
+from pipeline.evaluation.statistics import STATISTICS, ImageHits, chances, enough_samples, holm
 from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
@@ -130,19 +129,19 @@ class PairedTests:
         self._tested.add(are_alike)
         if not are_alike:
             return set()
-        at = statistics.STATISTICS.index(known[min(first)].statistic)
+        at = STATISTICS.index(known[min(first)].statistic)
         leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
         of_leader = self._of([each.hits for each in known.values()])[[*known].index(leader), :, at]
         others = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
-        corrected = statistics.holm([*others.values()])
+        corrected = holm([*others.values()])
         return {index for index, p in zip(others, corrected, strict=True) if p >= LEVEL}
 
     def _of(self, hits: Sequence[ImageHits]) -> Floats:
         """The p of every two systems, by as many swaps as Holm's correction needs."""
         key = tuple(map(id, hits))
         if key not in self._chances:
-            swaps = statistics.enough_samples(SWAPS, len(hits) - 1)
-            self._chances[key] = statistics.chances([each.folds for each in hits], swaps)
+            swaps = enough_samples(SWAPS, len(hits) - 1)
+            self._chances[key] = chances([each.folds for each in hits], swaps)
         return self._chances[key]
 
     def notes(self) -> list[Note]:

@@ -6,8 +6,7 @@ every best number is plain bold.
 
 import re
 
-from pipeline.report import fitting
-from pipeline.report.fitting import ACL, Paper
+from pipeline.report.fitting import ACL, Paper, stacked
 from pipeline.report.table import RAISED, Cell, Panel, Table
 
 
@@ -22,7 +21,7 @@ def to_markdown(table: Table, paper: Paper = ACL) -> str:
 
     Test sets that stand below each other in the paper's float do so here.
     """
-    return "\n\n".join(_panel(fitting.stacked(panel, paper)) for panel in table.panels) + "\n"
+    return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
 
 
 def _panel(panel: Panel) -> str:

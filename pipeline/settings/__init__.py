@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.settings.loading import load
-    from pipeline.settings.recipe import Noise, Recipe, Training
-    from pipeline.settings.run import Run
+    from pipeline.settings.loading import SHIPPED, load
+    from pipeline.settings.recipe import Noise, Recipe, Training, Variation, named
+    from pipeline.settings.run import Encoder, Run
     from pipeline.settings.schema import Evaluate, Extract, Report, Settings, Synthetic, Throughput
     from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
 

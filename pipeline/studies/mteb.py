@@ -15,7 +15,6 @@ import torch
 from PIL import Image
 
 from pipeline import dual_encoders, training
-from pipeline.dual_encoders.base import Usage
 from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
 from pipeline.heads.base import Interaction
@@ -106,7 +105,7 @@ class MtebEncoder:
         Raises:
             InputError: If it cannot be loaded, or mteb is not installed.
         """
-        opened = dual_encoders.load(model, Usage(prompt, device=device))
+        opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
         name = "-".join(model.replace(":", "/").split("/")[-1:])
         return cls(meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
                    lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),

@@ -22,7 +22,6 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Named, Recipe, Throughput, Training
 from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRU
@@ -160,7 +159,7 @@ def _wait(device: str) -> None:
 
 
 @torch.inference_mode()
-def measure_query(source: PairSource, retriever: str, scorer: str, settings: Throughput,
+def measure_query(source: reranking.PairSource, retriever: str, scorer: str, settings: Throughput,
             progress: Callable[[str], object] = lambda what: None) -> dict[str, Any]:
     """Time the retrieval of a caption's candidates, without and with the scorer (Geigle et al., Table 3).
 

@@ -17,7 +17,6 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from pipeline.files import parsing, weights
 from pipeline.files.digest import digest
 from pipeline.files.remembered import in_process
-from pipeline.files.weights import LOCAL
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.settings import Training
 from pipeline.text.base import LinearProjection, Words
@@ -78,7 +77,7 @@ class BertText:
         with refusing((OSError, ValueError, KeyError, TypeError, RecursionError), f"{folder}: not a tokenizer with its "
                       "BERT's configuration; train the head again"):
             source = parsing.from_json((folder / "source.json").read_text(encoding="utf-8"))
-            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **LOCAL), None, source["weights"],
+            return cls(_tokenizer(folder), AutoConfig.from_pretrained(folder, **weights.LOCAL), None, source["weights"],
                        source.get("found"))
 
     def save(self, folder: Path) -> None:
@@ -143,7 +142,7 @@ def _found(checkpoint: str, folder: Path) -> dict[str, str]:
 def _tokenizer(folder: Path) -> Any:
     with refusing((OSError, ValueError, KeyError, TypeError), lambda error: f"{folder}: no tokenizer that can be read: "
                   f"{first_line(error)}"):
-        tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **weights.LOCAL)
     if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id):
         raise InputError(f"{folder}: not a BERT's tokenizer: expected tokenizer.json with [CLS], [SEP] and [MASK], or "
                          "<s>, </s> and <mask>")
@@ -156,9 +155,9 @@ def _pretrained(folder: Path) -> Any:
         kind = parsing.from_json((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
         if kind not in KINDS:
             raise InputError(f"{folder}: is a {kind}; expected one of {', '.join(KINDS)}")
-        config = AutoConfig.from_pretrained(folder, **LOCAL)
-        return AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32, **LOCAL,
-                                         **ATTENTION)
+        config = AutoConfig.from_pretrained(folder, **weights.LOCAL)
+        return AutoModel.from_pretrained(folder, config=config, use_safetensors=True, dtype=torch.float32,
+                                         **weights.LOCAL, **ATTENTION)
 
 
 def _without_pooler(network: Any) -> nn.Module:

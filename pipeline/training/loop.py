@@ -14,8 +14,7 @@ import torch
 
 from pipeline import heads, text as texts
 from pipeline.compute import half, machine
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Singles
+from pipeline.evaluation.retrieval import Embeddings, Metrics, Singles, as_similarity, evaluate, select
 from pipeline.evaluation.statistics.intervals import divide
 from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
@@ -162,7 +161,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
     if isinstance(model, Interaction):
         rows["late"] = _of_scores(scoring.all_pairs(model, source, val, text, batch_size), val)
     elif "emb" in job.recipe.tasks:
-        rows["emb"] = _of_scores(retrieval.Embeddings(*scoring.embed(model, source, val, text, batch_size)), val)
+        rows["emb"] = _of_scores(Embeddings(*scoring.embed(model, source, val, text, batch_size)), val)
     if "ce" in job.recipe.tasks:
         assert isinstance(model, CrossEncoder)
         # The first images with their first caption each (Geigle et al.'s released code).
@@ -172,26 +171,26 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
         part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
         scores = scoring.score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
                                            precision.autocast)
-        rows["ce"] = _row(retrieval.evaluate(scores, part.caption_image))
+        rows["ce"] = _row(evaluate(scores, part.caption_image))
     if len(rows) == 1:
         return next(iter(rows.values()))
     both = {name: fmean(row[name] for row in rows.values()) for name in rows["emb"]}
     return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
 
 
-def _of_scores(similarity: retrieval.Embeddings | Singles, val: Split) -> Row:
+def _of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
     """Metrics of similarities; for captions in several languages the means over languages."""
     if val.languages is None:
-        return _row(retrieval.evaluate(similarity, val.caption_image))
-    source = retrieval.as_similarity(similarity)
+        return _row(evaluate(similarity, val.caption_image))
+    source = as_similarity(similarity)
     parts = divide(val.caption_image, source.shape, val.languages).values()
-    rows = [_row(retrieval.evaluate(retrieval.select(source, images, captions),
-                                    np.searchsorted(images, val.caption_image[captions])))
+    rows = [_row(evaluate(select(source, images, captions),
+                          np.searchsorted(images, val.caption_image[captions])))
             for images, captions in parts]
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
 
 
-def _row(metrics: retrieval.Metrics) -> Row:
+def _row(metrics: Metrics) -> Row:
     numbers = metrics.as_dict()
     recalls = {f"{way}_{k}": numbers[way][k] for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")}
     return {**recalls, "rsum": numbers["rsum"]}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compute.tasks import Executor, KeptPieces, Wanted
+from pipeline.compute.tasks import Arrays, Executor, KeptPieces, Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
@@ -28,7 +28,6 @@ AT_ONCE = 1024
 COMPARED = 2048
 
 Progress = Callable[[int, bool], object]
-Arrays = Mapping[str, np.ndarray]
 
 
 class Piece(NamedTuple):

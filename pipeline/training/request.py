@@ -9,8 +9,6 @@ from pipeline.features.store import ledger, read_header
 from pipeline.files import record
 from pipeline.files.digest import digest, sha256
 from pipeline.heads import HEADS, objectives, pooling
-from pipeline.heads.objectives import OBJECTIVES
-from pipeline.heads.pooling import POOLINGS
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import TEXTS
@@ -134,9 +132,9 @@ def made_by(text: str, recipe: Recipe) -> dict[str, int | str]:
     Returns:
         As `record.versions`: those of its parts, of its tasks, and of the loop that all share.
     """
-    poolings = [(POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
+    poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     return record.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
-                           (HEADS, recipe.architecture.name), (OBJECTIVES, recipe.objective.name), *poolings)
+                           (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings)
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:

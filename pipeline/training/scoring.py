@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.evaluation.retrieval import Ids, Singles
+from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
 from pipeline.manifest import Split
@@ -26,8 +26,6 @@ BLOCK = 1024
 LEAST = 256
 # Images scored with all captions at once by a cross-encoder.
 AT_ONCE = 64
-
-Progress = Callable[[int], object]
 
 
 def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,

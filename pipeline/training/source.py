@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 
 from pipeline.features import extractors
-from pipeline.features.extractors import base
 from pipeline.features.store import FeatureStore
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
@@ -268,7 +267,7 @@ class NewImages:
         if isinstance(self.source, Photographs):
             return torch.stack(prepared).numpy(), np.full(len(images), self.source.layout.items)
         store, sizes = self.source, [image.size for image in images]
-        found = base.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
+        found = extractors.base.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
         counts = np.array([len(each.features) for each in found])
         items = np.zeros((len(images), store.layout.items, store.layout.dimension), store.layout.dtype)
         for row, each in zip(items, found, strict=True):

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from pipeline.compute.threads import side_by_side
-from pipeline.heads import objectives
 from pipeline.heads.base import HeadNetwork, Interaction
-from pipeline.heads.objectives import Objective
+from pipeline.heads.objectives import OBJECTIVES, Objective
 from pipeline.heads.projection import ItemMoments
 from pipeline.heads.two_tower import TwoTower
 from pipeline.parts.errors import InputError
@@ -45,7 +44,7 @@ class TrainingStep(Step[Batch]):
     def of(model: HeadNetwork, update: Update, recipe: Recipe) -> "TrainingStep":
         """Build the step of a recipe's task `emb`."""
         kind = LateStep if isinstance(model, Interaction) else TrainingStep
-        objective = objectives.build(recipe.objective.name, **recipe.objective.options)
+        objective = OBJECTIVES.build(recipe.objective.name, **recipe.objective.options)
         return kind(model, update, objective, recipe.same_image_negatives)
 
     def _share(self, batch: Batch) -> dict[str, float]:

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.evaluation.judgements import coco_pairs, rows
-from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
-from pipeline.evaluation.retrieval.relevance import Floats
+from pipeline.evaluation.retrieval import Collection, Floats, Ids, Positives, Relevance, Side
 from pipeline.files import atomic, parsing
 from pipeline.parts.errors import InputError, refusing
 

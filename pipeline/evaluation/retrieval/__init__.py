@@ -14,5 +14,6 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
     from pipeline.evaluation.retrieval.relevance import Positives, Relevance
     from pipeline.evaluation.retrieval.similarity import PerDirection, Scores, Similarity, as_similarity, select
+    from pipeline.evaluation.retrieval.workers import Progress
 
 lazy.offer(__name__)

@@ -18,8 +18,7 @@ from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import LocalStore
 
 from pipeline.compute import by_path
-from pipeline.evaluation.retrieval import blocks
-from pipeline.evaluation.retrieval.blocks import Ids, Index, Matrix, crossed
+from pipeline.evaluation.retrieval.blocks import CACHED_BYTES, Ids, Index, Matrix, crossed, row_blocks, working_size
 from pipeline.parts.errors import InputError, first_line, short_of_memory
 
 Read = TypeVar("Read")
@@ -44,10 +43,10 @@ class ZarrMatrix(Matrix):
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks of whole chunks, or into blocks within chunks if files are memory-mapped."""
-        size, chunks = blocks.working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
+        size, chunks = working_size(self.values.dtype), (self.values.chunks[0], self.values.chunks[1])
         if self.mapped:
-            return _within_chunks(shape, chunks, max(1, min(block_bytes, blocks.CACHED_BYTES) // size))
-        return blocks.row_blocks(shape, block_bytes // size, chunks)
+            return _within_chunks(shape, chunks, max(1, min(block_bytes, CACHED_BYTES) // size))
+        return row_blocks(shape, block_bytes // size, chunks)
 
     def _read(self, images: Index, captions: Index) -> np.ndarray:
         if self.mapped:

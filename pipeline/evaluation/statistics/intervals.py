@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Relevance
 from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.evaluation.statistics import image_hits
-from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS
+from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, contributions, drawn, gather, statistics
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
@@ -56,8 +55,8 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]
     Source: Wilson, JASA 1927; effective sample sizes for clusters: Korn and Graubard, Survey Methodology 1998.
     """
     check_confidence(confidence)
-    folds = image_hits.gather(metrics)
-    measured, each = image_hits.statistics(folds), image_hits.contributions(folds) / MOST
+    folds = gather(metrics)
+    measured, each = statistics(folds), contributions(folds) / MOST
     low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
     return {name: Interval(float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence)
             for at, name in enumerate(STATISTICS)}
@@ -128,12 +127,12 @@ def mean_recall(measured: Mapping[str, tuple[Ids, Metrics]], confidence: float =
 
     Source: Geigle et al., TACL 2022, Table 2, column mean.
     """
-    asking = {name: images[np.concatenate([image_hits.drawn(ranks) for ranks in metrics.ranks])]
+    asking = {name: images[np.concatenate([drawn(ranks) for ranks in metrics.ranks])]
               for name, (images, metrics) in measured.items()}
     rows = np.unique(np.concatenate(list(asking.values())))
     each = np.zeros(len(rows))
     for name, (_, metrics) in measured.items():
-        own = image_hits.contributions(image_hits.gather(metrics))[:, -1] / 600
+        own = contributions(gather(metrics))[:, -1] / 600
         # All languages count alike in the mean, so each image of a language with fewer images weighs more.
         each[np.searchsorted(rows, asking[name])] += own * len(rows) / len(own) / len(measured)
     mean = float(np.mean([metrics.rsum / 600 for _, metrics in measured.values()]))

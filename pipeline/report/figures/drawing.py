@@ -28,7 +28,6 @@ from pipeline.report import names
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
-from pipeline.report.names import STAND_IN, stand_ins
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 LEGEND_CHARACTERS = 54  # in a row of a legend above a plot of a column's width
@@ -150,9 +149,9 @@ def printable(text: str) -> str:
 
 def finished(drawing: Drawing) -> Drawing:
     """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn."""
-    caption, named = drawing.caption, ", ".join(stand_ins(drawing.members))
+    caption, named = drawing.caption, ", ".join(names.stand_ins(drawing.members))
     if named:
-        caption += f" {STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
+        caption += f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
     if lost := sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text)):
         caption += (f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for "
                     "them.")

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report import emphasis, names
-from pipeline.report.emphasis import PairedTests
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
-from pipeline.report.names import stand_ins
 from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Note, rounded
@@ -41,7 +39,7 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
                 for test_set in {key[0] for key in row.numbers} - found.keys():
                     numbers = {column: str(number.value) for column in COLUMNS
                                if (number := row.numbers.get((test_set, column))) and number.value is not None}
-                    same = test_set == system.origin.benchmark and not stand_ins(system.members)
+                    same = test_set == system.origin.benchmark and not names.stand_ins(system.members)
                     found[test_set] = Counterpart(test_set, same, numbers)
     return [found[test_set] for test_set in sorted(found)]
 
@@ -136,7 +134,7 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
     ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in COLUMNS}
-    tests = PairedTests()
+    tests = emphasis.PairedTests()
     if bold == "tied":
         best = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
                                            first) for column, first in best.items()}
@@ -161,7 +159,7 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: M
         languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
                      for column in system.values if column.endswith("_mR")}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), system.systems, shown,
-                                stand_ins(system.members), winners, span, languages, counterparts(system)))
+                                names.stand_ins(system.members), winners, span, languages, counterparts(system)))
     return rows
 
 

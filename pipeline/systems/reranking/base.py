@@ -1,14 +1,11 @@
 """The interface of a scorer of pairs, and the images and captions that one is opened for."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from pipeline.evaluation.retrieval import Ids, Side, Singles, rows_of
+from pipeline.evaluation.retrieval import Ids, Progress, Side, Singles, rows_of
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
-
-Progress: TypeAlias = Callable[[int], object]
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from pipeline.compute import device, products
-from pipeline.evaluation.retrieval import Ids, Singles
+from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import first_line, refusing
-from pipeline.systems.reranking.base import PairSource, Progress, manifest_rows
+from pipeline.systems.reranking.base import PairSource, manifest_rows
 
 
 class PixelScorer(ABC):

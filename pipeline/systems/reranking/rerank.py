@@ -1,7 +1,7 @@
 """Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pipeline.compute.tasks import Executor, KeptPieces
-from pipeline.evaluation.retrieval.protocols import Protocol
+from pipeline.evaluation.retrieval import Progress, Protocol
 from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
@@ -18,10 +18,8 @@ from pipeline.systems.reranking import SCORERS, candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import RERANKED, Made
-from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
-On = Callable[[int], object]
 OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
                "another --name, or discard them with --if-changed redo")
 # Parts of a scorer's record that are joined with the retriever's.
@@ -34,9 +32,9 @@ FREE = ("combine", "weight", "k", "tuned", "roles")
 class Report:
     """Callbacks that report progress while a system is reranked."""
 
-    queries: On = lambda count: None  # called with the number of queries whose candidates are found
-    start: On = lambda count: None  # called with the number of pairs to score
-    pairs: On = lambda count: None  # called with the number of pairs scored since the last call
+    queries: Progress = lambda count: None  # called with the number of queries whose candidates are found
+    start: Progress = lambda count: None  # called with the number of pairs to score
+    pairs: Progress = lambda count: None  # called with the number of pairs scored since the last call
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Job:
     scorer: tuple[str, str]  # the scorer's kind and name, see `resolve`
     source: PairSource  # the images and captions that the scorer pairs
     k: int | Literal["all"]  # how many candidates of each query are scored
-    how: Combination  # how the two scores become one
+    how: reranked.Combination  # how the two scores become one
     protocol: Protocol  # within whose folds candidates are sought
     distractors: Sequence[dict[str, Any]] = ()  # data set and seal of each store of distractors
     tuned_on: Path | None = None  # the store on val from which k and `how` are taken; None if they are given
@@ -161,7 +159,7 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
                              "that were trained on the same, see --trained-on")
 
 
-def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[str, Scored] | None]:
+def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[str, reranked.Scored] | None]:
     """The record of an existing store, {} if there is none to go on with, and its candidates if they are enough."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():
@@ -181,7 +179,7 @@ def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[
 
 
 def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor | None, report: Report
-           ) -> tuple[dict[str, Scored], KeptPieces, int]:
+           ) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
     """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
     found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)

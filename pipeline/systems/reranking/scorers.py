@@ -6,14 +6,14 @@ import numpy as np
 
 from pipeline import training
 from pipeline.compute import half, products
-from pipeline.evaluation.retrieval import Ids, Singles, as_similarity, rows_of
+from pipeline.evaluation.retrieval import Ids, Progress, Singles, as_similarity, rows_of
 from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.parts.errors import InputError
-from pipeline.systems.reranking.base import PairSource, Progress, manifest_rows
+from pipeline.systems.reranking.base import PairSource, manifest_rows
 from pipeline.systems.scores.system import System
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import Captions, read, score_pairs, some_pairs

@@ -9,8 +9,7 @@ from pipeline.evaluation.retrieval import Similarity, as_similarity
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
-from pipeline.systems import rescoring
-from pipeline.systems.rescoring import bank as banks
+from pipeline.systems.rescoring import RESCORERS, bank as banks
 from pipeline.systems.scores import ENCODER, sources
 from pipeline.systems.scores.made import BANK, RESCORED, Made
 from pipeline.systems.scores.system import System
@@ -18,7 +17,7 @@ from pipeline.systems.scores.system import System
 
 def made_from(source: System, name: str, options: Mapping[str, Any], paths: Paths) -> Made:
     """Compose the record of a rescored system: its source's, with one more step."""
-    split = rescoring.build(name, **options).bank
+    split = RESCORERS.build(name, **options).bank
     bank = {BANK: {store.name: store.seal for store in _embedded(source, paths)}} if split == "train" else {}
     return source.made_from.with_step({"name": name, "bank": split, **options}, **{
         RESCORED: {"system": source.name, "seal": source.seal}}, **bank)
@@ -28,8 +27,8 @@ def compute(source: System, made: Made, paths: Paths) -> System:
     """Rescore a system by the last recorded step."""
     step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
-    chooses_bank = "bank" in inspect.signature(rescoring.RESCORERS[name]).parameters
-    rescorer = rescoring.build(name, **step, **({"bank": split} if chooses_bank else {}))
+    chooses_bank = "bank" in inspect.signature(RESCORERS[name]).parameters
+    rescorer = RESCORERS.build(name, **step, **({"bank": split} if chooses_bank else {}))
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
     if split == "test":
         bank = banks.of_test(scores, lambda: _vectors(source, paths))

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Ids, rows_of
+from pipeline.evaluation.retrieval import Ids, evaluate, rows_of
 from pipeline.parts.errors import InputError, look_up
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
@@ -103,8 +102,8 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
                              "in the order of the members")
     best, chosen, tried = -math.inf, [1.0] * len(on), 0
     for weights in weightings(len(on)):
-        rsum = retrieval.evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,
-                                  block_megabytes=block_megabytes).rsum
+        rsum = evaluate(fuse(on, fusion, weights).scores, on[0].caption_image,
+                        block_megabytes=block_megabytes).rsum
         tried += 1
         progress(tried)
         if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):

@@ -32,11 +32,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from pipeline.compute import made_with
-from pipeline.evaluation.retrieval import Scores, Side, Similarity
+from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
-from pipeline.evaluation.retrieval.collection import Collection as Items
 from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.evaluation.retrieval.workers import Progress
 from pipeline.files import atomic, digest, record
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.fusion.combining import PerQuery

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Ids, Scores, Side
-from pipeline.evaluation.retrieval.similarity import Directions, as_similarity
+from pipeline.evaluation.retrieval import Ids, Scores, Side, as_similarity
+from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files.digest import of_files
 from pipeline.files.remembered import Remembered
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.reranked import Folded
 
 if TYPE_CHECKING:
     import zarr
@@ -69,7 +68,7 @@ class Matrices:
         sources = [next(members) if count == 1 else Directions(next(members), next(members))  # type: ignore[arg-type]
                    for count in self.each]
         fused = FUSIONS[self.method](sources, list(self.weights))
-        return Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
+        return reranked.Folded(fused, self.folds[1], self.folds[0]) if self.folds else fused
 
 
 def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Made) -> Matrices:
