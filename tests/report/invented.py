@@ -1,10 +1,13 @@
-"""Invented entries of `results/metrics.json`."""
+"""Invented entries of `results/metrics.json`, and tables of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.table import Panel
+from pipeline.report.measured import Results, read_metrics
+from pipeline.report.table import Panel, Table, TableRequest
+from pipeline.report.tables import TABLES
 
 BERT = {"hub": "bert-base-uncased", "kind": "bert", "layers": 12, "width": 768, "pieces": 30522}
 LETTERS = {"region": "R", "grid": "G", "patch": "P"}
@@ -117,3 +120,16 @@ def everything() -> dict[str, Any]:
 def texts(panel: Panel) -> list[list[str]]:
     """The texts of a panel's rows."""
     return [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows]
+
+
+def built(
+    name: str,
+    measured: Mapping[str, Any],
+    request: TableRequest | None = None,
+    throughput: Mapping[str, Any] | None = None,
+    synthetic: Sequence[Mapping[str, Any]] = (),
+    recorded: Mapping[str, Any] | None = None,
+) -> Table:
+    """A table of the parsed files of `results`; with no request, all rows and the papers' columns."""
+    results = Results(read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {}))
+    return TABLES.find(name)(results, request or TableRequest())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from invented import everything, system
+from invented import built, everything, system
 
 from pipeline.report import tables
 from pipeline.report.fitting import ACL, FILLED, READABLE, Paper, Part, fit, width
@@ -32,7 +32,7 @@ def seeds() -> dict[str, object]:
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("paper", [ACL, CVPR, ARTICLE])
 def test_every_table_fits_in_type_of_eight_points_or_more(name: str, paper: Paper) -> None:
-    for part in parts(tables.build(name, everything(), TableRequest(delta=True)), paper):
+    for part in parts(built(name, everything(), TableRequest(delta=True)), paper):
         assert part.size in {size for size, _ in READABLE}
         assert part.width <= (paper.text if part.wide else paper.column) + 0.01
 
@@ -41,25 +41,25 @@ def test_every_table_fits_in_type_of_eight_points_or_more(name: str, paper: Pape
                                             ("vse2ad_tableC2", False), ("vse_infty_table2", True),
                                             ("vse_infty_table4a", False)])
 def test_the_papers_own_tables_have_the_papers_own_floats(name: str, wide: bool) -> None:
-    (part,) = parts(tables.build(name, {}))
+    (part,) = parts(built(name, {}))
     assert part.wide == wide
 
 
 def test_a_table_too_wide_for_a_column_in_eight_points_takes_both() -> None:
-    (part,) = parts(tables.build("vse2ad_table2", {}))
+    (part,) = parts(built("vse2ad_table2", {}))
     assert (part.size, part.wide) == (9, True)
 
 
 def test_columns_stand_closer_before_type_becomes_smaller() -> None:
-    (part,) = parts(tables.build("vse2ad_table3", {}))
+    (part,) = parts(built("vse2ad_table3", {}))
     assert part.size == 8
     assert 3 <= part.gap < 6
 
 
 def test_a_table_with_deviations_is_split_by_test_set() -> None:
-    (whole,) = parts(tables.build("vse2ad_table1", {}))
+    (whole,) = parts(built("vse2ad_table1", {}))
     assert whole.size == 8
-    first, second = parts(tables.build("vse2ad_table1", seeds(), TableRequest(delta=True)))
+    first, second = parts(built("vse2ad_table1", seeds(), TableRequest(delta=True)))
     for part, heading in ((first, "MS-COCO 5-fold 1K Test"), (second, "Flickr30K 1K Test")):
         assert {above for column in part.panel.columns for above in column.above[:1]} == {heading}
         assert part.panel.caption.endswith(f": {heading}.")
@@ -72,7 +72,7 @@ def test_a_table_with_deviations_is_split_by_test_set() -> None:
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("measured", [False, True])
 def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(name: str, measured: bool) -> None:
-    table = tables.build(name, everything() if measured else {})
+    table = built(name, everything() if measured else {})
     for panel in (*table.panels, *(part.panel for part in parts(table))):
         cells = [cell for group in panel.groups for row in group.rows for cell in row.cells]
         letters = list(dict.fromkeys(mark for cell in cells for mark in cell.marks if mark.isalpha()))
@@ -94,7 +94,7 @@ def test_more_notes_than_letters_have_two_letters_each() -> None:
 @pytest.mark.parametrize("name", ["rerank_table6", "rerank_table8", "rerank_table9", "rerank_table10"])
 @pytest.mark.parametrize("paper", [ACL, CVPR, ARTICLE])
 def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: str, paper: Paper) -> None:
-    table = tables.build(name, {})
+    table = built(name, {})
     (part,) = parts(table, paper)
     (whole,) = table.panels
     stacked = part.panel.columns != whole.columns
@@ -177,14 +177,14 @@ def test_a_note_stands_on_the_page_of_its_mark() -> None:
 
 
 def test_computer_modern_is_wider() -> None:
-    table = tables.build("vse2ad_table3", {})
+    table = built("vse2ad_table3", {})
     (times,) = parts(table)
     (modern,) = parts(table, Paper(ACL.column, ACL.text, ACL.height, "computer modern"))
     assert (times.wide, modern.wide) == (False, True)
 
 
 def test_spaces_grow_where_there_is_room() -> None:
-    (part,) = parts(tables.build("vse2ad_table1", {}))
+    (part,) = parts(built("vse2ad_table1", {}))
     assert 6 < part.gap <= 10
     assert part.width <= ACL.text * FILLED + 0.01
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from invented import everything
+from invented import built, everything
 from pylatexenc.latexwalker import LatexWalker
 
 from pipeline.report import tables
@@ -79,7 +79,7 @@ def test_a_column_has_room_for_its_signs_and_digits(numbers: tuple[str, ...], ex
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("delta", [False, True])
 def test_every_table_parses(name: str, delta: bool) -> None:
-    table = tables.build(name, everything(), TableRequest(delta=delta))
+    table = built(name, everything(), TableRequest(delta=delta))
     source = to_latex(table)
     parses(source)
     parts = source.split(r"\begin{tabular}")[1:]
@@ -121,7 +121,7 @@ def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before_it(text:
 
 
 def test_bold_has_its_colour() -> None:
-    source = to_latex(tables.build("vse2ad_table1", {}))
+    source = to_latex(built("vse2ad_table1", {}))
     assert r"& \bfseries 63.5 &" in source
     assert r"& \color{blue}\bfseries 65.7 &" in source
     assert r"& \color{red}\bfseries 67.1 &" in source
@@ -137,19 +137,19 @@ def test_a_heading_that_is_wider_than_its_columns_widens_them_alike() -> None:
 
 
 def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
-    source = to_latex(tables.build("vse2ad_table1", everything()))
+    source = to_latex(built("vse2ad_table1", everything()))
     assert "S[table-format=2.1]" in source
     assert r"\bfseries 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
-    assert "{{--}}" in to_latex(tables.build("vse2ad_table2", {}))
+    assert "{{--}}" in to_latex(built("vse2ad_table2", {}))
 
 
 def test_a_difference_keeps_its_plus_and_a_wide_float_spans_the_page() -> None:
     """siunitx drops a + unless it is told not to."""
-    source = to_latex(tables.build("vse2ad_table1", everything(), TableRequest(delta=True)))
+    source = to_latex(built("vse2ad_table1", everything(), TableRequest(delta=True)))
     first = source.split(r"\end{table")[0]
     assert r"\begin{table*}" in first
     assert "retain-explicit-plus=true" in first
-    assert r"\begin{table}" in to_latex(tables.build("vse2ad_table3", {}))
+    assert r"\begin{table}" in to_latex(built("vse2ad_table3", {}))
 
 
 @pytest.mark.parametrize("text", ["-", "+", "×", ".", "–"])
@@ -163,7 +163,7 @@ def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
 
 def test_no_type_is_smaller_than_seven_points() -> None:
     for name in tables.TABLES:
-        source = to_latex(tables.build(name, everything(), TableRequest(delta=True)))
+        source = to_latex(built(name, everything(), TableRequest(delta=True)))
         assert min(map(float, re.findall(r"\\fontsize\{([\d.]+)\}", source))) >= 7
         assert not re.search(r"superscript|subscript|\\tiny|\\scriptsize", source)
 
@@ -174,7 +174,7 @@ def test_a_label_is_a_name_whatever_the_data_set_is_called() -> None:
 
 
 def test_rows_have_the_rules_that_are_asked_for() -> None:
-    table = tables.build("vse2ad_table3", everything())
+    table = built("vse2ad_table3", everything())
     booktabs, plain = to_latex(table), to_latex(table, style="plain")
     assert booktabs.startswith(r"% Needs \usepackage{booktabs,graphicx,siunitx,xcolor}")
     assert plain.startswith(r"% Needs \usepackage{graphicx,siunitx,xcolor}")
@@ -185,7 +185,7 @@ def test_rows_have_the_rules_that_are_asked_for() -> None:
 
 
 def test_what_made_the_numbers_is_a_comment() -> None:
-    source = to_latex(tables.build("vse2ad_table1", everything()))
+    source = to_latex(built("vse2ad_table1", everything()))
     made = [line for line in source.splitlines() if "manifest 0123456789abcdef" in line]
     assert made
     assert all(line.startswith("% Test set:") for line in made)
@@ -193,14 +193,14 @@ def test_what_made_the_numbers_is_a_comment() -> None:
 
 
 def test_sources_of_a_measured_row_are_a_comment() -> None:
-    source = to_latex(tables.build("vse2ad_table1", everything()))
+    source = to_latex(built("vse2ad_table1", everything()))
     assert r"\\ % vse2ad-R-bigru-s0 coco" in source
 
 
 @pytest.mark.slow
 def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
     """Parsed everywhere; compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
-    drawn = [tables.build(name, everything(), TableRequest(delta=True)) for name in tables.TABLES]
+    drawn = [built(name, everything(), TableRequest(delta=True)) for name in tables.TABLES]
     source = preview(map(to_latex, [*drawn, *(awkward(text) for text in AWKWARD)]))
     parses(source)
     assert source.startswith("% Run pdflatex twice")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from invented import everything
+from invented import built, everything
 
 from pipeline.report import tables
 from pipeline.report.fitting import ACL, Paper, stacked
@@ -33,7 +33,7 @@ def test_escape(text: str, escaped: str) -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_every_row_has_every_column(name: str) -> None:
-    table = tables.build(name, everything(), TableRequest(delta=True))
+    table = built(name, everything(), TableRequest(delta=True))
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
     counts = [len(re.findall(r"(?<!\\)\|", line)) - 1 for line in lines]
     panels = [stacked(panel, ACL) for panel in table.panels]
@@ -42,7 +42,7 @@ def test_every_row_has_every_column(name: str) -> None:
 
 
 def test_test_sets_that_stand_below_each_other_in_latex_do_so_here() -> None:
-    table = tables.build("rerank_table6", {})
+    table = built("rerank_table6", {})
     told = to_markdown(table)
     assert [line for line in told.splitlines() if line.startswith("| *")] == [
         f"| *{name}* |" + "  |" * 7 for name in ("MS-COCO 5K", "Flickr30K 1K", "CC 14K")]
@@ -76,11 +76,11 @@ def test_a_panel_without_notes_ends_with_its_table() -> None:
 
 
 def test_only_captions_that_are_set_in_colours_name_them() -> None:
-    table = tables.build("vse2ad_table1", {})
+    table = built("vse2ad_table1", {})
     assert "Colours: black for R, blue for RG, red for RGP." in to_latex(table)
     assert "text encoder.\n" in to_markdown(table)
     assert "olour" not in to_markdown(table)
 
 
 def test_a_caption_names_no_colours_where_nothing_is_bold() -> None:
-    assert "olour" not in to_latex(tables.build("vse_infty_table2", {}, TableRequest(metrics=("r1",))))
+    assert "olour" not in to_latex(built("vse_infty_table2", {}, TableRequest(metrics=("r1",))))

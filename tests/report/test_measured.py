@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import BERT, system
+from invented import BERT, built, system
 
 from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import RELEASED, checkpoints
 from pipeline.parts.errors import InputError
-from pipeline.report import tables
 from pipeline.report.measured import outside_benchmarks, read_metrics
 from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
@@ -71,7 +70,7 @@ def test_a_step_after_the_ensemble_makes_another_system() -> None:
 
 def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> None:
     measured = system("coco", "coco_5k") | reranked(20)
-    (panel,) = tables.build("vse2ad_table3", measured, TableRequest(delta=True)).panels
+    (panel,) = built("vse2ad_table3", measured, TableRequest(delta=True)).panels
     rows = [[cell.text for cell in row.cells] for group in panel.groups for row in group.rows if row.sources]
     labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
     assert [row[0] for row in rows] == labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import system
+from invented import built, system
 
 from pipeline.report import latex, markdown, tables
 from pipeline.report.measured import MeasuredSystem
@@ -47,17 +47,17 @@ def texts(panel: Panel) -> list[list[str]]:
 
 @pytest.mark.usefixtures("own")
 def test_a_table_without_published_rows_has_the_measured_ones() -> None:
-    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0), request=TableRequest(delta=True)).panels
+    (panel,) = built("ranks", measured(mine=9.5, other=10.0), request=TableRequest(delta=True)).panels
     assert texts(panel) == [["mine", "50.0", "9.5", ""], ["other", "50.0", "10.0", ""]]
-    table = tables.build("ranks", measured(mine=9.5))
+    table = built("ranks", measured(mine=9.5))
     assert "tabular" in latex.to_latex(table)
     assert "Mean rank" in markdown.to_markdown(table)
-    assert tables.build("ranks", {}).panels == ()
+    assert built("ranks", {}).panels == ()
 
 
 @pytest.mark.usefixtures("own")
 def test_the_smallest_mean_rank_is_bold() -> None:
-    (panel,) = tables.build("ranks", measured(mine=9.5, other=10.0, third=9.5)).panels
+    (panel,) = built("ranks", measured(mine=9.5, other=10.0, third=9.5)).panels
     rows = [row for group in panel.groups for row in group.rows]
     assert [[cell.bold for cell in row.cells[1:]] for row in rows] == [
         ["black", "black"], ["black", None], ["black", "black"]]
@@ -68,7 +68,7 @@ def test_a_metric_that_was_not_written_is_left_open() -> None:
     entry = measured(mine=1.0)
     for scores in entry.values():
         del scores["flickr30k_1k"]["i2t"]["mean_rank"]
-    (panel,) = tables.build("ranks", entry).panels
+    (panel,) = built("ranks", entry).panels
     assert texts(panel) == [["mine", "50.0", "–"]]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from invented import system
+from invented import built, system
 
-from pipeline.report import tables
 from pipeline.report.table import Cell, Panel, TableRequest, TableRow
 
 
@@ -30,7 +29,7 @@ def find(panel: Panel, *labels: str, after: str = "") -> TableRow:
 
 
 def build(measured: dict[str, Any], **options: Any) -> tuple[Panel, ...]:
-    return tables.build("vse2ad_table1", measured, **options).panels
+    return built("vse2ad_table1", measured, **options).panels
 
 
 def test_published_rows_stand_as_printed() -> None:

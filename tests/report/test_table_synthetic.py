@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import texts
+from invented import built, texts
 
 from pipeline.parts.errors import InputError
-from pipeline.report import published, tables
+from pipeline.report import published
 from pipeline.report.table import Cell, TableRequest
 
 
@@ -20,7 +20,7 @@ def synthetic(shift: float = 0.0) -> list[dict[str, Any]]:
 
 
 def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
-    (panel,) = tables.build("vse_infty_table11", {}).panels
+    (panel,) = built("vse_infty_table11", {}).panels
     rows = texts(panel)
     assert rows[3] == [
         "Cos/Sin",
@@ -47,7 +47,7 @@ def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
 
 def test_synthetic_patterns_measured_here_are_compared() -> None:
     asked = TableRequest(delta=True)
-    (panel,) = tables.build("vse_infty_table11", {}, asked, synthetic=synthetic(shift=0.03)).panels
+    (panel,) = built("vse_infty_table11", {}, asked, synthetic=synthetic(shift=0.03)).panels
     assert [group.title for group in panel.groups] == ["", "Measured here"]
     assert panel.groups[1].rows[0].cells[2] == Cell(".030", bold="black")
     assert [row.cells[-1].text for row in panel.groups[1].rows] == ["+0.010"] * 4
@@ -58,4 +58,4 @@ def test_synthetic_patterns_measured_here_are_compared() -> None:
 )
 def test_incomplete_synthetic_results_are_refused(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(InputError, match="run `pipeline synthetic` again"):
-        tables.build("vse_infty_table11", {}, synthetic=rows)
+        built("vse_infty_table11", {}, synthetic=rows)

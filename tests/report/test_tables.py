@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import everything, system, texts
+from invented import built, everything, system, texts
 
 from pipeline import settings
 from pipeline.heads.pooling import POOLINGS
@@ -49,20 +49,20 @@ def pooled(recipe: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PRINTED)
 def test_columns_are_in_the_papers_order(name: str) -> None:
     label, printed = PRINTED[name]
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     assert [label, *printed.split()] in texts(panel)
 
 
 @pytest.mark.parametrize("name", VARIED)
 def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
     labels, printed = VARIED[name]
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     assert [*labels, *printed.split()] in texts(panel)
 
 
 @pytest.mark.parametrize("name", sorted({*PRINTED, *VARIED, "vse2ad_table1"}))
 def test_every_published_number_is_shown_once(name: str) -> None:
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
     columns = [*published.COLUMNS, "weight_obj", "weight_emb", "params", "t2t_r1", "t2t_r5", "i2i_r1", "i2i_r5"]
     rows = published.load(name)
@@ -72,7 +72,7 @@ def test_every_published_number_is_shown_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*PRINTED, *VARIED, "vse2ad_table1", "vse_infty_table11"}))
 def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     marked = {
         mark for group in panel.groups for row in group.rows for cell in row.cells for mark in cell.marks
     }
@@ -84,8 +84,8 @@ def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({*PRINTED} - {"vse_infty_table5", "vse_infty_table9", "vse_infty_table10"}))
 def test_sample_rows_stand_apart(name: str) -> None:
     measured = {key: entry for key, entry in everything().items() if "sample" in key}
-    main, other = tables.build(name, measured).panels
-    assert texts(main) == texts(tables.build(name, {}).panels[0])
+    main, other = built(name, measured).panels
+    assert texts(main) == texts(built(name, {}).panels[0])
     assert texts(other)
     assert all("COCO" not in above for column in other.columns for above in column.above)
 
@@ -110,7 +110,7 @@ def test_sample_rows_stand_apart(name: str) -> None:
     ],
 )
 def test_recipes_are_measured_against_their_published_row(name: str, recipe: str, labels: list[str]) -> None:
-    panel = tables.build(name, system("coco", "coco_5k", recipe=recipe), request=TableRequest(delta=True)).panels[0]
+    panel = built(name, system("coco", "coco_5k", recipe=recipe), request=TableRequest(delta=True)).panels[0]
     *published_rows, measured = texts(panel)
     assert measured[: len(labels)] == labels
     (base,) = (row for row in published_rows if row[: len(labels)] == labels)
@@ -136,7 +136,7 @@ def test_an_ablations_recipe_stands_with_its_published_row(table: str, recipe: s
     text, shown = ("bert", "BERT") if table == "6" else ("bigru", "BiGRU")
     measured = system("coco", "coco_1k_5fold", recipe=recipe, text=text, features={"region": "butd-36"}, ensemble=None,
                       settings=pooled(recipe))
-    *published_rows, row = texts(tables.build(f"vse_infty_table{table}", measured).panels[0])
+    *published_rows, row = texts(built(f"vse_infty_table{table}", measured).panels[0])
     stands = [f"Region + {shown}", *labels]
     assert [*stands, *printed.split()] in published_rows
     assert row[: len(stands)] == stands
@@ -150,7 +150,7 @@ def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str)
     features = {"grid": "grid16-butd_resnet101"} if visual == "G" else {"region": "butd-36"}
     measured = system("coco", "coco_1k_5fold", recipe=recipe, features=features, text=text, ensemble=None,
                       settings=pooled(recipe))
-    *published_rows, row = texts(tables.build(name, measured, request=TableRequest(delta=True)).panels[0])
+    *published_rows, row = texts(built(name, measured, request=TableRequest(delta=True)).panels[0])
     labels = row[: -1 - 2 * len(getattr(TABLES, name).columns.metrics)]
     told_apart = len(labels) - ABLATIONS[name].parameters
     bases = [base for base in published_rows if base[:told_apart] == labels[:told_apart]]
@@ -177,25 +177,25 @@ def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str)
 )
 def test_other_recipes_are_left_out(name: str, recipe: str) -> None:
     measured = system("coco", "coco_5k", recipe=recipe)
-    assert texts(tables.build(name, measured).panels[0]) == texts(tables.build(name, {}).panels[0])
+    assert texts(built(name, measured).panels[0]) == texts(built(name, {}).panels[0])
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_pooling_has_a_row_of_its_own_without_more_lines(pooling: str) -> None:
     measured = system("coco", "coco_5k", recipe=f"vse2ad-{pooling}")
-    assert texts(tables.build("vse2ad_table4", measured).panels[0])[-1][0] == POOLINGS[pooling].title
+    assert texts(built("vse2ad_table4", measured).panels[0])[-1][0] == POOLINGS[pooling].title
 
 
 def test_other_features_and_encoders_are_left_out_of_the_analyses() -> None:
     measured = system("coco", "coco_5k", text="bert")
     measured |= system("coco", "coco_5k", ensemble="RG", features={"region": "butd", "grid": "butd"})
-    assert len(texts(tables.build("vse2ad_table3", measured).panels[0])) == 5
+    assert len(texts(built("vse2ad_table3", measured).panels[0])) == 5
 
 
 def test_measured_rows_follow_the_papers_order() -> None:
     measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-w75")
     measured |= system("coco", "coco_5k", recipe="vse2ad-w25")
-    rows = texts(tables.build("vse2ad_tableC2", measured).panels[0])[5:]
+    rows = texts(built("vse2ad_tableC2", measured).panels[0])[5:]
     assert [row[0] for row in rows] == ["0.25", "0.75", "AdPool"]
 
 
@@ -203,14 +203,14 @@ def test_rows_that_the_paper_lacks_stay_in_the_order_measured() -> None:
     measured: dict[str, Any] = {}
     for feature in ("region", "grid", "patch"):
         measured |= system("sample", "all", ensemble=None, features={feature: "small"})
-    panel = tables.build("vse_infty_table2", measured).panels[1]
+    panel = built("vse_infty_table2", measured).panels[1]
     assert [row[1] for row in texts(panel)] == ["Region", "Grid", "Patch"]
 
 
 def test_vse_infty_is_compared_under_the_same_network_only() -> None:
     def difference(engine: str) -> str:
         measured = system("coco", "coco_5k", recipe="vse_infty", features={"region": engine})
-        return texts(tables.build("vse_infty_table10", measured, request=TableRequest(delta=True)).panels[0])[-1][-1]
+        return texts(built("vse_infty_table10", measured, request=TableRequest(delta=True)).panels[0])[-1][-1]
 
     assert difference("butd-10-100") == "−91.9"
     assert difference("pyramid36-small") == ""
@@ -218,35 +218,35 @@ def test_vse_infty_is_compared_under_the_same_network_only() -> None:
 
 def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
     measured = system("coco", "coco_5k", recipe="vse_infty", text="bert")
-    row = texts(tables.build("vse_infty_table3", measured, request=TableRequest(delta=True)).panels[0])[-1]
+    row = texts(built("vse_infty_table3", measured, request=TableRequest(delta=True)).panels[0])[-1]
     assert row == ["VSE∞ (R)", "✗", "BUTD", "50.0", "55.0", "50.0", "55.0", "−48.7"]
 
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_published_or_measured_rows_alone(name: str) -> None:
     measured = everything()
-    printed, = tables.build(name, measured, TableRequest(rows="published")).panels
+    printed, = built(name, measured, TableRequest(rows="published")).panels
     assert not any(row.sources for group in printed.groups for row in group.rows)
     assert "measured" not in printed.caption
-    for panel in tables.build(name, measured, TableRequest(rows="measured", delta=True)).panels:
+    for panel in built(name, measured, TableRequest(rows="measured", delta=True)).panels:
         assert all(row.sources for group in panel.groups for row in group.rows)
         assert "published" not in panel.caption
         assert not [group.title for group in panel.groups if "Measured" in group.title]
-    assert tables.build(name, {}, TableRequest(rows="measured")).panels == ()
+    assert built(name, {}, TableRequest(rows="measured")).panels == ()
 
 
 def test_other_columns_than_the_papers() -> None:
     asked = TableRequest(metrics=("R@1", "rsum"))
-    panel, *_ = tables.build("vse2ad_table1", system("coco", "coco_1k_5fold"), asked).panels
+    panel, *_ = built("vse2ad_table1", system("coco", "coco_1k_5fold"), asked).panels
     assert [column.heading for column in panel.columns] == ["VF", "Method", *["R@1", "R@1", "RSUM"] * 2]
-    panel, *_ = tables.build("vse2ad_table2", {}, TableRequest(metrics=("r10",))).panels
+    panel, *_ = built("vse2ad_table2", {}, TableRequest(metrics=("r10",))).panels
     assert {cell for row in texts(panel) for cell in row[1:3]} == {"–"}  # the paper prints no R@10 here
     with pytest.raises(InputError, match="there is no metric 'r7x'"):
-        tables.build("vse2ad_table1", {}, TableRequest(metrics=("r7x",)))
+        built("vse2ad_table1", {}, TableRequest(metrics=("r7x",)))
 
 
 def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
-    regions = tables.build("vse2ad_table1", system("sample", "all"), TableRequest(rows="measured")).panels[0]
+    regions = built("vse2ad_table1", system("sample", "all"), TableRequest(rows="measured")).panels[0]
     assert "blue" not in regions.caption
     assert "RGP" not in regions.caption
     assert "0123456789abcdef"[:8] not in regions.caption  # the manifest's digest
@@ -255,22 +255,22 @@ def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
 
 def test_unknown_table_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"unknown table .vse2ad_table9.; did you mean vse2ad_table\d"):
-        tables.build("vse2ad_table9", {})
+        built("vse2ad_table9", {})
 
 
 def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> None:
     measured = system("coco", "coco_5k", recipe="vse_infty", ensemble=None, features={"grid": "grid16-wsl"},
                       text="bert", images=5000, captions=25000)
     entry = next(iter(measured.values()))
-    before = {name: texts(tables.build(name, measured).panels[0]) for name in ("vse_infty_table5", "vse_infty_table10")}
+    before = {name: texts(built(name, measured).panels[0]) for name in ("vse_infty_table5", "vse_infty_table10")}
     entry["coco_5k"]["extended"] = {"cxc": {f"R@{k}": {"i2t": 50.0 + k, "t2i": 40.0, "i2i": 30.0, "t2t": 20.0 + k,
                                                        "interval": {"i2t": [1.0, 2.0]}} for k in (1, 5, 10)}}
-    (panel,) = tables.build("vse_infty_table5", measured).panels
+    (panel,) = built("vse_infty_table5", measured).panels
     assert len(before["vse_infty_table5"]) == 4
     assert texts(panel)[:4] == before["vse_infty_table5"]
     assert texts(panel)[4][1:] == ["51.0", "55.0", "40.0", "40.0", "21.0", "25.0", "30.0", "30.0"]
-    assert texts(tables.build("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
+    assert texts(built("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
     assert [table.origin.protocol for table in headlines(measured)] == ["coco_5k"]  # the report has its RSUM once
     entry["coco_5k"]["extended"]["cxc"]["R@1"]["t2t"] = float("nan")
     with pytest.raises(InputError, match="t2t_r1 is not a finite number"):
-        tables.build("vse_infty_table5", measured)
+        built("vse_infty_table5", measured)

@@ -7,10 +7,10 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from invented import system
+from invented import built, system
 
 from pipeline.parts.errors import InputError
-from pipeline.report import latex, markdown, published, tables
+from pipeline.report import latex, markdown, published
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import Panel, TableRequest
 
@@ -36,13 +36,13 @@ def bold(panel: Panel, column: int) -> list[str]:
 
 
 def test_published_rows_are_as_printed_with_marks_and_groups() -> None:
-    (two,) = tables.build("rerank_table2", {}).panels
+    (two,) = built("rerank_table2", {}).panels
     assert [group.title[:2] for group in two.groups] == ["G1", "G2", "G3"]
     assert rows(two)["S-LIWE"] == ["76.3", "72.1", "63.4", "59.4", "67.8"]
     marks = [row.cells[0].marks for row in two.groups[1].rows]
     assert marks == [("a",), ("b",)]
     assert bold(two, 1) == ["86.7"]
-    (seven,) = tables.build("rerank_table7", {}).panels
+    (seven,) = built("rerank_table7", {}).panels
     assert rows(seven)["SEP+CO (M3P)"] == ["84.4", "55.6", "52.2", "39.8", "49.2"]
     assert [column.heading for column in seven.columns] == ["Method", "en", "de", "fr", "cs", "Mean without en"]
 
@@ -59,11 +59,11 @@ def test_measured_rows_stand_in_the_table_of_what_they_were_trained_on() -> None
     every = measured() | measured(recipe="vse_infty-en", settings=ENGLISH, mr={"cs": 1.0, "de": 2.0, "en": 60.0,
                                                                                "fr": 3.0})
     every |= measured(recipe="vse_infty-de", settings={"languages": ["de"]})
-    (two,) = tables.build("rerank_table2", every).panels
+    (two,) = built("rerank_table2", every).panels
     assert two.groups[-1].title == "Measured here"
     assert {name: row for name, row in rows(two).items() if "BiGRU" in name} == {
         "VSE+2AD (Region, BiGRU)": ["60.0", "50.0", "70.0", "40.0", "55.0"]}
-    (seven,) = tables.build("rerank_table7", every).panels
+    (seven,) = built("rerank_table7", every).panels
     assert {name: row for name, row in rows(seven).items() if "BiGRU" in name} == {
         "VSE∞, trained on English (Region, BiGRU)": ["60.0", "2.0", "3.0", "1.0", "2.0"]}
     assert seven.groups[-1].rows[0].sources == ("vse_infty-en-R-bigru-s0 multi30k",)
@@ -72,7 +72,7 @@ def test_measured_rows_stand_in_the_table_of_what_they_were_trained_on() -> None
 def test_other_data_has_a_panel_of_its_own_with_its_languages_and_spread_over_seeds() -> None:
     every = measured("mine", "all", mr={"de": 40.0, "eu": 20.0}) | measured(
         "mine", "all", seed=1, mr={"de": 42.0, "eu": 21.0})
-    main, other = tables.build("rerank_table2", every).panels
+    main, other = built("rerank_table2", every).panels
     assert not any("BiGRU" in name for name in rows(main))
     assert "on mine (test split, 1,000 images, 12,000 captions) by language" in other.caption
     assert [column.heading for column in other.columns] == ["Method", "de", "eu", "Mean"]
@@ -83,15 +83,15 @@ def test_other_data_has_a_panel_of_its_own_with_its_languages_and_spread_over_se
 
 def test_a_language_that_was_not_measured_is_missing() -> None:
     every = measured(mr={"en": 60.0, "de": 50.0})
-    (panel,) = tables.build("rerank_table2", every, TableRequest(rows="measured")).panels
+    (panel,) = built("rerank_table2", every, TableRequest(rows="measured")).panels
     assert list(rows(panel).values()) == [["60.0", "50.0", "–", "–", "55.0"]]
-    assert "-0" not in latex.to_latex(tables.build("rerank_table2", every))
+    assert "-0" not in latex.to_latex(built("rerank_table2", every))
 
 
 def test_published_or_measured_rows_alone() -> None:
-    (printed,) = tables.build("rerank_table2", measured(), TableRequest(rows="published")).panels
+    (printed,) = built("rerank_table2", measured(), TableRequest(rows="published")).panels
     assert not any("BiGRU" in name for name in rows(printed))
-    (found,) = tables.build("rerank_table2", measured(), TableRequest(rows="measured")).panels
+    (found,) = built("rerank_table2", measured(), TableRequest(rows="measured")).panels
     assert list(rows(found)) == ["VSE+2AD (Region, BiGRU)"]
     assert found.groups[0].title == ""
 
@@ -104,15 +104,15 @@ def test_the_pages_results_show_each_language() -> None:
 
 
 def test_results_without_languages_are_not_shown_and_damaged_ones_are_refused() -> None:
-    (panel,) = tables.build("rerank_table2", system("coco", "coco_5k")).panels
+    (panel,) = built("rerank_table2", system("coco", "coco_5k")).panels
     assert not any("BiGRU" in name for name in rows(panel))
     with pytest.raises(InputError, match="en_mR is not a finite number"):
-        tables.build("rerank_table2", measured(mr={"en": float("nan")}))
+        built("rerank_table2", measured(mr={"en": float("nan")}))
 
 
 def test_both_are_written_as_latex_and_markdown() -> None:
     every = measured() | measured("mine", "all")
     for name in ("rerank_table2", "rerank_table7"):
-        table = tables.build(name, every)
+        table = built(name, every)
         assert "SEP+CO" in latex.to_latex(table)
         assert "SEP+CO" in markdown.to_markdown(table)

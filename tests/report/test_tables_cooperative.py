@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import system, texts
+from invented import built, system, texts
 
-from pipeline.report import tables
 from pipeline.report.tables.rerank import loss
 
 
@@ -32,7 +31,7 @@ EVERY = (cross("emb", ["emb"]) | cross("ce", ["ce"]) | cross("join", ["emb", "ce
 
 
 def test_main_results_name_the_parts_and_stand_in_the_papers_groups() -> None:
-    (panel,) = tables.build("rerank_table1", EVERY).panels
+    (panel,) = built("rerank_table1", EVERY).panels
     assert [group.title for group in panel.groups][3:] == [
         "Measured here: G1: before Transformers", "Measured here: G2: cross-encoders",
         "Measured here: G3: embeddings, and cooperative"]
@@ -45,7 +44,7 @@ def test_main_results_name_the_parts_and_stand_in_the_papers_groups() -> None:
 
 
 def test_published_main_results_say_where_they_are_from() -> None:
-    (panel,) = tables.build("rerank_table1", {}).panels
+    (panel,) = built("rerank_table1", {}).panels
     assert [row[0] for row in texts(panel)][7:9] == ["CE (OSCAR), from the literature", "CE (OSCAR), their own run"]
     assert [group.title for group in panel.groups] == [
         "G1: before Transformers", "G2: cross-encoders", "G3: embeddings, and cooperative"]
@@ -58,14 +57,14 @@ def test_published_main_results_say_where_they_are_from() -> None:
 def test_joint_networks_stand_by_what_they_learnt_by(settings: dict[str, Any], loss: str) -> None:
     both = ["emb", "ce"]
     every = EVERY | cross("mine", both, both, **settings)
-    (panel,) = tables.build("rerank_table10", every).panels
+    (panel,) = built("rerank_table10", every).panels
     mine = [row.cells[0].text for group in panel.groups for row in group.rows
             if row.sources and "(mine," in row.cells[1].text]
     assert mine == [loss]
 
 
 def test_embeddings_alone_stand_in_table_9() -> None:
-    (panel,) = tables.build("rerank_table9", EVERY).panels
+    (panel,) = built("rerank_table9", EVERY).panels
     mine = [[cell.text for cell in row.cells][:2] for group in panel.groups for row in group.rows if row.sources]
     assert mine == [["T^BHE", "EMB (emb, Region, BERT)"]]
 
@@ -78,7 +77,7 @@ def test_a_head_that_scores_pairs_is_told_from_the_retrievers_own(scorer: dict[s
     ((_name, entry),) = found.items()
     own = entry["made_from"]["members"][0]["checkpoint"]
     entry["made_from"]["reranked"] = {"scorer": ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer}
-    (panel,) = tables.build("rerank_table1", found).panels
+    (panel,) = built("rerank_table1", found).panels
     (row,) = (row for group in panel.groups for row in group.rows if row.sources)
     assert row.cells[0].text.startswith(label)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from invented import built
 
 from pipeline.parts.errors import InputError
-from pipeline.report import latex, tables
+from pipeline.report import latex
 from pipeline.report.table import TableRequest
 from pipeline.report.tables.times_and_errors import printed_time
 from pipeline.report.throughput import scored_pairs
@@ -21,7 +22,7 @@ TIMED: dict[str, Any] = {
 
 
 def measured(name: str, timed: dict[str, Any] = TIMED) -> list[list[tuple[str, tuple[str, ...]]]]:
-    (panel,) = tables.build(name, {}, TableRequest(rows="measured"), timed).panels
+    (panel,) = built(name, {}, TableRequest(rows="measured"), timed).panels
     return [[(cell.text, cell.marks) for cell in row.cells[2:]] for group in panel.groups for row in group.rows]
 
 
@@ -37,25 +38,25 @@ def test_an_evaluation_is_extrapolated_from_its_pairs() -> None:
     assert embeddings[0] == ("11s", ("*",))  # 1,000 images, 5,000 captions, 10 million similarities
     assert together[0] == ("10min", ("*",))  # 120,000 pairs at 5 ms, and that
     assert alone[0] == ("6.9h", ("*",))  # 5,000,000 pairs at 5 ms
-    (panel,) = tables.build("rerank_table4", {}, TableRequest(rows="measured"), TIMED).panels
+    (panel,) = built("rerank_table4", {}, TableRequest(rows="measured"), TIMED).panels
     assert any("one at a time, the paper's in batches of 512" in note.text for note in panel.notes)
     assert [scored_pairs(method, 1000) for method in ("EMB", "SEP/JOIN+CO", "CE")] == [0, 120_000, 5_000_000]
 
 
 def test_published_times_keep_their_marks_beside_measured_ones() -> None:
-    (panel,) = tables.build("rerank_table3", {}, throughput=TIMED).panels
+    (panel,) = built("rerank_table3", {}, throughput=TIMED).panels
     rows = {tuple(cell.text for cell in row.cells[:2]): row.cells[2:] for group in panel.groups for row in group.rows}
     assert [cell.text for cell in rows["EMB", "NVIDIA V100"]] == ["16ms", "37ms"]
     assert [(cell.text, cell.marks) for cell in rows["SEP/JOIN+CO", "CPU"]] == [("6s", ("a",)), ("13s", ("b",))]
     assert ("EMB (BiGRU)", "2 CPU threads") in rows  # the paper's EMB is a Transformer
-    (four,) = tables.build("rerank_table4", {}).panels
+    (four,) = built("rerank_table4", {}).panels
     assert [cell.marks for cell in four.groups[0].rows[2].cells] == [(), (), (), (), ("*",)]
 
 
 @pytest.mark.parametrize("name", ["rerank_table3", "rerank_table4"])
 def test_without_times_only_published_rows_are_there(name: str) -> None:
-    assert tables.build(name, {}, TableRequest(rows="measured"), {"poolings": {}}).panels == ()
-    assert "Measured" not in latex.to_latex(tables.build(name, {}))
+    assert built(name, {}, TableRequest(rows="measured"), {"poolings": {}}).panels == ()
+    assert "Measured" not in latex.to_latex(built(name, {}))
 
 
 @pytest.mark.parametrize("change", [{"encode": 0.0}, {"search": {}}, {"rerank": "slow"}, {"images_per_second": 0}])
@@ -73,6 +74,6 @@ def test_times_are_printed_as_in_the_paper(seconds: float, text: str) -> None:
 
 def test_a_query_with_models_of_the_run_is_told() -> None:
     query = {"retriever": "a", "scorer": "b", "images": 1000, "k": 20, "retrieve": 0.002, "both": 0.05, "ratio": 25.0}
-    (panel,) = tables.build("rerank_table3", {}, TableRequest(rows="measured"), TIMED | {"query": query}).panels
+    (panel,) = built("rerank_table3", {}, TableRequest(rows="measured"), TIMED | {"query": query}).panels
     assert any("1,000 images takes 2.0ms by a, and 50ms with its best 20 reranked by b: 25.0 times" in note.text
                for note in panel.notes)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import system, texts
+from invented import built, system, texts
 
 from pipeline.parts.errors import InputError
-from pipeline.report import tables
 from pipeline.systems.scores import ENCODER
 
 OTHER = {"dataset": "flickr8k", "split": "train+val", "seal": "s", "images": 6000, "captions": 30000}
@@ -24,7 +23,7 @@ def recorded(dataset: str, protocol: str, trained_on: str, distractors: list[dic
 
 
 def measured_rows(name: str, metrics: dict[str, Any], beyond: dict[str, Any]) -> list[list[str]]:
-    table = tables.build(name, metrics, recorded=beyond)
+    table = built(name, metrics, recorded=beyond)
     return [[cell.text for cell in row.cells] for panel in table.panels for group in panel.groups for row in group.rows
             if row.sources]
 
@@ -34,7 +33,7 @@ def test_larger_pools_stand_apart_and_say_what_was_added() -> None:
     beyond |= recorded("coco", "coco_5k", "flickr30k", [])
     assert measured_rows("rerank_table5", system("flickr30k", "flickr30k_1k"), beyond) == [
         ["VSE+2AD (Region, BiGRU)", "6,000 images and 30,000 captions of Flickr8k", *["20.0", "25.0", "30.0"] * 2]]
-    published, mine = tables.build("rerank_table5", {}, recorded=beyond).panels
+    published, mine = built("rerank_table5", {}, recorded=beyond).panels
     assert texts(published)[2][1:4] == ["55.9", "77.5", "82.9"]
     assert [[column.heading for column in panel.columns if column.kind == "text"] for panel in (published, mine)] == [
         ["Method"], ["Method", "Distractors"]]  # the paper's stand in its headings
@@ -49,7 +48,7 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
     rows = [[*row[:2], row[8]] for row in measured_rows("rerank_table6", metrics, beyond)]
     assert rows == [["on the same", "VSE+2AD (Region, BiGRU)", "60.0"],
                     ["on MS-COCO", "VSE+2AD (Region, BiGRU)", "40.0"]]
-    table = tables.build("rerank_table6", metrics, recorded=beyond)
+    table = built("rerank_table6", metrics, recorded=beyond)
     every = [row for panel in table.panels for group in panel.groups for row in group.rows]
     assert not any(cell.bold for row in every if row.cells[0].text == "on the same" for cell in row.cells)
     assert any(cell.bold for row in every if row.cells[0].text == "on another" for cell in row.cells)
@@ -78,4 +77,4 @@ def test_no_other_table_shows_them(name: str) -> None:
 
 def test_distractors_of_another_form_are_refused() -> None:
     with pytest.raises(InputError, match="recorded distractors cannot be read at 'images'"):
-        tables.build("rerank_table5", {}, recorded=recorded("coco", "enlarged", "coco", [{"dataset": "cc"}]))
+        built("rerank_table5", {}, recorded=recorded("coco", "enlarged", "coco", [{"dataset": "cc"}]))

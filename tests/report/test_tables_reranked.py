@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import system
+from invented import built, system
 
-from pipeline.report import latex, tables
+from pipeline.report import latex
 from pipeline.report.table import MISSING, Panel
 
 
@@ -26,11 +26,11 @@ def rows(panel: Panel) -> dict[tuple[str, ...], list[str]]:
 
 def test_k_and_sums_stand_beside_the_papers() -> None:
     every = measured(k=20) | measured(k=50, add=0.25) | system("flickr30k", "flickr30k_1k")
-    (eight,) = tables.build("rerank_table8", every).panels
+    (eight,) = built("rerank_table8", every).panels
     mine = {label: cells for label, cells in rows(eight).items() if "BiGRU" in label[1]}
     assert mine == {("20", "VSE+2AD (Region, BiGRU), rerank (with vse2ad-RGP-bigru, k 20)"):
                     [*[MISSING] * 12, *["60.0", "65.0", "70.0"] * 2]}
-    (eleven,) = tables.build("rerank_table11", every).panels
+    (eleven,) = built("rerank_table11", every).panels
     assert [label[:2] for label in rows(eleven) if "BiGRU" in label[2]] == [("scorer alone", "0.0"), ("ADD", "0.25")]
 
 
@@ -38,9 +38,9 @@ def test_k_and_sums_stand_beside_the_papers() -> None:
     ("rerank_table8", ("20", "SEP+CO (OSCAR)"), ("10", "SEP+CO (OSCAR)")),
     ("rerank_table11", ("ADD", "0.1", "SEP+CO (OSCAR)"), ("NORM_ADD", "0.1", "SEP+CO (OSCAR)"))])
 def test_cells_in_doubt_are_marked(name: str, sure: tuple[str, ...], doubted: tuple[str, ...]) -> None:
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     marked = {tuple(cell.text for cell in row.cells[:len(sure)]): [bool(cell.marks) for cell in row.cells]
               for group in panel.groups for row in group.rows}
     assert any(marked[doubted])
     assert not any(marked[sure])
-    assert "in doubt" in latex.to_latex(tables.build(name, {}))
+    assert "in doubt" in latex.to_latex(built(name, {}))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from invented import system
+from invented import built, system
 
 from pipeline.evaluation.retrieval import evaluate
 from pipeline.evaluation.statistics import pack
 from pipeline.parts.errors import InputError
-from pipeline.report import latex, tables
+from pipeline.report import latex
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import Bold, Panel, TableRequest
 
@@ -34,7 +34,7 @@ def row(recipe: str, wrong: slice, *, images: int = IMAGES, seed: int = 0, kept:
 
 
 def shown(found: dict[str, Any], bold: Any = "tied", table: str = "vse2ad_table3") -> Panel:
-    (panel,) = tables.build(table, found, TableRequest(rows="measured", bold=bold)).panels
+    (panel,) = built(table, found, TableRequest(rows="measured", bold=bold)).panels
     return panel
 
 
@@ -62,7 +62,7 @@ def test_two_rows_tie_and_the_third_does_not() -> None:
     assert sums[1] != sums[2]
     assert note(panel).endswith("Holm's correction within the column or group).")
     assert panel == shown(three())  # the same swaps every time
-    assert "randomisation test" in latex.to_latex(tables.build("vse2ad_table3", three()))
+    assert "randomisation test" in latex.to_latex(built("vse2ad_table3", three()))
 
 
 def test_the_best_alone_where_that_is_asked_for() -> None:
@@ -95,7 +95,7 @@ def test_hits_of_another_form_are_refused(hits: Any) -> None:
 
 def test_columns_without_a_test_are_named_in_the_note() -> None:
     request = TableRequest(rows="measured", metrics=("r1", "mean_rank", "rsum"))
-    (panel,) = tables.build("vse2ad_table3", three(), request).panels
+    (panel,) = built("vse2ad_table3", three(), request).panels
     assert note(panel).endswith("or a number has no such test, the best alone.")
     ranks = [[bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
              for at, column in enumerate(panel.columns) if column.heading == "Mean rank"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import everything, system
+from invented import built, everything, system
 
 from pipeline.report import latex, markdown, tables
 from pipeline.report.fitting import ACL, fit
@@ -28,8 +28,8 @@ def bold(panel: Panel) -> list[str]:
 
 
 def test_lambda_and_tick_are_set_as_such_and_their_package_is_named() -> None:
-    assert r"$\lambda$" in latex.to_latex(tables.build("rerank_table11", {}))
-    ticked, plain = (latex.to_latex(tables.build(name, {})) for name in ("vse_infty_table12", "vse_infty_table10"))
+    assert r"$\lambda$" in latex.to_latex(built("rerank_table11", {}))
+    ticked, plain = (latex.to_latex(built(name, {})) for name in ("vse_infty_table12", "vse_infty_table10"))
     assert r"$\checkmark$" in ticked
     assert "amssymb" in ticked.splitlines()[0]
     assert "amssymb" not in plain
@@ -37,7 +37,7 @@ def test_lambda_and_tick_are_set_as_such_and_their_package_is_named() -> None:
 
 
 def test_names_of_losses_have_their_raised_part() -> None:
-    table = tables.build("rerank_table9", {})
+    table = built("rerank_table9", {})
     source, text = latex.to_latex(table), markdown.to_markdown(table)
     assert r"\textasciicircum" not in source
     assert r"\selectfont BHE}" in source
@@ -47,16 +47,16 @@ def test_names_of_losses_have_their_raised_part() -> None:
 
 def test_doubts_of_one_text_are_one_note() -> None:
     for name in tables.TABLES:
-        for panel in tables.build(name, {}).panels:
+        for panel in built(name, {}).panels:
             assert len({note.text for note in panel.notes}) == len(panel.notes)
-    assert len([note for note in tables.build("rerank_table11", {}).panels[0].notes if note.mark]) == 1
+    assert len([note for note in built("rerank_table11", {}).panels[0].notes if note.mark]) == 1
 
 
 @pytest.mark.parametrize(("name", "recipe", "marked"), [
     ("vse_infty_table7", "vse_infty", "Features"), ("vse_infty_table12", "vse_infty-perdim", "Features"),
     ("vse_infty_table2", "vse_infty", "Feature Type"), ("vse2ad_table1", "vse2ad", "Method")])
 def test_stand_ins_are_marked_where_the_features_or_the_method_stand(name: str, recipe: str, marked: str) -> None:
-    (panel,) = tables.build(name, system("sample", "all", recipe=recipe, features=SMALL), MEASURED).panels
+    (panel,) = built(name, system("sample", "all", recipe=recipe, features=SMALL), MEASURED).panels
     (row,) = rows(panel)
     assert [column.heading for column, cell in zip(panel.columns, row.cells, strict=True) if cell.marks] == [marked]
 
@@ -64,7 +64,7 @@ def test_stand_ins_are_marked_where_the_features_or_the_method_stand(name: str, 
 @pytest.mark.parametrize("name", ["vse2ad_table1", "vse2ad_table3", "vse_infty_table7"])
 def test_a_measured_row_that_competes_with_none_is_not_bold(name: str) -> None:
     recipe = "vse_infty" if "infty" in name else "vse2ad"
-    (panel,) = tables.build(name, system("sample", "all", recipe=recipe, features=SMALL), MEASURED).panels
+    (panel,) = built(name, system("sample", "all", recipe=recipe, features=SMALL), MEASURED).panels
     assert bold(panel) == []
     assert "Bold" not in panel.caption
 
@@ -72,7 +72,7 @@ def test_a_measured_row_that_competes_with_none_is_not_bold(name: str) -> None:
 def test_the_caption_names_the_colours_that_are_there() -> None:
     both = system("sample", "all", features=SMALL) | system("sample", "all", recipe="vse_infty", features=SMALL)
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
-    (panel,) = tables.build("vse2ad_table1", both | wide, MEASURED).panels
+    (panel,) = built("vse2ad_table1", both | wide, MEASURED).panels
     assert panel.caption.endswith("Bold: the best for the same features and text encoder. A measured number that "
                                   "competes with no other is not bold.")
 
@@ -80,14 +80,14 @@ def test_the_caption_names_the_colours_that_are_there() -> None:
 def test_of_several_measured_rows_the_best_is_bold() -> None:
     both = system("sample", "all", features=SMALL) | system("sample", "all", recipe="vse2ad-noadopt", features=SMALL,
                                                             r1=60.0)
-    (panel,) = tables.build("vse2ad_table3", both, MEASURED).panels
+    (panel,) = built("vse2ad_table3", both, MEASURED).panels
     assert bold(panel)[-1] == "390.0"
     assert "Bold: the best of a column." in panel.caption
 
 
 def test_other_data_has_its_rows_in_one_of_the_tables_by_networks() -> None:
     measured = system("sample", "all", recipe="vse_infty", features=SMALL)
-    shown = {name: len(tables.build(name, measured, MEASURED).panels)
+    shown = {name: len(built(name, measured, MEASURED).panels)
              for name in ("vse_infty_table2", "vse_infty_table9", "vse_infty_table10")}
     assert shown == {"vse_infty_table2": 1, "vse_infty_table9": 0, "vse_infty_table10": 0}
 
@@ -99,9 +99,9 @@ def test_no_part_of_a_table_has_a_row_of_dashes(name: str) -> None:
         return [[cell.text for cell, column in zip(row.cells, part.columns, strict=True) if column.kind == "number"]
                 for part in parts for row in rows(part)]
 
-    found = numbers(tables.build(name, {}))
+    found = numbers(built(name, {}))
     assert all(set(texts) != {MISSING} for texts in found)
-    (whole,) = tables.build(name, {}).panels
+    (whole,) = built(name, {}).panels
     shown = sum(text != MISSING for texts in found for text in texts)
     assert shown == sum(cell.text != MISSING for row in rows(whole) for cell, column in
                         zip(row.cells, whole.columns, strict=True) if column.kind == "number")
@@ -109,7 +109,7 @@ def test_no_part_of_a_table_has_a_row_of_dashes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rerank_table1", "rerank_table8"])
 def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> None:
-    (panel,) = tables.build(name, {}).panels
+    (panel,) = built(name, {}).panels
     with_bold = [any(cell.bold for row in group.rows for cell in row.cells) for group in panel.groups]
     assert all(with_bold)
     assert "Bold: the best of a group of rows." in panel.caption
@@ -119,7 +119,7 @@ def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> No
 @pytest.mark.parametrize("options", ["", "twocolumn"])
 def test_no_table_is_wider_than_the_columns_of_plain_article(tmp_path: Path, options: str) -> None:
     """Compiled where there is a pdflatex: a document that is narrower than the tables were told."""
-    drawn = [latex.to_latex(tables.build(name, everything())) for name in tables.TABLES]
+    drawn = [latex.to_latex(built(name, everything())) for name in tables.TABLES]
     source = latex.preview(drawn).replace("[twocolumn]", f"[{options}]")
     source = re.sub(r"\\usepackage\[a4paper.*\n", "", source)
     assert "geometry" not in source

@@ -1,10 +1,9 @@
 """The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published rows are optional."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from pipeline.parts import lazy
-from pipeline.report.measured import Results, read_metrics
+from pipeline.report.measured import Results
 from pipeline.report.table import Table, TableRequest
 
 
@@ -21,30 +20,3 @@ TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.Lookup
     **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
     **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", otherwise="11", ablations="1 6 7 8 12 13"),
 }, "tables")
-
-# All rows and the papers' columns.
-PAPERS = TableRequest()
-
-
-def build(name: str, measured: Mapping[str, Any], request: TableRequest = PAPERS,
-          throughput: Mapping[str, Any] | None = None, synthetic: Sequence[Mapping[str, Any]] = (),
-          recorded: Mapping[str, Any] | None = None) -> Table:
-    """Build one table from published and measured rows.
-
-    Args:
-        name: A key of `TABLES`.
-        measured: The parsed `results/metrics.json`; {} for the published rows alone.
-        request: Which rows and columns are shown.
-        throughput: The parsed `results/throughput.json`, for tables with #OIPs.
-        synthetic: Errors on synthetic pooling patterns for VSE∞ Table 11, one mapping for each generator and pattern,
-            with the keys input_repr, decoder, pattern, rmse_seen, rmse_unseen_smaller and rmse_unseen_larger.
-        recorded: The parsed `results/recorded.json`, for tables of larger pools and of zero-shot retrieval.
-
-    Returns:
-        The table.
-
-    Raises:
-        InputError: If there is no such table, or one of the arguments cannot be read.
-    """
-    results = Results(read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {}))
-    return TABLES.find(name)(results, request)
