@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from functools import lru_cache
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import deflate
 import numpy as np
@@ -22,14 +22,6 @@ LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: its mark; lengths of it
 # How an array begins, in each version -> digits of its header's length.
 DIGITS = {npy_format.magic(1, 0): 2, npy_format.magic(2, 0): 4, npy_format.magic(3, 0): 4}
 PREFIX = npy_format.MAGIC_LEN + 4  # bytes of an array's header with its length, in any version
-
-
-class Header(NamedTuple):
-    """What an array's header says."""
-
-    shape: tuple[int, ...]
-    by_columns: bool
-    dtype: np.dtype
 
 
 class Arrays:
@@ -44,11 +36,11 @@ class Arrays:
         info = self._member(name)
         self._go_to(info)
         raw = self._file.read(min(info.compress_size, PREFIX + LONGEST))
-        if info.compress_type == zipfile.ZIP_DEFLATED:  # no more than the header: zlib takes longer than its parsing
+        if info.compress_type == zipfile.ZIP_DEFLATED:  # no more of it than the header
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             prefix = inflate.decompress(raw, PREFIX)
             raw = prefix + inflate.decompress(inflate.unconsumed_tail, _length(prefix) - PREFIX)
-        return _header(raw[:_length(raw)]).shape
+        return _header(raw[:_length(raw)])[0]
 
     def array(self, name: str) -> np.ndarray:
         """Read an array."""
@@ -103,9 +95,9 @@ def _length(content: bytes | bytearray) -> int:
 
 
 @lru_cache(256)
-def _header(content: bytes) -> Header:
-    """Parse a header. Those of many images are the same bytes."""
+def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Parse a header: shape, whether by columns, dtype. Those of many images are the same bytes."""
     stream = io.BytesIO(content)
     version = npy_format.read_magic(stream)
     read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-    return Header(*read(stream))
+    return read(stream)
