@@ -15,6 +15,7 @@ from folders import tree
 
 from pipeline.features import extraction, extractors
 from pipeline.features.extraction import worker
+from pipeline.manifest import with_checksums
 from pipeline.parts.errors import InputError
 
 
@@ -46,6 +47,16 @@ def test_what_is_there_is_not_counted_again(job: extraction.ExtractionJob) -> No
     assert extraction.estimate(other).changed.startswith("layout")
     assert extraction.estimate(replace(other, if_changed="redo")).images == 24
     assert tree(job.store) | {"ledger/000001.json": b""} == before | {"ledger/000001.json": b""}
+
+
+def test_photographs_are_those_that_the_manifest_knows(job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    job = replace(job, manifest=with_checksums(job.manifest, tmp_path / "known"))
+    extraction.extract(job)
+    other = job.manifest.table.assign(photograph=[
+        "0f" if image == 7 else checksum for image, checksum in job.manifest.table[["image_id", "photograph"]].values])
+    replaced = replace(job, manifest=replace(job.manifest, source=other))
+    assert extraction.estimate(replaced).images == 1
+    assert extraction.estimate(replace(job, images_folder=tmp_path / "elsewhere")).images == 0, "none is looked at"
 
 
 def test_the_time_is_that_of_decoding_and_of_the_engine(job: extraction.ExtractionJob,
