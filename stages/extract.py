@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
 @click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
               "the same features; the store is kept.")
-@click.option("--dry-run", is_flag=True, help="Print what it would take: images, bytes, and time from a short probe.")
+@click.option("--dry-run", is_flag=True, help="Print what it would take: images, bytes, and time from a "
+              "short probe. A photograph that was replaced since `pipeline manifest` is found by the run alone.")
 @options.if_changed
 @options.with_settings
 def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: Path | None, images: Path | None,
@@ -167,6 +168,8 @@ def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) ->
     if estimate.changed:
         lines.insert(1, f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
                      "or with --if-changed redo replaces what changed")
+    if estimate.images < estimate.total:
+        lines.append("  photographs by the manifest's checksums; the run also finds those that were replaced since")
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
         lines.append(f"  time        {whole} by {counted(workers, 'worker')} like the one that took "

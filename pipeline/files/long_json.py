@@ -22,8 +22,8 @@ def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
         lists: The members that are read by elements, which must be lists; the others are then left out.
 
     Yields:
-        A member's name, with its value or an element of it, in the order of the text. A member that is no list of
-        `lists` may come twice.
+        A member's name, with its value or an element of it, in the order of the text. Without `lists`, a
+        name may come twice.
 
     Raises:
         KeyError: If the outermost value is no object, or lacks such a list.
@@ -32,7 +32,7 @@ def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
     text, missing = _Text(parts), list(lists)
     if text.next() != "{":
         text.value()
-        raise KeyError(*lists[:1])
+        raise KeyError(lists[0] if lists else "an object")
     for _ in text.members("{}"):
         if text.next() != '"':
             raise text.error("expected a name in double quotes")

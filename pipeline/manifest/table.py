@@ -114,15 +114,15 @@ class Manifest:
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
-        kept: Its digests and its list of images, where they are kept beside its file.
         written: When its file was written, in nanoseconds; 0 if it has no file.
+        kept: Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
     """
 
     source: pd.DataFrame | _File = field(repr=False)
     dataset: str
     images_folder: Path
-    kept: Kept = field(default_factory=Kept, repr=False, compare=False)
     written: int = field(default=0, repr=False, compare=False)
+    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.columns != [*_columns(self.columns)]:
@@ -293,7 +293,7 @@ class Manifest:
             return self
         with atomic.replacing(path) as partial:
             table.to_parquet(partial, index=False, row_group_size=ROW_GROUP)
-        return replace(self, kept=Kept(path), written=path.stat().st_mtime_ns)
+        return replace(self, written=path.stat().st_mtime_ns)._with(Kept(path))
 
     def _seen_from(self, folder: Path) -> str:
         """The images' folder as the manifest's file names it."""
@@ -340,7 +340,11 @@ class Manifest:
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise _no_manifest(path, f"its data set {dataset!a} is no name")
-            return cls(rows, dataset, Path(seen), kept, written)
+            return cls(rows, dataset, Path(seen), written)._with(kept)
+
+    def _with(self, kept: Kept) -> Manifest:
+        object.__setattr__(self, "kept", kept)
+        return self
 
 
 def _manifest_at(path: Path) -> AbstractContextManager[None]:

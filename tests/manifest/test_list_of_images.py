@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from pipeline.files import remembered
 from pipeline.manifest import Manifest
@@ -28,7 +31,7 @@ class Rows:
 
     @property
     def list(self) -> Path:
-        return self.path.with_name(f".{self.path.stem}") / "images.arrow"
+        return self.path.with_name(f".{self.path.stem}") / "images.parquet"
 
     def write(self, **changed: object) -> Manifest:
         rows = {"image_id": [7, 7, 3], "file": ["größe.mp4", "größe.mp4", "b.mp4"], "bytes": 9, "split": "test",
@@ -74,12 +77,30 @@ def test_a_list_that_was_copied_with_its_manifest_is_made_again(rows: Rows, tmp_
 
 
 @pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}"])
-def test_a_damaged_list_is_made_again(rows: Rows, damage: object) -> None:
+def test_a_damaged_list_is_made_again(rows: Rows, damage: Callable[[bytes], bytes]) -> None:
     rows.write()
     rows.images()
-    rows.list.write_bytes(damage(rows.list.read_bytes()))  # type: ignore[operator]
+    rows.list.write_bytes(damage(rows.list.read_bytes()))
     assert rows.images()["image_id"].tolist() == rows.images()["image_id"].tolist() == [7, 3]
     assert rows.read == 2
+
+
+def test_no_damaged_value_is_taken(rows: Rows) -> None:
+    made = rows.write().images
+    content = rows.list.read_bytes()
+    for at in range(0, parquet.read_metadata(rows.list).row_group(0).total_byte_size, 3):
+        rows.list.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:])
+        assert rows.images().equals(made), at
+
+
+def test_a_changed_copy_of_a_manifest_has_its_own_images_and_digests(rows: Rows) -> None:
+    rows.write()
+    known = Manifest.load(rows.path)
+    copy = replace(known, source=known.table.assign(image_id=[1, 2, 3]))
+    assert copy.images["image_id"].tolist() == [1, 2, 3]
+    assert copy.images_digest != known.images_digest
+    again = Manifest.load(rows.path)
+    assert (again.images["image_id"].tolist(), again.images_digest) == ([7, 3], known.images_digest)
 
 
 def test_nothing_is_kept_of_a_file_that_may_still_change(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

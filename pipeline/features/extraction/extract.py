@@ -127,7 +127,7 @@ class Estimate:
 
 
 def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
-    """Estimate an extraction. Nothing is written, and photographs are known by the manifest's checksums alone.
+    """Estimate an extraction. Nothing is written, and photographs with a checksum in the manifest are not looked at.
 
     Args:
         job: What is extracted.
@@ -141,7 +141,8 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     """
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-    todo = plan(job.store, replace(job.wanted(engine), files=None))
+    wanted = job.wanted(engine)
+    todo = plan(job.store, wanted if wanted.photographs is None else replace(wanted, files=None))
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
     layout, count = todo.layout, todo.images
