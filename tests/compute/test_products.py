@@ -32,7 +32,7 @@ def test_chosen_where_faster_and_as_exact(faster: float, error: float, kind: str
 @pytest.mark.parametrize(("seconds", "kind"), [((2e-3, 1e-3), "onednn"), ((1e-3, 1e-3), "default")])
 def test_probe_goes_by_the_clock_and_leaves_the_switch_as_it_was(
         seconds: tuple[float, float], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "least_seconds", lambda *both: seconds)
+    monkeypatch.setattr(measured, "least_seconds", lambda *both: seconds)
     monkeypatch.setattr(products, "LARGEST_ERROR", 1.0)  # whatever CPU this is
     assert products.probe().kind == kind
     assert products.current() == "default"
@@ -50,7 +50,7 @@ def rounding(left: Tensor, right: Tensor) -> Tensor:
 def test_probe_measures_the_error_of_what_it_would_switch_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the switch to round factors to bfloat16, as with AMX, the probe would see it."""
     monkeypatch.setattr(Tensor, "__matmul__", rounding)
-    monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
+    monkeypatch.setattr(measured, "least_seconds", lambda *both: (4e-3, 1e-3))
     found = products.probe()
     assert (found.error, found.kind) == (pytest.approx(2e-3, rel=1), "default")
 
@@ -66,7 +66,7 @@ def test_what_is_chosen_multiplies_in_float32(rounds: bool, monkeypatch: pytest.
     """Where oneDNN is faster, on a CPU whose oneDNN rounds factors to bfloat16 and on this one."""
     if rounds:
         monkeypatch.setattr(Tensor, "__matmul__", rounding)
-    monkeypatch.setattr(products, "least_seconds", lambda *both: (4e-3, 1e-3))
+    monkeypatch.setattr(measured, "least_seconds", lambda *both: (4e-3, 1e-3))
     chosen = products.apply("auto")
     left, right = torch.randn(2, 300, 300, generator=torch.Generator().manual_seed(1))
     exact = left.double() @ right.double()
@@ -112,7 +112,7 @@ def test_threads_inside_attention_leave_the_switch_as_the_first_found_it() -> No
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_is_refused_where_it_is_slower(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(half, "least_seconds", lambda *both: (44e-3, 1e-3))
+    monkeypatch.setattr(measured, "least_seconds", lambda *both: (44e-3, 1e-3))
     with pytest.raises(InputError, match=f"^precision {precision}: this CPU multiplies 44 times slower.*use fp32 here.*"
                                          "where `pipeline machine` finds it faster$"):
         half.refuse_slow(precision, "cpu")
@@ -121,7 +121,7 @@ def test_half_precision_is_refused_where_it_is_slower(precision: str, monkeypatc
 
 
 def test_half_precision_is_taken_where_it_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(half, "least_seconds", lambda *both: (1e-3, 3e-3))
+    monkeypatch.setattr(measured, "least_seconds", lambda *both: (1e-3, 3e-3))
     half.refuse_slow("bf16", "cpu")
 
 

@@ -64,7 +64,7 @@ def test_subsets_lie_within_each_other_whatever_the_order(split: Split, scenes: 
     assert set(subset(turned, 5, 0).image_ids.tolist()) == small
     assert subset(split, None, 0) is split
     assert len(subset(split, 5, 0).captions) == 25
-    with pytest.raises(InputError, match="at most the 40 images of train, got 41"):
+    with pytest.raises(InputError, match="expected at most 40 of train, got 41"):
         subset(split, 41, 0)
 
 

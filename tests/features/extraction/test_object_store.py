@@ -199,7 +199,7 @@ def test_keys_that_lead_out_of_the_folder_are_refused(place: Path, job: extracti
     monkeypatch.setattr(remote, "found", lambda folder: found(folder) | {"../outside": remote.Listed(4, "")})
     for bring in (lambda: remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print),
                   lambda: remote_store.take_up(place / "s.zarr", tmp_path / "working.zarr")):
-        with pytest.raises(StoreError, match=r"'\.\./outside': .*leads out"):
+        with pytest.raises(StoreError, match=r"'\.\./outside': would be written outside"):
             bring()
 
 
