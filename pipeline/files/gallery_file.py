@@ -23,7 +23,7 @@ STRIP = 4  # frames of a strip
 class GalleryFile:
     """A photograph, or a clip.
 
-    It holds a text and not a `Path`, because making paths takes longer than asking the system for a million files.
+    Its path is kept as text: to make a `Path` takes longer than to ask the system about the file.
     """
 
     place: str  # the file's path

@@ -78,7 +78,7 @@ class Shard:
         kind, places = self.arrays["features"].dtype, rows - self.rows.start
         # In float16 the exponent's bits show it; numpy would convert the values one after another.
         fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
-            else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2))) <= np.finfo(kind).max  # NaN does not
+            else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2))) <= np.finfo(kind).max  # NaN: False
         if features.dtype != kind:  # torch rounds to float16 as numpy does, nine times as fast
             tensor = torch.from_numpy(np.require(features, requirements=("C", "W")))
             features = tensor.to(getattr(torch, kind.name)).numpy()
