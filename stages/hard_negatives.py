@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.parts.errors import InputError, counted
+from pipeline.parts.wrapping import printable
 from pipeline.settings.paths import Paths
 from stages import options
-from stages.progress import printable, say
+from stages.progress import say
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,20 +13,10 @@ from typing import Any, ClassVar, Self, TextIO, cast
 import click
 
 from pipeline.parts.errors import refusing
-from pipeline.parts.wrapping import wrapped
+from pipeline.parts.wrapping import printable, wrapped
 
 # Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
-# Categories of characters that a terminal does not show: controls, halves of characters, separators of lines.
-HIDDEN = ("Cc", "Cs", "Zl", "Zp")
-# Control characters that reverse text, by which a file name can hide its ending.
-TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
-
-
-def printable(text: str) -> str:
-    r"""Text for a terminal: characters that move the cursor, change colours or reverse text become escapes: \x1b."""
-    return "".join(each.encode("unicode_escape").decode("ascii")
-                   if unicodedata.category(each) in HIDDEN or ord(each) in TURNING else each for each in text)
 
 
 class Progress:

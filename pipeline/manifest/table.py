@@ -114,6 +114,7 @@ class Manifest:
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
+        left_out: Why captions were left out of it -> how many, see `pipeline.files.left_out`; in no digest.
         written: When its file was written, in nanoseconds; 0 if it has no file.
         kept: Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
     """
@@ -121,6 +122,7 @@ class Manifest:
     source: pd.DataFrame | _File = field(repr=False)
     dataset: str
     images_folder: Path
+    left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     written: int = field(default=0, repr=False, compare=False)
     kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
@@ -285,7 +287,8 @@ class Manifest:
             This manifest, whose digests are kept as those of the file.
         """
         table = self.table.copy(deep=False)
-        table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent)}
+        table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent),
+                       "left_out": self.left_out}
         if remote.address(path):
             with TemporaryDirectory() as folder:
                 table.to_parquet(Path(folder, path.name), index=False, row_group_size=ROW_GROUP)
@@ -340,7 +343,8 @@ class Manifest:
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise _no_manifest(path, f"its data set {dataset!a} is no name")
-            return cls(rows, dataset, Path(seen), written)._with(kept)
+            left_out = {parsing.text(reason): parsing.whole(count) for reason, count in said["left_out"].items()}
+            return cls(rows, dataset, Path(seen), left_out, written)._with(kept)
 
     def _with(self, kept: Kept) -> Manifest:
         object.__setattr__(self, "kept", kept)

@@ -4,10 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pipeline.files.left_out import SHARE
 from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
-from pipeline.settings.section import Count, Device, Name, Section, WithOptions
+from pipeline.settings.section import Count, Device, Name, Section, Share, WithOptions
 
 DEFAULT_PRESET = "light"
 
@@ -26,6 +27,13 @@ class SampleVideo(Section):
     clips: Annotated[int, Field(ge=12)] = 600
     size: Annotated[int, Field(ge=32, multiple_of=2)] = 160
     seed: Annotated[int, Field(ge=0)] = 0
+
+
+class Manifest(Section):
+    """What a reader of annotations may leave out, see `pipeline.files.left_out`."""
+
+    left_out: Share = SHARE
+    on_error: Literal["fail", "skip"] = "skip"
 
 
 class EngineSettings(WithOptions):
@@ -162,6 +170,7 @@ class Settings(Section):
     run: Run
     sample: Sample
     sample_video: SampleVideo = SampleVideo()
+    manifest: Manifest = Manifest()
     compute: Compute = Compute()
     presets: dict[Name, Name]
     features: dict[Name, dict[Feature, EngineSettings]]

@@ -98,7 +98,10 @@ def test_columns_of_other_types_are_refused(known: Manifest, changed: dict[str, 
         Manifest.load(described(tmp_path / "other.parquet")).images  # noqa: B018
 
 
-def described(file: Path, said: str = '{"dataset": "mine", "images": "photographs"}', **more: str) -> Path:
+SAID = '{"dataset": "mine", "images": "photographs", "left_out": {}}'
+
+
+def described(file: Path, said: str = SAID, **more: str) -> Path:
     """Write what pandas and the manifest say of a table anew."""
     table = parquet.read_table(file)
     parquet.write_table(table.replace_schema_metadata({"PANDAS_ATTRS": said, **more}), file)
@@ -119,7 +122,9 @@ def test_the_same_values_in_another_form_are_the_same_manifest(known: Manifest, 
 
 @pytest.mark.parametrize("said", ["[1]", '{"dataset": 1, "images": "x"}', '{"dataset": "../../x", "images": "x"}',
                                   '{"dataset": "..", "images": "x"}', '{"dataset": "", "images": "x"}',
-                                  '{"dataset": "mine", "images": ["x"]}', "{"])
+                                  '{"dataset": "mine", "images": ["x"], "left_out": {}}', "{",
+                                  '{"dataset": "mine", "images": "x", "left_out": {"no caption": "many"}}',
+                                  '{"dataset": "mine", "images": "x", "left_out": [1]}'])
 def test_what_a_file_says_of_itself_is_not_trusted(known: Manifest, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m\.parquet: not a manifest"):
         Manifest.load(described(tmp_path / "m.parquet", said))
