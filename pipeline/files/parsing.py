@@ -7,14 +7,26 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
 # Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a number.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
-KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
-TEXT, MERGE, NUMBERS = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge", ("int", "float")
+TAG = "tag:yaml.org,2002:"
+KINDS = {f"{TAG}{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
+TEXT, MERGE, NUMBERS = f"{TAG}str", f"{TAG}merge", ("int", "float")
+# YAML 1.2's core schema: kind -> how its values are written, and the characters with which they begin. All else is
+# text, as for DVC: `no`, `on`, 12:30:00 and 2024-01-31 are names, which YAML 1.1 reads as false, true, 45000 and a day.
+# Merging is of 1.1, and stays.
+CORE = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    "float": (r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+              "-+.0123456789"),
+    "merge": (r"<<", "<"),
+}
 # How JSON and YAML spell half of a surrogate pair, which alone is no character.
 HALF_A_PAIR = re.compile(r"\\(u|U0000)[dD][89a-fA-F]")
 
@@ -24,19 +36,24 @@ Reader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(Reader):  # type: ignore[misc]
-    """Reads dates as text, and 1e-5 as a number, as YAML 1.2 and DVC do; YAML 1.1 requires 1.0e-5."""
+    """Reads values as YAML 1.2 does."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Read a whole number: 010 is ten, 0o10 eight."""
+        digits: str = self.construct_scalar(node)
+        return int(digits, 0 if digits[:2] in ("0o", "0x") else 10)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text that `_Loader` would read as a number."""
+    """Quotes text that YAML 1.1 or 1.2 would not read as text."""
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(kind, form) for kind, form in forms if kind in KINDS]
-    for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-for _each in (_Loader, _Dumper):
-    _each.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"),
-                                list("-+0123456789"))
+_Loader.add_constructor(f"{TAG}int", _Loader.construct_yaml_int)
+for _kind, (_form, _first) in CORE.items():
+    for _each in (_Loader, _Dumper):
+        _each.add_implicit_resolver(f"{TAG}{_kind}", re.compile(f"^(?:{_form})$"), list(_first))
 
 
 def from_yaml(text: str) -> Any:

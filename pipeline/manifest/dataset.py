@@ -64,6 +64,10 @@ class Dataset(BaseModel):
         return self.protocols if split == "test" else ["all"]
 
 
+# The keys that a card needs.
+CARD = [name for name, field in Dataset.model_fields.items() if field.is_required() and name != "name"]
+
+
 def names(root: Path) -> list[str]:
     """List the data sets that have a card.
 
@@ -93,8 +97,10 @@ def load(name: str, root: Path) -> Dataset:
     if card is None:
         return Dataset(name=name, title=name, description="your own data", licence="yours", source="yours",
                        images=f"data/{name}/images", annotations=f"data/{name}/captions.csv", protocols=["all"])
-    with refusing((ValueError, TypeError), lambda error: f"manifests/{name}.yaml: {first_fault(error)}"):
-        return Dataset.model_validate({"name": name, **from_yaml(card.read_text(encoding="utf-8"))})
+    with refusing((ValueError, TypeError), lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}"):
+        if not isinstance(entries := from_yaml(card.read_text(encoding="utf-8")), dict):
+            raise ValueError(f"expected keys such as {', '.join(CARD)}, got {entries!r:.60}")
+        return Dataset.model_validate({"name": name, **entries})
 
 
 def refuse_unknown(name: str, root: Path) -> None:

@@ -55,7 +55,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
             _change(tree, change)
         settings = Settings.model_validate(tree)
     except (ValidationError, InputError) as error:
-        fault = first_fault(error)
+        fault = first_fault(error, Settings)
         if fault.startswith("-S "):
             raise
         raise InputError(f"{_file_of(fault, path, in_files, own)}: {fault}") from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pipeline import manifest, settings
-from pipeline.files.parsing import DEEPEST, from_json, from_yaml, whole
+from pipeline.files.parsing import DEEPEST, from_json, from_yaml, to_yaml, whole
 from pipeline.parts.errors import InputError
 
 BAD_YAML = {
@@ -22,7 +24,7 @@ BAD_YAML = {
     "digits of a fraction": "a: 1." + "9" * 6000,
     "an int that is none": "a: !!int x",
     "an int of nothing": "a: !!int ''",
-    "a hexadecimal of nothing": "a: 0x_",
+    "a hexadecimal of nothing": "a: !!int 0x",
     "a float that is none": "a: !!float x",
     "a bool that is none": "a: !!bool x",
     "a date that is none": "a: !!timestamp x",
@@ -55,9 +57,43 @@ def test_bad_yaml_is_one_refusal_in_settings_changes_and_cards(text: str, tmp_pa
 
 def test_yaml_holds_text_numbers_booleans_and_null() -> None:
     read = from_yaml("{2020-13-45: 2020-01-01, 7: 1e-5, yes: no, 1: ~, a: 0x10, b: &b [1.5], c: *b, d: {<<: {e: '1'}}}")
-    assert read == {"2020-13-45": "2020-01-01", "7": 1e-5, "yes": False, "1": None, "a": 16, "b": [1.5], "c": [1.5],
+    assert read == {"2020-13-45": "2020-01-01", "7": 1e-5, "yes": "no", "1": None, "a": 16, "b": [1.5], "c": [1.5],
                     "d": {"e": "1"}}
     assert from_yaml("") is None
+
+
+def test_yaml_is_read_as_yaml_1_2() -> None:
+    """YAML 1.1 takes the Norwegians' language for false, half past twelve for 45000, and 010 for eight."""
+    names = ["no", "on", "Off", "y", "12:30:00", "1:2", "2024-01-31", "1_000", "0b1", "1e5x", "="]
+    assert from_yaml("\n".join(f"- {name}" for name in names)) == names
+    assert from_yaml("[1e3, 1.5E+3, .5, 1., -2, 010, 0o10, 0x1f, True, ~, -.inf]") == [
+        1000.0, 1500.0, 0.5, 1.0, -2, 10, 8, 31, True, None, float("-inf")]
+    values = [*names, "1e3", "010", "0o10", "true", "~", "<<", "1.", 1000.0, 8, True, None]
+    assert from_yaml(to_yaml(values)) == values == yaml.safe_load(to_yaml(values))  # text for readers of YAML 1.1 too
+
+
+@pytest.mark.parametrize("name", ["on", "no", "1e3", "2024"])
+def test_a_data_set_may_have_any_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / f"{name}.yaml").write_text(
+        "{title: no, description: on, licence: 12:30:00, source: y, images: i, annotations: a, protocols: [all], "
+        "languages: [no, en]}")
+    card = manifest.dataset(name, tmp_path)
+    assert (card.name, card.title, card.licence, card.languages) == (name, "no", "12:30:00", ["en", "no"])
+    params = Path(__file__).parents[2] / "params.yaml"
+    assert settings.load(params, (f"run.dataset='{name}'",)).run.dataset == name
+
+
+@pytest.mark.parametrize(("card", "said"), [
+    ("- a", "expected keys such as title, description"), ("", "expected keys such as title"),
+    ("titel: a", "titel: unknown key; did you mean title?"),
+    ("{title: a, statistics: {test: {image: 1}}}", r"statistics.test.image: unknown key; did you mean images?"),
+    ("{title: 1e3}", "got 1000.0; a name that looks like a number, true or null needs quotes")])
+def test_a_card_says_what_to_write(card: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "mine.yaml").write_text(card)
+    with pytest.raises(InputError, match=re.escape(said)):
+        manifest.dataset("mine", tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '["' + "9" * 5, b"\xff\xfe\xff", "9" * 6000, r'["\ud800"]',

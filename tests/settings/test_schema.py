@@ -59,6 +59,10 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("training.sample.learning_rate", ".inf", "training.sample.learning_rate"),
     ("training.sample.learning_rate", "1e999", "training.sample.learning_rate"),
     ("new_section", "{a: 1}", "new_section: unknown key"),
+    ("extract.batchsize", "4", "extract.batchsize: unknown key; did you mean batch_size?"),
+    ("recipes.vse2ad.ance", "{k: 4}", "recipes.vse2ad.ance.k: unknown key; there are: "),
+    ("run.dataset", "1e3", "got 1000.0; a name that looks like a number, true or null needs quotes"),
+    ("recipes.vse2ad.finetune", "yes", "got 'yes'; write true or false"),
     ("throughput", "{device: cpu, bach_size: 4}", "throughput.bach_size: unknown key; did you mean batch_size?"),
     ("throughput.candidates", "5000", "throughput.candidates: unknown key; no longer a setting; delete the line"),
 ])

@@ -61,7 +61,7 @@ def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
         raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
     kind: Any = ENGINES[engine]
     options = getattr(import_module(ENGINES.module(engine)), "Options", None) or kind.Options
-    with refusing(ValidationError, lambda error: f"settings of the engine {engine}: {first_fault(error)}"):
+    with refusing(ValidationError, lambda error: f"settings of the engine {engine}: {first_fault(error, options)}"):
         checked: Section = options.model_validate({**PRESETS.get(engine, {}), **chosen})
     return checked
 

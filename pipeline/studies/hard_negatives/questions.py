@@ -111,7 +111,8 @@ def _card(name: str) -> Card:
     cards = {file.name.removesuffix(".yaml"): file
              for file in (resources.files("manifests") / "hard_negatives").iterdir() if file.name.endswith(".yaml")}
     card = look_up("benchmark or file", name, dict(sorted(cards.items())))
-    with refusing((ValueError, TypeError), lambda error: f"manifests/hard_negatives/{name}.yaml: {first_fault(error)}"):
+    with refusing((ValueError, TypeError), lambda error: f"manifests/hard_negatives/{name}.yaml: "
+                  f"{first_fault(error, Card)}"):
         return Card.model_validate(from_yaml(card.read_text(encoding="utf-8")))
 
 
