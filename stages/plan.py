@@ -136,8 +136,8 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
         rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
                            {"checkpoint": digest.sha256(file)} if file.is_file() else None)
     how = settings.training_of(dataset).recorded(exclude={"device", "pieces", "processes"})
-    return {"recipe": recipe.recorded(), "training": how, "versions": training.made_by(text, recipe)} | (
-        {"rests_on": rests_on} if rests_on else {})
+    return {"recipe": recipe.recorded(), "training": how, "versions": training.made_by(
+        text, recipe, settings.training_of(dataset).tokenizer)} | ({"rests_on": rests_on} if rests_on else {})
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

@@ -162,6 +162,8 @@ class Training(Section):
     images: How many of the training images are used; null for all. Smaller subsets lie within larger ones.
     subset_seed: The seed by which these images are chosen.
     word_vectors: A file of GloVe's format with initial word vectors, for the BiGRU; null for random ones.
+    tokenizer: What splits captions into the BiGRU's words, a key of `TOKENIZERS` of `pipeline/text`; null for words,
+        or "unicode" where training captions have scripts without blanks or combining marks.
     """
 
     dimension: Count
@@ -180,6 +182,7 @@ class Training(Section):
     images: Count | None = None
     subset_seed: Annotated[int, Field(ge=0)] = 0
     word_vectors: str | None = None
+    tokenizer: str | None = None
 
     @model_validator(mode="after")
     def _divides(self) -> Self:

@@ -1,8 +1,10 @@
 """Text encoders: how captions become token ids, and the network that makes a vector of each token.
 
-A new one is a file with a class that implements `base.Text`, and a line in TEXTS.
+A new one is a file with a class that implements `base.Text`, and a line in TEXTS. How the words of a vocabulary are
+found is a tokenizer: a function from a caption, in Unicode's form NFC, to its words in order; a line in TOKENIZERS.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
@@ -16,6 +18,11 @@ TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bert": "pipeline.text.bert:BertText",
 }, "texts", "text encoder")
 kind = TEXTS.find
+TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable({
+    "words": "pipeline.text.tokenizers:words",
+    "treebank": "pipeline.text.tokenizers:treebank",
+    "unicode": "pipeline.text.tokenizers:unicode",
+}, "tokenizers")
 
 
 lazy.offer(__name__)

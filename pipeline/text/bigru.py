@@ -82,10 +82,11 @@ class BiGRUText:
     def learn(cls, captions: Iterable[str], training: Training) -> "BiGRUText":
         """Take the words of `training.vocabulary`, SCAN's file, or those that occur `training.minimum_count` times.
 
+        Captions are split by `training.tokenizer`, see `Vocabulary.of`.
         Initial vectors are those of `training.word_vectors`; words that it lacks, or all without it, have random ones.
         """
-        found = (Vocabulary.of_scan(Path(training.vocabulary)) if training.vocabulary
-                 else Vocabulary.of(captions, training.minimum_count))
+        found = (Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer) if training.vocabulary
+                 else Vocabulary.of(captions, training.minimum_count, training.tokenizer))
         if len(found) == len(SPECIAL):
             raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
                              f"no word occurs {training.minimum_count} times in the training captions: there is "

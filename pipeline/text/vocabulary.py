@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -16,33 +16,12 @@ from pydantic.dataclasses import dataclass
 
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError, refusing
-
-_WORDS = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
-_ENDINGS = r"(?:s|m|d|ll|re|ve)\b"
-_TREEBANK = re.compile(rf"\w+(?=n't\b)|n't\b|'{_ENDINGS}|\w+(?:(?:[-./]|'(?!{_ENDINGS}))\w+)*|\.{{2,}}|[^\w\s]")
-_OPENING = re.compile(r'(?<![^\s(\[{<])"')
-
-
-def words(caption: str) -> list[str]:
-    """Split into lower-case words, with apostrophes kept inside words, and punctuation marks."""
-    return _WORDS.findall(caption.lower())
-
-
-def treebank(caption: str) -> list[str]:
-    """Split in lower case as the Penn Treebank does: "dog", "'s"; "ca", "n't"; "t-shirt"; quotes as `` and ''.
-
-    For vocabularies made with NLTK's tokenizer, such as SCAN's. On Flickr8k 15 of 35,000 captions differ from NLTK's
-    result, most of them at abbreviations ("mr.").
-    """
-    quoted = _OPENING.sub(" `` ", caption.lower()).replace('"', " '' ")
-    return [part for chunk in quoted.split()
-            for part in ([chunk] if chunk in ("``", "''") else _TREEBANK.findall(chunk))]
-
+from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.text import TOKENIZERS
+from pipeline.text.tokenizers import needs_unicode
 
 # The most bytes of a line, enough for more than 10,000 numbers.
 LONGEST_LINE = 1 << 17
-SPLITTINGS = {"words": words, "treebank": treebank}
 PAD, START, END, UNKNOWN, MASK = "<pad>", "<start>", "<end>", "<unk>", "<mask>"
 SPECIAL = (PAD, START, END, UNKNOWN, MASK)
 
@@ -52,7 +31,7 @@ class Vocabulary:
     """Words by token id; the first are <pad>, <start>, <end>, <unk> and <mask>."""
 
     words: tuple[str, ...]  # the words in the order of their token ids
-    splitting: Literal["words", "treebank"] = "words"  # how captions are split, a key of `SPLITTINGS`
+    tokenizer: str = "words"  # how captions are split, a key of `TOKENIZERS`
     vectors: str | None = None  # SHA-256 of the file with the words' initial vectors; None for random ones
 
     @field_validator("words")
@@ -62,18 +41,32 @@ class Vocabulary:
             raise ValueError
         return words
 
+    @field_validator("tokenizer")
     @classmethod
-    def of(cls, captions: Iterable[str], minimum_count: int = 1) -> "Vocabulary":
-        """Learn the words that occur at least `minimum_count` times in captions, the most frequent first."""
-        counts = Counter(word for caption in captions for word in words(caption))
-        kept = sorted((word for word, count in counts.items() if count >= minimum_count),
-                      key=lambda word: (-counts[word], word))
-        return cls((*SPECIAL, *kept))
+    def _known(cls, tokenizer: str) -> str:
+        if tokenizer not in TOKENIZERS:
+            raise InputError(f"vocabulary: {unknown('tokenizer', tokenizer, TOKENIZERS)}")
+        return tokenizer
 
     @classmethod
-    def of_scan(cls, path: Path) -> "Vocabulary":
-        """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer."""
-        return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), "treebank")
+    def of(cls, captions: Iterable[str], minimum_count: int = 1, tokenizer: str | None = None) -> "Vocabulary":
+        """Learn the words that occur at least `minimum_count` times in captions, the most frequent first.
+
+        Without a `tokenizer`, captions are split into words, or by `tokenizers.unicode` where one of them needs it.
+        """
+        captions = [normalize("NFC", caption) for caption in captions]
+        if tokenizer is None:
+            tokenizer = "unicode" if any(map(needs_unicode, captions)) else "words"
+        split = TOKENIZERS.find(tokenizer)
+        counts = Counter(word for caption in captions for word in split(caption))
+        kept = sorted((word for word, count in counts.items() if count >= minimum_count),
+                      key=lambda word: (-counts[word], word))
+        return cls((*SPECIAL, *kept), tokenizer)
+
+    @classmethod
+    def of_scan(cls, path: Path, tokenizer: str | None = None) -> "Vocabulary":
+        """Read SCAN's `*_vocab.json`, which was made with NLTK's tokenizer unless another one is named."""
+        return cls((*SPECIAL, *(word for word in scan_words(path) if word not in SPECIAL)), tokenizer or "treebank")
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -89,30 +82,37 @@ class Vocabulary:
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find a caption's unknown words, and count all. Punctuation marks do not count as words."""
-        words = [word for word in SPLITTINGS[self.splitting](caption) if any(map(str.isalnum, word))]
+        words = [word for word in self.tokens(caption) if any(map(str.isalnum, word))]
         return [word for word in words if self.number(word) == self.numbers[UNKNOWN]], len(words)
 
     def split(self, caption: str) -> list[int]:
         """Convert a caption to token ids."""
-        return [self.number(word) for word in SPLITTINGS[self.splitting](caption)]
+        return [self.number(word) for word in self.tokens(caption)]
+
+    def tokens(self, caption: str) -> list[str]:
+        """Split a caption into words, known or not. Both Unicode forms of an accented letter are the same to it."""
+        return self._tokenize(normalize("NFC", caption))
+
+    @cached_property
+    def _tokenize(self) -> Callable[[str], list[str]]:
+        return TOKENIZERS.find(self.tokenizer)
 
     @property
     def digest(self) -> str:
         """SHA-256 over the words in order, how captions are split, and initial vectors. Checkpoints hold it."""
-        words = digest([self.splitting, *self.words])
+        words = digest([self.tokenizer, *self.words])
         return words if self.vectors is None else digest({"words": words, "vectors": self.vectors})
 
     def to_json(self) -> str:
         """Write the vocabulary as JSON."""
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
-        return json.dumps({"splitting": self.splitting, **vectors, "words": list(self.words)}, ensure_ascii=False)
+        return json.dumps({"tokenizer": self.tokenizer, **vectors, "words": list(self.words)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Vocabulary":
         """Read what `to_json` wrote."""
         with refusing(ValueError, f"vocabulary: expected JSON of different words that begin with {', '.join(SPECIAL)}; "
-                      f"of their splitting, one of {', '.join(SPLITTINGS)}; first vectors are named by the SHA-256 of "
-                      "their file"):
+                      "a tokenizer's name; first vectors are named by the SHA-256 of their file"):
             return TypeAdapter(cls).validate_python(from_json(text))
 
 

@@ -94,7 +94,8 @@ def _cut(values: np.ndarray, size: int) -> list[np.ndarray]:
 def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
     """Find the pieces that an earlier run left."""
     description = opened.head.description
-    versions = request.made_by(description["text"], Recipe.model_validate(description["recipe_settings"]))
+    versions = request.made_by(description["text"], Recipe.model_validate(description["recipe_settings"]),
+                               description["aside"].get("tokenizer"))
     return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
                              "versions": versions})
 

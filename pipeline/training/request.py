@@ -11,7 +11,7 @@ from pipeline.files.digest import digest, sha256
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.text import TEXTS
+from pipeline.text import TEXTS, TOKENIZERS
 from pipeline.training import checkpoint
 
 KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
@@ -61,7 +61,7 @@ class TrainingRequest:
             return False
         request = self.as_json()
         return request is not None and record.is_done(folder, request) \
-            and not record.changed(folder, made_by(self.head[2], self.recipe))
+            and not record.changed(folder, made_by(self.head[2], self.recipe, self.training.tokenizer))
 
     def finished(self, folder: Path, asked_for: dict[str, Any] | None) -> None:
         """Record that a folder holds what was asked for.
@@ -116,25 +116,30 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
         record.read(folder)  # an edited one is refused when the head is opened
         return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
                 "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
-                "versions": made_by(described["text"], recipe) | record.versions("scores"),
+                "versions": made_by(described["text"], recipe, described["aside"].get("tokenizer"))
+                | record.versions("scores"),
                 "torch": version("torch")}
     except (KeyError, ValueError, OSError, InputError):
         return None
 
 
-def made_by(text: str, recipe: Recipe) -> dict[str, int | str]:
+def made_by(text: str, recipe: Recipe, tokenizer: str | None = None) -> dict[str, int | str]:
     """Collect the versions of the parts that make a recipe's heads.
 
     Args:
         text: A key of `TEXTS`.
         recipe: The recipe.
+        tokenizer: The setting `training.NAME.tokenizer`.
 
     Returns:
-        As `record.versions`: those of its parts, of its tasks, and of the loop that all share.
+        As `record.versions`: those of its parts, of its tasks, of another package's tokenizer, and of the loop that all
+        share. Built-in tokenizers are part of the text encoder.
     """
+    of_user = [(TOKENIZERS, tokenizer)] if tokenizer and not TOKENIZERS.is_built_in(tokenizer) else []
     poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     return record.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
-                           (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings)
+                           (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings,
+                           *of_user)
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:

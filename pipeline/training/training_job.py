@@ -27,7 +27,8 @@ REPLACED = ".replaced"
 KEPT = (*checkpoint.FILES, *record.FILES, "text")
 # Settings that are not compared: where a head is trained, which changes only rounding, and the sources of its words and
 # their initial vectors, whose digest is compared.
-NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors"}
+NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors",
+                "tokenizer"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ class TrainingJob:
     @property
     def versions(self) -> dict[str, int | str]:
         """The versions of the parts that make such a head; {} for one that was not trained here."""
-        return {} if self.origin is not None else request.made_by(self.text, self.recipe)
+        return {} if self.origin is not None else request.made_by(
+            self.text, self.recipe, self.training.tokenizer)
 
     @property
     def _other_code(self) -> list[str]:

@@ -15,7 +15,8 @@ from pipeline import settings, text as texts
 from pipeline.parts.errors import InputError
 from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRU, BiGRUText
-from pipeline.text.vocabulary import SPECIAL, Vocabulary, treebank, words
+from pipeline.text.tokenizers import treebank, words
+from pipeline.text.vocabulary import SPECIAL, Vocabulary
 
 TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
 
@@ -47,10 +48,10 @@ def test_vocabulary_counts_and_orders() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "{", "[]", '{"words": ["a"], "splitting": "words"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "splitting": "words"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "splitting": "guess"}',
-    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", ["a"]], "splitting": "words"}', "[" * 100_000])
+    "{", "[]", '{"words": ["a"], "tokenizer": "words"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", "a", "a"], "tokenizer": "words"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>"], "tokenizer": "guess"}',
+    '{"words": ["<pad>", "<start>", "<end>", "<unk>", "<mask>", ["a"]], "tokenizer": "words"}', "[" * 100_000])
 def test_not_a_vocabulary(text: str) -> None:
     with pytest.raises(InputError, match="vocabulary"):
         Vocabulary.from_json(text)

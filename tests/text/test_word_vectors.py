@@ -75,4 +75,4 @@ def test_an_encoder_begins_with_them_and_its_words_say_so(tmp_path: Path) -> Non
 def test_a_damaged_name_of_their_file_is_refused() -> None:
     words = Vocabulary.of(["a"])
     with pytest.raises(InputError, match="vectors are named by the SHA-256"):
-        Vocabulary.from_json(words.to_json().replace('{"splitting"', '{"vectors": 5, "splitting"'))
+        Vocabulary.from_json(words.to_json().replace('{"tokenizer"', '{"vectors": 5, "tokenizer"'))
