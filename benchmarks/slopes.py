@@ -203,7 +203,7 @@ class Project:
         """The split test, which has 500 images at any size."""
         opened = self._opened()
         split, rows = opened.split("test"), np.arange(500, 1000)
-        vectors = training.embed(opened.head.model, opened.source, split, opened.head.text, 128)
+        vectors = opened.head.embed(opened.source, split, 128)
         made_from = record.made_from(opened.use.folder, opened.head, opened.manifest, "test", opened.source, rows)
         layout.save(self.paths.similarity("sample", "tiny", "test"), [retrieval.Embeddings(*vectors)], split.image_ids,
                     split.caption_ids, split.caption_image, made_from)
@@ -212,16 +212,14 @@ class Project:
         """All images and captions in pieces, with invented vectors instead of a network's."""
         opened = self._opened()
         part = opened.split("train")
-        made_from = record.made_from(opened.use.folder, opened.head, opened.manifest, "train", opened.source,
-                                     part.store_rows)
+        made_from = record.made_from(opened.head, opened.manifest, "train", opened.source, part.store_rows)
         with layout.writing_vectors(self.folder / "v.zarr", [part], 4, made_from) as (images, captions):
             for piece in training.pieces.with_captions(part):
                 images[piece.images] = captions[piece.captions[:1]] = 0.5
                 assert all(part.captions[piece.captions])
 
     def _opened(self) -> training.OpenHead:
-        return training.OpenHead.open(training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample",
-                                                       "sample"))
+        return training.OpenHead.open(training.HeadUse(self.paths, self.paths.head("sample", "tiny"), "sample"))
 
     def search(self) -> None:
         store = System.open_vectors(self.folder / "v.zarr")

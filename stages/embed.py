@@ -133,18 +133,18 @@ def _by_head(asked: _Asked, head: str, dataset: str, files: Path | None) -> None
     request = training.scores(folder, paths.manifest(name), store, "+".join(asked.splits), batch_size)
 
     def embed() -> str:
-        use = HeadUse(paths, folder, dataset, name, files, asked.device or settings.training_of(dataset).device,
+        use = HeadUse(paths, folder, name, files, asked.device or settings.training_of(dataset).device,
                       settings.compute.products)
         # With workers, the network computes there.
         opened = OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
-        training.require_embeddings(opened.head, head)
+        opened.head.require_embeddings()
         if files is not None and isinstance(opened.source, FeatureStore):
             options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         rows = np.concatenate([part.store_rows for part in parts])
         opened.source.check(rows)
         split = "+".join(part.name for part in parts)
-        made_from = record.made_from(folder, opened.head, opened.manifest, split, opened.source, rows) | {
+        made_from = record.made_from(opened.head, opened.manifest, split, opened.source, rows) | {
             "trained_on": dataset}
         layout.refuse_no_vectors(path)
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)

@@ -96,9 +96,9 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     else:
         called = source.named
         scored_systems.refuse_without_vectors(paths, settings, own.dataset, called, "ask")
-        opened = training.OpenHead.open(training.HeadUse(paths, paths.head(own.dataset, called), own.dataset,
-                                                         shown.dataset, None, device, settings.compute.products))
-        training.require_embeddings(opened.head, called)
+        opened = training.OpenHead.open(training.HeadUse(paths, paths.head(own.dataset, called), shown.dataset,
+                                                         None, device, settings.compute.products))
+        opened.head.require_embeddings()
         system = OfHead(opened, settings.score.batch_size)
     result = _measure(system, asked, Path(questions or shown.dataset), own)
     path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"

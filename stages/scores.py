@@ -91,7 +91,7 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
             request = training.scores(folder, paths.manifest(dataset), paths.features(dataset, head["feature"]), split,
                                       batch_size)
             path = paths.similarity(dataset, folder.name, split)
-            used = (paths, folder, dataset, dataset, files, device or settings.training_of(dataset).device,
+            used = (paths, folder, dataset, files, device or settings.training_of(dataset).device,
                     settings.compute.products)
             unless_done(path, request, partial(_score, path, settings, place, used))
     for encoder in settings.run.encoders if not (source or feature) else []:
@@ -105,13 +105,12 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made_from = provenance.made_from(use.folder, opened.head, opened.manifest, split.name, opened.source,
-                                     split.store_rows)
+    made_from = provenance.made_from(opened.head, opened.manifest, split.name, opened.source, split.store_rows)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with atomic.exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
         kept = pieces.kept(path, opened, use.device, batch_size, made_from)
-        embeds = training.embeds(opened.head)
+        embeds = opened.head.embeds
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
         found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece)
         if embeds:

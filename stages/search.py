@@ -16,7 +16,6 @@ from stages.progress import say
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
     from PIL import Image
 
     from pipeline import training
@@ -104,7 +103,7 @@ def _store(paths: Paths, settings: Settings, source: options.Source | None, data
         scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
         training.read_description(head)  # refuses, if there is no such head either
     if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
-        training.require_embeddings(training.open_by_name(paths, trained_on, name)[0], name)
+        training.Head.open(head).require_embeddings()
     return System.open_vectors(place, remembered)
 
 
@@ -131,17 +130,12 @@ def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path
 
 def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """Embed the queries with the head that made the store: float32 [Q, d]. An image's features are made as its were."""
-    trained, source = training.open_by_name(paths, dataset, name)
-    training.require_embeddings(trained, name)
+    trained = training.Head.open(paths.head(dataset, name))
+    trained.require_embeddings()
     if store.checkpoints != [trained.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {name} is now; score or embed again")
     if image:
-        from pipeline.training.source import NewImages  # backbones take seconds to import
-
-        device = next(trained.model.parameters()).device
-        items, counts = (torch.from_numpy(each).to(device) for each in NewImages(source).items([_decoded(image)]))
-        with torch.inference_mode():
-            return trained.model.embed_images(items, counts).float().cpu().numpy()
+        return trained.embed_photographs([_decoded(image)], trained.new_images())
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:
@@ -150,7 +144,7 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
         elif unknown:
             warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,
                           stacklevel=1)
-    return training.embed_captions(trained.model, texts, trained.text, 32)  # in batches as a split's captions
+    return trained.embed_captions(texts, 32)  # in batches as a split's captions
 
 
 def _decoded(path: Path) -> Image.Image:

@@ -42,7 +42,7 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
                            store.content(read, head.get("content") or ""))
         yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
         try:
-            built: str | None = extractors.rebuild(store, same_weights=False).weights
+            built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights
         except InputError:  # the checkpoint is not on this machine
             built = None
         yield Step(path, "weights of the network, built again", member["weights"], built)

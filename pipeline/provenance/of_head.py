@@ -94,17 +94,17 @@ def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], st
 
 
 def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
-                   batch_size: int, trained_on: tuple[Manifest, Path] | None = None) -> Step:
+                   batch_size: int) -> Step:
     """Embed some images again by a head, with all their captions, and compare the vectors with the stored ones."""
     def opened(split: str) -> tuple[Split, Embed]:
-        here = manifest, features
-        head, source = training.open_for(folder, trained_on or here, here if trained_on else None)
+        head = training.Head.open(folder)
+        source = head.images(manifest, features)
 
         def embed(part: Split, scores: System) -> Embeddings | np.ndarray:
             source.check(part.store_rows)
-            if isinstance(scores.kind, Vectors) or training.embeds(head):
-                return Embeddings(*training.embed(head.model, source, part, head.text, batch_size))
-            return training.score_all(head, source, part, batch_size)
+            if isinstance(scores.kind, Vectors) or head.embeds:
+                return Embeddings(*head.embed(source, part, batch_size))
+            return head.score(source, part, batch_size)
 
         return training.usable(source, manifest.split(split)), embed
 

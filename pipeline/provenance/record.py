@@ -18,36 +18,27 @@ from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 
-def made_from(folder: Path, head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
+def made_from(head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
               rows: np.ndarray) -> Made:
     """Compose the record that is written beside a head's scores or vectors; the store adds digests of what is written.
 
-    folder: the head's, with its name. split: its name, or several joined by +. rows: the images' rows in the source.
+    split: its name, or several joined by +. rows: the images' rows in the source.
     """
     said = head.description
     feature, features = said["feature"], said["features"]
-    networks = _networks(head, source)
+    networks = said["networks"]
     trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
     several = {"languages": manifest.languages} if manifest.languages else {}
     return Made(several | {
         "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
         "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
         "untrained": [] if trained else [feature], "manifest": manifest.digest,
-        "members": [{"head": folder.name, "checkpoint": head.checkpoint, "files": training.checkpoint.digests(folder),
-                     "store": source.identity, "content": source.content(rows), "weights": features["weights"],
-                     "feature": feature, "features": features["recipe"], "published": "origin" in said,
+        "members": [{"head": head.name, "checkpoint": head.checkpoint,
+                     "files": training.checkpoint.digests(head.folder), "store": source.identity,
+                     "content": source.content(rows), "weights": features["weights"], "feature": feature,
+                     "features": features["recipe"], "published": "origin" in said,
                      "networks": networks, "vocabulary": said["vocabulary"],
                      "settings": said["recipe_settings"] | said["training"]}]})
-
-
-def _networks(head: training.Head, source: training.ImageSource) -> dict[str, Any]:
-    """The networks that the head records; for an older head without a record, what is still known."""
-    if "networks" in head.description:
-        recorded: dict[str, Any] = head.description["networks"]
-        return recorded
-    if "finetuned" in head.description:
-        return {"image": {}, "text": head.text.checkpoint}
-    return training.networks(source, head.text)
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:

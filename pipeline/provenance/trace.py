@@ -54,11 +54,9 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
         feature = _feature(member, head, made_from)
         path = paths.features(dataset, feature)
         if drawn:
-            other = None if trained_on == dataset else (Manifest.load(paths.manifest(trained_on), computed=True),
-                                                        paths.features(trained_on, feature))
-            scored = member["head"] if other is None else f"{trained_on}-{member['head']}"
+            scored = member["head"] if trained_on == dataset else f"{trained_on}-{member['head']}"
             yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
-                                         settings.score.batch_size, other)
+                                         settings.score.batch_size)
         if "finetuned" in head:
             yield _photographs_of(member, head, manifest, made_from)
         else:
@@ -82,7 +80,7 @@ def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest
     """What a fine-tuned head reads: the photographs of the split that was scored."""
     what = f"SHA-256 of the images of {made_from['split']}"
     try:
-        source = training.source_of(head, manifest, manifest.images_folder)
+        source = training.photographs_of(head, manifest)
         found: str | None = source.content(manifest.split(made_from["split"]).store_rows)
     except InputError:
         found = None

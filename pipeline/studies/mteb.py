@@ -23,8 +23,8 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.scoring import embed_captions, read, score_pairs, some_pairs
-from pipeline.training.source import NewImages
+from pipeline.training.scoring import read, score_pairs, some_pairs
+from pipeline.training.source import PreparedImages
 
 if TYPE_CHECKING:
     from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -77,18 +77,12 @@ class MtebEncoder:
             InputError: If the head, its store or the engine's weights are missing, if it does not embed images and
                 captions apart, or if mteb is not installed.
         """
-        head, source = training.open_by_name(paths, dataset, name, device)
-        if not training.embeds(head):
+        head = training.Head.open(paths.head(dataset, name), device)
+        if not head.embeds:
             raise InputError(f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder")
-        new, size = NewImages(source, device), 32
-
-        @torch.inference_mode()
-        def images(batch: Sequence[Image.Image]) -> np.ndarray:
-            items, counts = (torch.from_numpy(each).to(device) for each in new.items(batch))
-            return np.asarray(head.model.embed_images(items, counts).float().cpu().numpy())
-
-        return cls(meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension), images,
-                   lambda batch: embed_captions(head.model, batch, head.text, size))
+        prepared = head.new_images()
+        return cls(meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension),
+                   lambda batch: head.embed_photographs(batch, prepared), lambda batch: head.embed_captions(batch, 32))
 
     @classmethod
     def of_model(cls, model: str, prompt: str = "{}", device: str = "cpu") -> MtebEncoder:
@@ -169,7 +163,7 @@ def _unit(vectors: Any) -> torch.Tensor:
 class Images:
     """The different images of some pairs, each prepared once, for `score_pairs`."""
 
-    new: NewImages
+    new: PreparedImages
     places: dict[str, int] = field(default_factory=dict)
     kept: list[tuple[np.ndarray, int]] = field(default_factory=list)
 
@@ -204,12 +198,12 @@ class MtebCrossEncoder:
     mteb_model_meta: ModelMeta
 
     def __init__(self, paths: Paths, dataset: str, name: str, device: str = "cpu") -> None:
-        self._head, source = training.open_by_name(paths, dataset, name, device)
+        self._head = training.Head.open(paths.head(dataset, name), device)
         model = self._head.model
         if not (isinstance(model, Interaction)
                 or (isinstance(model, CrossEncoder) and "scorer" in self._head.description)):
             raise InputError(f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head")
-        self._new, self._device = NewImages(source, device), device
+        self._new, self._device = self._head.new_images(), device
         self.mteb_model_meta = meta(f"{dataset}-{name}", self._head.checkpoint, "cross-encoder")
 
     def predict(self, inputs1: Iterable[Mapping[str, Any]], inputs2: Iterable[Mapping[str, Any]], **asked: Any

@@ -169,7 +169,7 @@ def measure_query(source: reranking.PairSource, retriever: str, scorer: str, set
     JSON values. retriever, scorer; images: how many are searched; k; retrieve: seconds; both: seconds of retrieving
     and reranking; ratio: both / retrieve.
     """
-    head, _ = training_room.open_by_name(source.paths, source.dataset, retriever, source.device)
+    head = training_room.Head.open(source.paths.head(source.dataset, retriever), source.device)
     store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
     if store.checkpoints != [head.checkpoint]:
         raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
@@ -183,7 +183,7 @@ def measure_query(source: reranking.PairSource, retriever: str, scorer: str, set
     opened = reranking.build(*reranking.resolve(scorer, source), source)
 
     def retrieve() -> np.ndarray:
-        query = training_room.embed_captions(head.model, [caption], head.text, 1)
+        query = head.embed_captions([caption], 1)
         return nearest(query, vectors, k)[0][0]
 
     taken = interleaved({f"a query by {retriever}": retrieve,

@@ -9,14 +9,13 @@ if TYPE_CHECKING:
     from pipeline.training import pieces
     from pipeline.training.checkpoint import read_description
     from pipeline.training.divergence import Diverged
-    from pipeline.training.head import Head, HeadUse, OpenHead, load as load_head, open_by_name, open_for
+    from pipeline.training.head import Head, HeadUse, OpenHead
     from pipeline.training.loop import train
     from pipeline.training.processes import launch
     from pipeline.training.released import convert, read as read_released
     from pipeline.training.released_cross import convert_cross, read as read_released_cross, recipe_of
     from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
-    from pipeline.training.scoring import embed, embed_captions, embeds, require_embeddings, score_all
-    from pipeline.training.source import ImageSource, Photographs, networks, of_head as source_of, stored, usable
+    from pipeline.training.source import ImageSource, Photographs, networks, photographs_of, stored, usable
     from pipeline.training.training_job import TrainingJob
 
 lazy.offer(__name__)

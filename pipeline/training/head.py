@@ -1,139 +1,265 @@
-"""Open a trained head, by itself or for use on a data set."""
+"""A trained head, opened from its folder alone, and its use on the images and captions of any data set."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
 
 from pipeline import heads, text as texts
 from pipeline.compute import products
 from pipeline.compute.device import require
-from pipeline.features.store import FeatureStore
-from pipeline.files import record
+from pipeline.evaluation.retrieval import Singles
+from pipeline.features.store import ItemFormat
+from pipeline.files import record, weights
 from pipeline.files.digest import digest, sha256
-from pipeline.heads.base import HeadNetwork
+from pipeline.heads.base import HeadNetwork, Interaction
+from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe, Training
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
-from pipeline.training import checkpoint
-from pipeline.training.source import ImageSource, Photographs, of_head, usable
+from pipeline.training import checkpoint, scoring
+from pipeline.training.source import (
+    ImageSource,
+    ItemReader,
+    NewImages,
+    NewPixels,
+    PreparedImages,
+    photographs_of,
+    stored,
+    usable,
+)
+
+# Images or captions that are embedded at once where nothing else is said.
+BATCH = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Head:
-    """The best epoch's network of a trained head."""
+    """The best epoch's network of a trained head.
 
-    model: HeadNetwork  # the network
-    text: Text  # converts captions to token ids
-    description: dict[str, Any]  # the content of head.json
-    checkpoint: str  # SHA-256 of the network's file
-
-
-def load(folder: Path, manifest: Manifest, source: ImageSource, device: str = "cpu") -> Head:
-    """Open a head with the manifest and source that it was trained on.
-
-    Args:
-        folder: The head's folder.
-        manifest: Its manifest.
-        source: Its images.
-        device: A torch device; it need not be the one that the head was trained on.
-
-    Returns:
-        The head.
-
-    Raises:
-        InputError: If it is not finished, its record was edited, or it was trained on another manifest or source.
+    Attributes:
+        folder: Its folder.
+        model: The network.
+        text: Converts captions to token ids.
+        description: The content of head.json.
+        checkpoint: SHA-256 of the network's file.
     """
-    description = checkpoint.read_description(folder)
-    record.read(folder)
-    if ("finetuned" in description) != isinstance(source, Photographs):
-        raise InputError(f"{folder}: was trained with a network of its own, from files, and not from stored features; "
-                         "score it with `pipeline score`")
-    for what, now in (("manifest", manifest.digest), ("store", source.identity)):
-        if description.get(what) != now:
-            raise InputError(f"{folder}: was trained with another {what} than is there now; train it again")
-    with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
-        recipe = Recipe.model_validate(description["recipe_settings"])
-        training = Training.model_validate(description["training"] | description["aside"])
-        kind = texts.kind(description["text"])
-    text = kind.load(folder / "text")
-    if text.digest != description.get("vocabulary"):
-        raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
-    if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
-        raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
-    model = build(recipe, description["feature"], source, text, training, device)
-    checkpoint.fill(model, checkpoint.load_tensors(folder / "best.safetensors")[0],
-                    f"{folder}/best.safetensors: does not fit the head's settings; train it again")
-    return Head(model.eval(), text, description, sha256(folder / "best.safetensors"))
+
+    folder: Path
+    model: HeadNetwork
+    text: Text
+    description: Mapping[str, Any]
+    checkpoint: str
+
+    @classmethod
+    def open(cls, folder: Path | str, device: str = "cpu") -> Head:
+        """Open a head. Neither the features nor the manifest that it was trained on are needed.
+
+        Args:
+            folder: The head's folder.
+            device: A torch device; it need not be the one that the head was trained on.
+
+        Returns:
+            The head.
+
+        Raises:
+            InputError: If there is none, it is not finished, or its files do not fit each other.
+        """
+        folder = Path(folder)
+        description = checkpoint.read_description(folder)
+        record.read(folder)  # which refuses an edited one
+        with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
+            recipe = Recipe.model_validate(description["recipe_settings"])
+            training = Training.model_validate(description["training"] | description["aside"])
+            kind, feature, width = texts.kind(description["text"]), description["feature"], int(description["width"])
+        text = kind.load(folder / "text")
+        if text.digest != description.get("vocabulary"):
+            raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
+        if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
+            raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
+        engine = description.get("finetuned")
+        backbone = _pixels(engine).backbone() if engine else None
+        model = heads.build(recipe, feature, width, text, training, backbone).to(require(device))
+        checkpoint.fill(model, checkpoint.load_tensors(folder / "best.safetensors")[0],
+                        f"{folder}/best.safetensors: does not fit the head's settings; train it again")
+        return cls(folder, model.eval(), text, description, sha256(folder / "best.safetensors"))
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def dataset(self) -> str:
+        """The data set that it was trained on."""
+        return str(self.description["dataset"])
+
+    @property
+    def feature(self) -> str:
+        """The visual feature that it reads."""
+        return str(self.description["feature"])
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The recipe that it was trained by."""
+        return Recipe.model_validate(self.description["recipe_settings"])
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it gives an image and a caption a vector each, and does not only score pairs."""
+        return heads.embeds(self.recipe)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.model.parameters()).device
+
+    def require_embeddings(self) -> None:
+        """Check that it gives images and captions a vector each.
+
+        Raises:
+            InputError: If it only scores pairs.
+        """
+        if not self.embeds:
+            raise InputError(f"{self.name}: scores pairs and has no vectors of images and captions; take another head, "
+                             "or rerank with this one")
+
+    def images(self, manifest: Manifest, features: Path, images_folder: Path | None = None) -> ImageSource:
+        """Open the images of a data set.
+
+        Args:
+            manifest: The images.
+            features: Their feature store; not read by a head that was trained with its own network.
+            images_folder: Where the image files are, for a head with its own network; None for the manifest's folder.
+
+        Returns:
+            Stored features, or photographs.
+
+        Raises:
+            InputError: If the features are missing, do not belong to the manifest's images, or were made otherwise
+                than those that the head was trained on.
+        """
+        if manifest.dataset == self.dataset and manifest.digest != self.description["manifest"]:
+            raise InputError(f"{self.folder}: was trained with another manifest of {self.dataset} than is there now; "
+                             "train it again")
+        if "finetuned" in self.description:
+            return photographs_of(self.description, manifest, images_folder)
+        store = stored(features, manifest, self.recipe)
+        if difference := self._format.difference(ItemFormat.of(store)):
+            setting, trained_with, stored_with = difference
+            raise InputError(f"{store.path}: its {setting} is {stored_with!r}, the head was trained with "
+                             f"{trained_with!r}; extract both alike")
+        if manifest.dataset == self.dataset and store.identity != self.description["store"]:
+            raise InputError(f"{self.folder}: was trained with another store than is there now; train it again")
+        return store
+
+    @property
+    def _format(self) -> ItemFormat:
+        return ItemFormat.from_record(self.description["items"])
+
+    def new_images(self) -> PreparedImages:
+        """Load the engine that prepares images that are in no store.
+
+        Returns:
+            From photographs to items, made as those that the head was trained on.
+
+        Raises:
+            InputError: If the features were imported, or the engine's weights are missing or others.
+        """
+        if engine := self.description.get("finetuned"):
+            return _pixels(engine)
+        return NewImages(self._format, heads.reads_boxes(self.recipe), str(self.device))
+
+    def embed_captions(self, captions: Collection[str], batch_size: int = BATCH) -> np.ndarray:
+        """Embed captions.
+
+        Args:
+            captions: C captions.
+            batch_size: Captions at once.
+
+        Returns:
+            Unit vectors, float32 [C, d].
+        """
+        return scoring.embed_captions(self.model, captions, self.text, batch_size)
+
+    def embed_images(self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH) -> np.ndarray:
+        """Embed images of a data set.
+
+        Args:
+            source: What `images` gave.
+            rows: Int64 [I], rows of the manifest's images; None for all.
+            batch_size: Images at once.
+
+        Returns:
+            Unit vectors, float32 [I, d].
+        """
+        rows = np.arange(len(source.done)) if rows is None else rows
+        return scoring.embed_images(self.model, source, rows, batch_size)
+
+    @torch.inference_mode()
+    def embed_photographs(self, photographs: Sequence[Image.Image], prepared: PreparedImages) -> np.ndarray:
+        """Embed photographs that are in no store.
+
+        Args:
+            photographs: I upright RGB images.
+            prepared: What `new_images` gave.
+
+        Returns:
+            Unit vectors, float32 [I, d].
+        """
+        items, counts = (torch.from_numpy(each).to(self.device) for each in prepared.items(photographs))
+        return self.model.embed_images(items, counts).float().cpu().numpy()
+
+    def embed(self, source: ImageSource, split: Split, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
+        """Embed a split.
+
+        Args:
+            source: Its images.
+            split: I images and C captions.
+            batch_size: Images or captions at once.
+
+        Returns:
+            Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
+        """
+        return scoring.embed(self.model, source, split, self.text, batch_size)
+
+    def score(self, source: ItemReader, split: Split, batch_size: int = BATCH) -> Singles:
+        """Score every pair of a split by a head without embeddings.
+
+        Args:
+            source: The images.
+            split: I images and C captions.
+            batch_size: Pairs, or images and captions, at once.
+
+        Returns:
+            Float32 [I, C].
+        """
+        if isinstance(self.model, Interaction):
+            return scoring.all_pairs(self.model, source, split, self.text, batch_size)
+        assert isinstance(self.model, CrossEncoder)
+        return scoring.all_by_cross(self.model, source, split, self.text, batch_size)
 
 
-def build(recipe: Recipe, feature: str, source: ImageSource, text: Text, training: Training, device: str
-          ) -> HeadNetwork:
-    """Build a head's network for its images, on a device."""
-    backbone = source.backbone() if isinstance(source, Photographs) else None
-    model = heads.build(recipe, feature, source.width, text, training, backbone)
-    return model.to(require(device))
+def _pixels(engine: Mapping[str, Any]) -> NewPixels:
+    """The engine of a fine-tuned head. The head's file has all weights; those that it started from need not be here."""
+    return NewPixels(engine["engine"], {**engine["options"], "weights": weights.UNTRAINED})
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a head exists with all its epochs, so that `load` accepts it."""
+    """Whether a head exists with all its epochs, so that `Head.open` accepts it."""
     if not (folder / "best.safetensors").exists():
         return False
     description = checkpoint.read_description(folder)
     return "origin" in description or checkpoint.state(folder).epochs >= description["training"]["epochs"]
-
-
-def open_by_name(paths: Paths, dataset: str, name: str, device: str = "cpu") -> tuple[Head, ImageSource]:
-    """Open a head by its name.
-
-    Args:
-        paths: Where files lie.
-        dataset: The data set that it was trained on.
-        name: Its name.
-        device: A torch device.
-
-    Returns:
-        The head, and what it was trained on: stored features, or photographs.
-
-    Raises:
-        InputError: If either is missing, or the head is not finished.
-    """
-    folder = paths.head(dataset, name)
-    feature = checkpoint.read_description(folder)["feature"]
-    return open_for(folder, (Manifest.load(paths.manifest(dataset)), paths.features(dataset, feature)), device=device)
-
-
-def open_for(folder: Path, trained_on: tuple[Manifest, Path], images: tuple[Manifest, Path] | None = None,
-             *, device: str = "cpu", images_folder: Path | None = None) -> tuple[Head, ImageSource]:
-    """Open a head for the images of a data set.
-
-    Args:
-        folder: The head's folder.
-        trained_on: The manifest that it was trained on, and its feature store.
-        images: Those of another data set; None for the images that it was trained on.
-        device: A torch device.
-        images_folder: Where the image files lie, for a fine-tuned head; None for the manifest's folder.
-
-    Returns:
-        The head, and the images: stored features, or photographs.
-
-    Raises:
-        InputError: If any is missing, the head is not finished, or the features were made in different ways.
-    """
-    described = checkpoint.read_description(folder)
-    source = own = of_head(described, *(images or trained_on), images_folder)
-    if images is not None:
-        own = of_head(described, *trained_on)
-        if isinstance(source, FeatureStore) and isinstance(own, FeatureStore):
-            keys = (own.fingerprint.keys() | source.fingerprint.keys()) - {"dataset", "images", "source"}
-            for key in sorted(keys):
-                if source.fingerprint.get(key) != own.fingerprint.get(key):
-                    raise InputError(f"{source.path}: its {key} is {source.fingerprint.get(key)!r}, the head was "
-                                     f"trained with {own.fingerprint.get(key)!r}; extract both alike")
-    return load(folder, trained_on[0], own, device), source
 
 
 @dataclass(frozen=True)
@@ -142,9 +268,8 @@ class HeadUse:
 
     paths: Paths  # where files lie
     folder: Path  # the head's folder
-    trained_on: str  # the data set that the head was trained on
     dataset: str  # the data set whose images and captions it reads
-    images_folder: Path | None = None  # where their files lie, for a fine-tuned head; None for the manifest's folder
+    images_folder: Path | None = None  # where their files are, for a fine-tuned head; None for the manifest's folder
     device: str = "cpu"  # a torch device
     products: products.Setting = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
 
@@ -174,11 +299,9 @@ class OpenHead:
                 made in different ways.
         """
         products.apply(use.products)
-        feature = checkpoint.read_description(use.folder)["feature"]
-        own, *other = ((Manifest.load(use.paths.manifest(dataset)), use.paths.features(dataset, feature))
-                       for dataset in dict.fromkeys((use.trained_on, use.dataset)))
-        opened = cls(use, *open_for(use.folder, own, *other, device=use.device, images_folder=use.images_folder),
-                     (other or [own])[0][0])
+        head, manifest = Head.open(use.folder, use.device), Manifest.load(use.paths.manifest(use.dataset))
+        source = head.images(manifest, use.paths.features(use.dataset, head.feature), use.images_folder)
+        opened = cls(use, head, source, manifest)
         kept_open[:] = [opened]
         return opened
 

@@ -22,7 +22,7 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, encode, role_graphs
-from pipeline.training import checkpoint, head, optimizer, sampling, scoring
+from pipeline.training import checkpoint, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.source import usable
@@ -122,7 +122,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
 def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
     torch.manual_seed(job.seed)
     device = job.processes.device(job.training.device)
-    model = head.build(job.recipe, job.feature, job.source, text, job.training, device)
+    model = job.network(text, device)
     if job.start is not None and not (job.folder / "last.safetensors").exists():
         checkpoint.fill(model, checkpoint.load_tensors(job.start / "best.safetensors")[0],
                         f"{job.start}: has another architecture than the head that shall start from it; give both "

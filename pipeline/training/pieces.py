@@ -17,7 +17,7 @@ from pipeline.settings.paths import Paths
 from pipeline.text.base import encode
 from pipeline.training import request
 from pipeline.training.head import HeadUse, OpenHead, kept_open
-from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images, embeds, score_all
+from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images
 from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
@@ -122,9 +122,9 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
         raise InputError(f"{task.use.folder}: its head or images changed since the run began; run again")
     head, split, piece, batch_size = opened.head, opened.split(task.piece.split), task.piece, task.batch_size
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
-    if not embeds(head):
+    if not head.embeds:
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
-        return {"scores": score_all(head, reader, part, batch_size)}
+        return {"scores": head.score(reader, part, batch_size)}
     arrays = {}
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)

@@ -22,7 +22,7 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
 from pipeline.text import TEXTS, Text
 from pipeline.text.vocabulary import Vocabulary, scan_words
-from pipeline.training import checkpoint, head
+from pipeline.training import checkpoint
 from pipeline.training.training_job import TrainingJob
 
 # The released code's options -> our settings.
@@ -212,7 +212,7 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
          ) -> tuple[HeadNetwork, list[str], list[str]]:
     """Build a head with published weights. If not strict, name weights that the file lacks, and that the head lacks."""
     torch.manual_seed(job.seed)  # for weights that the file lacks
-    model = head.build(job.recipe, job.feature, job.source, text, job.training, "cpu")
+    model = job.network(text, "cpu")
     with refusing(RuntimeError, lambda error: f"{path}: does not fit the head: {str(error).splitlines()[-1].strip()}"):
         missing, strange = model.load_state_dict(state, strict=strict)
     return model, missing, strange

@@ -12,10 +12,8 @@ from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
 from pipeline.manifest import Split
-from pipeline.parts.errors import InputError
 from pipeline.text import Text, encode, role_graphs
 from pipeline.training import batches, optimizer
-from pipeline.training.head import Head
 from pipeline.training.source import ImageSource, ItemReader
 
 # Products of parts that late interaction has in memory at once: 64 MB.
@@ -194,23 +192,9 @@ def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbe
     return scores.reshape(images, captions)
 
 
-def score_all(head: Head, source: ItemReader, split: Split, batch_size: int) -> Singles:
-    """Score every pair of a split, in float32.
-
-    Args:
-        head: A head without embeddings.
-        source: The images.
-        split: I images and C captions.
-        batch_size: Pairs, or images and captions, at once.
-
-    Returns:
-        Float32 [I, C].
-    """
-    model = head.model
-    if isinstance(model, Interaction):
-        return all_pairs(model, source, split, head.text, batch_size)
-    assert isinstance(model, CrossEncoder)
-    numbers = encode(head.text, split.captions)
+def all_by_cross(model: CrossEncoder, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
+    """Score all images of a split with all its captions by a cross-encoder, in float32: float32 [I, C]."""
+    numbers = encode(text, split.captions)
     precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
     scores = np.empty((len(split.image_ids), len(numbers)), np.float32)
     for start in range(0, len(scores), AT_ONCE):
@@ -218,31 +202,3 @@ def score_all(head: Head, source: ItemReader, split: Split, batch_size: int) -> 
         scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, numbers, batch_size,
                                                              precision.autocast)
     return scores
-
-
-def embeds(head: Head) -> bool:
-    """Whether a head embeds an image and a caption as one vector each.
-
-    Args:
-        head: The open head.
-
-    Returns:
-        False for late interaction, and for a cross-encoder that was trained only on pairs.
-    """
-    tasks = head.description["recipe_settings"].get("tasks", ["emb"])
-    return not isinstance(head.model, Interaction) and "emb" in tasks
-
-
-def require_embeddings(head: Head, name: str) -> None:
-    """Check that a head embeds an image and a caption as one vector each.
-
-    Args:
-        head: The open head.
-        name: Its name.
-
-    Raises:
-        InputError: If it only scores pairs.
-    """
-    if not embeds(head):
-        raise InputError(f"{name}: scores pairs and has no vectors of images and captions; take another head, or "
-                         "rerank with this one")

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from pipeline.features import extractors
-from pipeline.features.store import FeatureStore
+from pipeline.features.store import FeatureStore, ItemFormat, boxes
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
@@ -41,6 +41,50 @@ class ItemReader(Protocol):
         """
 
 
+class PreparedImages(Protocol):
+    """Prepares photographs that are in no store, in the form that a head takes."""
+
+    def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
+        """Prepare photographs for `TwoTower.embed_images`.
+
+        Args:
+            images: B upright RGB images.
+
+        Returns:
+            Items [B, N, D], padding zero, or pixels [B, S, S, 3]; and counts int64 [B].
+        """
+
+
+class NewPixels(PreparedImages):
+    """An engine whose network is trained with the head, and the pixels that it reads.
+
+    Args:
+        name: The engine.
+        options: The engine's settings.
+
+    Raises:
+        InputError: For an engine that cannot be trained, or whose weights are missing.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.engine: Any = extractors.build(name, options, extractors.Runtime())
+        if not hasattr(self.engine, "forward"):
+            raise InputError(f"the engine {name} is not trained end to end; fine-tuning is for grid and patch")
+
+    def backbone(self) -> Backbone:
+        """Take the engine's network, to be trained.
+
+        Returns:
+            The backbone.
+        """
+        return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
+
+    def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
+        """Prepare photographs, see `PreparedImages.items`."""
+        pixels = torch.stack([self.engine.prepare(image) for image in images]).numpy()
+        return pixels, np.full(len(images), self.engine.items)
+
+
 class Photographs:
     """Pixels as an engine prepares them, for a head whose feature network is trained with it.
 
@@ -57,9 +101,8 @@ class Photographs:
     def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
         self.path, self._files = folder, manifest.images["file"].to_numpy()
         self.name, self.options = name, dict(options)
-        self.engine: Any = extractors.build(name, options, extractors.Runtime())
-        if not hasattr(self.engine, "forward"):
-            raise InputError(f"the engine {name} is not trained end to end; fine-tuning is for grid and patch")
+        self.pixels = NewPixels(name, options)
+        self.engine = self.pixels.engine
         self.layout: extractors.Extractor = self.engine
         self.width = self.layout.dimension
         self.done = np.ones(len(self._files), dtype=bool)
@@ -74,14 +117,6 @@ class Photographs:
         """What made the features, for the records of results."""
         return {"recipe": f"{self.engine.reported_as}-finetuned", "engine": self.name, "weights": self.engine.weights,
                 "trained": self.engine.trained}
-
-    def backbone(self) -> Backbone:
-        """Take the engine's network, to be trained.
-
-        Returns:
-            The backbone.
-        """
-        return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read and prepare images, each with all its items, see `ItemReader.read`."""
@@ -206,29 +241,20 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
     return (BoxedStore if reads_boxes(recipe) else FeatureStore)(features).require(manifest)
 
 
-def of_head(description: Mapping[str, Any], manifest: Manifest, features: Path, images_folder: Path | None = None
-            ) -> ImageSource:
-    """Open the images of a trained head: the feature store, or the image files if the head has its own feature network.
+def photographs_of(description: Mapping[str, Any], manifest: Manifest, folder: Path | None = None) -> Photographs:
+    """Open image files for a trained head that has its own feature network.
 
     Args:
         description: The content of head.json.
         manifest: The images.
-        features: The feature store.
-        images_folder: Where the image files lie; None for the manifest's folder.
+        folder: Where the image files are; None for the manifest's folder.
 
     Returns:
-        The source.
-
-    Raises:
-        InputError: If it is missing, or does not belong to the manifest's images.
+        The photographs.
     """
-    if "finetuned" not in description:
-        with refusing((KeyError, ValueError), f"the head of {features} is of another version; train it again"):
-            recipe = Recipe.model_validate(description["recipe_settings"])
-        return stored(features, manifest, recipe)
     engine = description["finetuned"]
     # The head has all weights; those that it started from need not be here.
-    source = Photographs(manifest, images_folder or manifest.images_folder, engine["engine"],
+    source = Photographs(manifest, folder or manifest.images_folder, engine["engine"],
                          {**engine["options"], "weights": weights.UNTRAINED})
     source.identity = description["store"]
     return source
@@ -254,27 +280,41 @@ def usable(source: ImageSource, split: Split) -> Split:
     return left
 
 
-class NewImages:
-    """Prepares images for a head: features made and rounded as its store's were, or pixels if it reads pixels."""
+class NewImages(PreparedImages):
+    """The engine that made a store's items, for photographs that are in no store.
 
-    def __init__(self, source: ImageSource, device: str = "cpu") -> None:
-        self.source = source
-        self.engine = source.engine if isinstance(source, Photographs) else extractors.rebuild(source, device)
+    Args:
+        made: How the store's items were made.
+        boxed: Whether each item gets its place in the image, see `BoxedStore`.
+        device: A torch device.
+
+    Raises:
+        InputError: If the items were imported, or the engine's weights are missing or others.
+    """
+
+    def __init__(self, made: ItemFormat, boxed: bool, device: str = "cpu") -> None:
+        self.made, self.boxed = made, boxed
+        self.engine = extractors.rebuild(made.made, device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
-        """Prepare images: items [B, N, D], padding zero, or pixels [B, S, S, 3], and counts int64 [B]."""
-        prepared = [self.engine.prepare(image) for image in images]
-        if isinstance(self.source, Photographs):
-            return torch.stack(prepared).numpy(), np.full(len(images), self.source.layout.items)
-        store, sizes = self.source, [image.size for image in images]
-        found = extractors.base.bring(self.engine.extract(prepared, sizes), store.layout.dtype)
-        counts = np.array([len(each.features) for each in found])
-        items = np.zeros((len(images), store.layout.items, store.layout.dimension), store.layout.dtype)
-        for row, each in zip(items, found, strict=True):
+        """Prepare photographs; items are rounded as the store's were, see `PreparedImages.items`."""
+        made, sizes = self.made, [image.size for image in images]
+        extracted = extractors.base.bring(self.engine.extract([self.engine.prepare(image) for image in images], sizes),
+                                          made.dtype)
+        counts = np.array([len(each.features) for each in extracted])
+        items = np.zeros((len(images), made.items, made.dimension), made.dtype)
+        for row, each in zip(items, extracted, strict=True):
             row[:len(each.features)] = each.features
-        if isinstance(store, BoxedStore):
-            boxes = np.zeros((*items.shape[:2], 4), np.float32)
-            for row, each in zip(boxes, found, strict=True):
-                row[:len(each.features)] = each.extras.get("boxes", 0)
-            items = store.join(items, counts, boxes, np.array(sizes, np.int32))
+        if self.boxed:
+            items = boxes.join(items, counts, self._places(extracted, sizes))
         return items, counts
+
+    def _places(self, extracted: Sequence[extractors.Items], sizes: Sequence[tuple[int, int]]) -> boxes.Floats:
+        """The places of the items, float32 [B, N, 6], or [N, 6] where all images have the same."""
+        cells = boxes.cells_of(self.made, Path(str(self.made.made.get("recipe"))))
+        if cells is not None:
+            return cells
+        corners = np.zeros((len(sizes), self.made.items, 4), np.float32)
+        for row, each in zip(corners, extracted, strict=True):
+            row[:len(each.features)] = each.extras.get("boxes", 0)
+        return boxes.six(corners, np.array(sizes, np.int32))

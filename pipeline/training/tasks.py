@@ -18,8 +18,9 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text import Text
-from pipeline.training import checkpoint, head, scoring, source
+from pipeline.training import scoring
 from pipeline.training.batches import TrainingBatches, ahead
+from pipeline.training.head import Head
 from pipeline.training.optimizer import Step, TrainingPrecision, Update
 from pipeline.training.pairs import AnceStep, Nearest, PairBatch, PairStep, nearest
 from pipeline.training.step import TrainingStep
@@ -106,13 +107,11 @@ class Rounds:
             with precision.autocast():
                 vectors = scoring.embed(model, job.source, split, self.right.text, size)
         elif self.nearest is None:
-            description = checkpoint.read_description(job.retriever)
-            if description.get("feature") != job.feature or "finetuned" in description:
+            retriever = Head.open(job.retriever, job.training.device)
+            if retriever.feature != job.feature or "finetuned" in retriever.description:
                 raise InputError(f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
                                  "features as well")
-            store = source.stored(job.source.path, job.manifest, Recipe.model_validate(description["recipe_settings"]))
-            retriever = head.load(job.retriever, job.manifest, store, job.training.device)
-            vectors = scoring.embed(retriever.model, store, split, retriever.text, size)
+            vectors = retriever.embed(retriever.images(job.manifest, job.source.path), split, size)
         else:
             return
         self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest)

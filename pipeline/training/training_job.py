@@ -12,8 +12,10 @@ import numpy as np
 
 from pipeline import heads, text as texts
 from pipeline.compute import made_with
-from pipeline.features.store import provenance
+from pipeline.compute.device import require
+from pipeline.features.store import ItemFormat, provenance
 from pipeline.files import atomic, digest, record
+from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
@@ -50,6 +52,21 @@ class TrainingJob:
     start: Path | None = None  # the folder of the head that gives the initial weights, if the recipe has a `start`
     retriever: Path | None = None  # the folder of the head that finds hard negatives, if the recipe names one
 
+    def network(self, words: Text, device: str) -> HeadNetwork:
+        """Build the head's network, with new or pretrained weights.
+
+        Args:
+            words: Its text encoder with the vocabulary.
+            device: A torch device.
+
+        Returns:
+            The network on the device.
+        """
+        source = self.source
+        backbone = source.pixels.backbone() if isinstance(source, Photographs) else None
+        model = heads.build(self.recipe, self.feature, source.width, words, self.training, backbone)
+        return model.to(require(device))
+
     def description(self, words: Text) -> dict[str, Any]:
         """Compose head.json: all that the head depends on.
 
@@ -69,6 +86,8 @@ class TrainingJob:
         made = self.source.provenance if isinstance(self.source, Photographs) else provenance(self.source)
         if isinstance(self.source, Photographs):
             more["finetuned"] = {"engine": self.source.name, "options": self.source.options}
+        else:
+            more["items"] = ItemFormat.of(self.source).recorded()
         return {**more, "dataset": self.manifest.dataset, "feature": self.feature, "text": self.text,
                 "recipe": self.recipe_name, "recipe_settings": request.recorded(self.recipe),
                 "training": self.training.recorded(exclude=NOT_COMPARED), "seed": self.seed,

@@ -21,11 +21,12 @@ GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64
 
 
 def head(**description: Any) -> training.Head:
-    """As `training.load_head` gives it, without a network."""
+    """As `training.Head.open` gives it, without a network."""
     said = {"recipe": "mine", "feature": "grid", "text": "bigru", "seed": 3, "vocabulary": TEXT.digest,
             "features": {"recipe": "grid2", "weights": "w", "trained": False},
-            "recipe_settings": {"learning_rate": 1e-3}, "training": {"epochs": 2}}
-    return training.Head(nn.Identity(), TEXT, said | description, "c" * 64)  # type: ignore[arg-type]
+            "recipe_settings": {"learning_rate": 1e-3}, "training": {"epochs": 2},
+            "networks": {"image": {}, "text": {}}}
+    return training.Head(Path("x"), nn.Identity(), TEXT, said | description, "c" * 64)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("named", "known"), [
@@ -46,15 +47,14 @@ def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, mon
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
     rows = scenes.split("test").store_rows
-    made = record.made_from(Path("x"), head(), scenes, "test", store, rows)
+    made = record.made_from(head(), scenes, "test", store, rows)
     assert (made["recipe"], made["seed"]) == ("mine", 3)
     assert (made["features"], made["untrained"]) == ({"grid": "grid2"}, ["grid"])
     (member,) = made["members"]
     assert member["settings"] == {"learning_rate": 1e-3, "epochs": 2}
     assert (member["store"], member["vocabulary"]) == (store.identity, TEXT.digest)
-    assert member["networks"] == training.networks(store, TEXT)  # of a head that does not say them
     said = {"image": {"engine": "grid"}, "text": {}}
-    other = record.made_from(Path("x"), head(networks=said), scenes, "test", store, rows)
+    other = record.made_from(head(networks=said), scenes, "test", store, rows)
     assert other["members"][0]["networks"] == said
 
 
@@ -64,5 +64,5 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
                                                         "weights": "untrained"}
     networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
     assert networks["image"]["weights"] == training.RELEASED
-    made = record.made_from(Path("x"), head(networks=networks), scenes, "test", source, np.arange(2))
+    made = record.made_from(head(networks=networks), scenes, "test", source, np.arange(2))
     assert made["untrained"] == []

@@ -12,7 +12,6 @@ from folders import tree
 
 from pipeline import training
 from pipeline.manifest import Manifest
-from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 from pipeline.training import pieces
 
@@ -55,21 +54,26 @@ def many(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
         monkeypatch.setattr(pieces, name, size)
 
 
+def opened(name: str) -> tuple[training.Head, training.ImageSource]:
+    head = training.Head.open(Path("heads/sample", name))
+    return head, head.images(Manifest.load(Path("data/sample.parquet")), Path("features/sample/region.zarr"))
+
+
 @pytest.mark.usefixtures("many")
 def test_pieces_have_the_batches_of_the_whole(pipeline: Any) -> None:
     code, _, err = pipeline("score", "--feature", "region", *SMALL)
     assert code == 0, err
-    head, source = training.open_by_name(Paths(Path()), "sample", HEAD)
+    head, source = opened(HEAD)
     part = Manifest.load(Path("data/sample.parquet")).split("test")
-    whole = training.embed(head.model, source, part, head.text, 2)
+    whole = head.embed(source, part, 2)
     found = System.open(Path("similarities/sample", f"{HEAD}.zarr")).embeddings()
     for mine, all_at_once in zip((found.images, found.captions), whole, strict=True):
         np.testing.assert_array_equal(mine, all_at_once)
     train_late(pipeline)
     assert pipeline("score", "--feature", "region", "--recipe", "late", *SMALL)[0] == 0
-    head, source = training.open_by_name(Paths(Path()), "sample", LATE)
+    head, source = opened(LATE)
     np.testing.assert_array_equal(System.open(Path("similarities/sample", f"{LATE}.zarr")).similarity[:],
-                                  training.score_all(head, source, part, 2))
+                                  head.score(source, part, 2))
 
 
 @pytest.mark.usefixtures("many", "forkserver")

@@ -149,10 +149,10 @@ def test_a_head_trains_resumes_and_embeds_with_it(job: training.TrainingJob, sce
     training.train(again)
     assert (again.folder / "best.safetensors").read_bytes() == (job.folder / "best.safetensors").read_bytes()
     monkeypatch.undo()
-    head = training.load_head(job.folder, scenes, store)
+    head = training.Head.open(job.folder)
     names = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
     assert any(name.startswith("text.pretrained.") for name in names)
-    images, captions = training.embed(head.model, store, scenes.split("val"), head.text, 8)
+    images, captions = head.embed(store, scenes.split("val"), 8)
     assert images.shape[1] == captions.shape[1] == 16
 
 

@@ -122,8 +122,8 @@ def test_a_head_trains_with_it(scenes: Manifest, store: FeatureStore, tiny: Trai
     job = training.TrainingJob(scenes, store, "region", "bert", "vse_infty", SETTINGS.recipe("vse_infty"),
                                tiny.model_copy(update={"batch_size": 8}), 0, tmp_path / "head")
     training.train(replace(job))
-    head = training.load_head(job.folder, scenes, store)
-    _, captions = training.embed(head.model, store, scenes.split("val"), head.text, 8)
+    head = training.Head.open(job.folder)
+    _, captions = head.embed(store, scenes.split("val"), 8)
     assert np.isfinite(captions).all()
 
 

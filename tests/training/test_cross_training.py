@@ -91,10 +91,10 @@ def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make,
     assert said["start"] == sha256(emb.folder / "best.safetensors")
     assert said["scorer"] == "cross"
     longer = replace(job, training=job.training.model_copy(update={"epochs": 1, "steps": 1}), if_changed="redo")
-    before = training.load_head(emb.folder, scenes, emb.source).model
+    before = training.Head.open(emb.folder).model
     frozen = replace(longer, recipe=longer.recipe.model_copy(update={"learning_rate": 1e-12}))
     training.train(frozen)
-    after = training.load_head(frozen.folder, scenes, frozen.source).model
+    after = training.Head.open(frozen.folder).model
     for name, weight in before.state_dict().items():
         np.testing.assert_allclose(after.state_dict()[name].numpy(), weight.numpy(), atol=1e-6)
     other = make("ce-listwise", architecture=settings.Named(name="cross", image_norm=True))

@@ -28,7 +28,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 from pipeline.training import checkpoint, optimizer
 from pipeline.training.batches import TrainingBatches
-from pipeline.training.source import Photographs, crop_and_flip, of_head
+from pipeline.training.source import Photographs, crop_and_flip
 from stages.cli import cli
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
@@ -56,7 +56,7 @@ def network(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
         job: training.TrainingJob, scenes: Manifest) -> None:
-    before = photographs(scenes).backbone().state_dict()
+    before = photographs(scenes).pixels.backbone().state_dict()
     once = replace(job, training=job.training.model_copy(update={"epochs": 1}), folder=job.folder / "once")
     training.train(replace(once, source=photographs(scenes)))
     frozen = network(once.folder)
@@ -66,7 +66,7 @@ def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
     training.train(job)
     trained = network(job.folder)
     changed = {name for name, value in frozen.items() if not torch.equal(trained[name], value)}
-    weights = {f"model.backbone.{name}" for name, _ in photographs(scenes).backbone().named_parameters()}
+    weights = {f"model.backbone.{name}" for name, _ in photographs(scenes).pixels.backbone().named_parameters()}
     assert changed == weights  # every weight, and none of BatchNorm's running statistics
     assert any("running_mean" in name for name in set(frozen) - changed)
 
@@ -105,8 +105,8 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
         assert kept.max() < items
     torch.manual_seed(0)
     model = TwoTower(feature, source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
-                                   source.backbone()).eval()
-    whole = source.backbone()(batch.items)
+                                   source.pixels.backbone()).eval()
+    whole = source.pixels.backbone()(batch.items)
     assert whole.shape == (16, items, source.layout.dimension)
     by_hand = [model.image_pooling(model.projection(whole[row:row + 1, kept[:count]], count[None]), count[None])
                for row, (kept, count) in enumerate(zip(batch.kept, batch.counts, strict=True))]
@@ -135,7 +135,7 @@ def test_items_are_those_of_extraction(scenes: Manifest) -> None:
     pixels, counts = source.read(rows)
     prepared = [source.engine.prepare(images.decode(scenes.images_folder / scenes.images["file"][row])) for row in rows]
     expected = np.stack([items.features for items in source.engine.extract(prepared, [(64, 64)] * 2)])
-    found = source.backbone().eval()(torch.from_numpy(pixels))
+    found = source.pixels.backbone().eval()(torch.from_numpy(pixels))
     np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-5)
     assert counts.tolist() == [4, 4]
 
@@ -157,7 +157,7 @@ def test_crops_and_flips() -> None:
     ("butd_resnet101", 0.01), ("resnext101_32x8d.fb_wsl_ig1b_ft_in1k", 0.01), ("resnet152.tv_in1k", 0.1)])
 def test_the_network_learns_at_its_own_multiple(scenes: Manifest, name: str, multiplier: float) -> None:
     source = photographs(scenes)
-    backbone = source.backbone()
+    backbone = source.pixels.backbone()
     backbone.name = name
     text = BiGRUText(Vocabulary.of(["a b"]))
     model = TwoTower("grid", source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
@@ -185,13 +185,13 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     described = json.loads((folder / "head.json").read_text())
     assert described["features"]["recipe"] == "grid2-test_efficientnet-finetuned"
     assert "4 images" in run("score", "--feature", "grid", "--recipe", "vse_infty_finetuned")
-    source = of_head(described, scenes, tmp_path)
-    head = training.load_head(folder, scenes, source)
+    head = training.Head.open(folder)
+    source = head.images(scenes, tmp_path / "none")
     assert isinstance(source, Photographs)
     assert torch.equal(source.engine.network.model.conv_stem.weight,
                        checkpoint.load_tensors(folder / "best.safetensors")[0]["backbone.network.conv_stem.weight"])
-    found = training.embed(head.model, source, scenes.split("val"), head.text, 3)
-    whole = training.embed(head.model, source, scenes.split("val"), head.text, 64)
+    found = head.embed(source, scenes.split("val"), 3)
+    whole = head.embed(source, scenes.split("val"), 64)
     np.testing.assert_allclose(found[0], whole[0], atol=1e-5)
     assert "4 images and 20 captions" in run("embed", "sample", "--system", folder.name, "--split", "val")
     embedded = System.open_vectors(tmp_path / "embeddings" / "sample" / f"sample-{folder.name}.zarr").embeddings()
@@ -210,9 +210,6 @@ def test_what_cannot_be_is_refused(
                                                               "image_size": 128})
     with pytest.raises(InputError, match="no such file; replace it"):
         Photographs(scenes, tmp_path, "grid", GRID).read(np.array([0]))
-    training.train(replace(job, training=job.training.model_copy(update={"epochs": 1})))
-    with pytest.raises(InputError, match="a network of its own"):
-        training.load_head(job.folder, scenes, store)
     refused = CliRunner().invoke(cli, ["train", "--feature", "region", "--finetune", "--params", str(PARAMS)])
     assert "--finetune is for grid and patch" in str(refused.exception)
     refused = CliRunner().invoke(cli, ["train", "--feature", "grid", "--images", "x", "--params", str(PARAMS), "--root",

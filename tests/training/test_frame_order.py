@@ -55,7 +55,7 @@ def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffl
         movement = MOVEMENTS[choose(0, int(part.image_ids[clip]))]
         for phrase, other in zip(movement.phrases, MOVEMENTS[movement.opposite].phrases, strict=True):
             if phrase in caption:
-                both = training.embed_captions(head.model, [caption, caption.replace(phrase, other)], head.text, 2)
+                both = head.embed_captions([caption, caption.replace(phrase, other)], 2)
                 found.append(clips[clip] @ both[0] > clips[clip] @ both[1])
     assert len(found) == 2 * len(part.image_ids)
     return float(np.mean(found))
@@ -69,7 +69,7 @@ def test_the_order_of_frames(recipe: str, reads_order: bool, shots: tuple[Manife
     chosen = settings.load(PARAMS, CHANGES)
     training.train(training.TrainingJob(table, store, "frame", "bigru", recipe, chosen.recipe(recipe),
                                         chosen.training_of("sample_video"), 0, tmp_path / "head"))
-    head = training.load_head(tmp_path / "head", table, store)
+    head = training.Head.open(tmp_path / "head")
     in_order, shuffled = (right_ways(head, table, store, way) for way in (False, True))
     if reads_order:
         assert in_order > shuffled + 0.2

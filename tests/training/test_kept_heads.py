@@ -43,10 +43,10 @@ def test_where_it_was_trained_is_no_part_of_a_head(
     assert described["aside"].items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
     described["aside"]["device"] = "cuda"  # as a head from another machine
     (job.folder / "head.json").write_text(json.dumps(described))
-    training.load_head(job.folder, scenes, store, "cpu")
+    training.Head.open(job.folder)
     for device in ("nowhere", "meta"):
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
-            training.load_head(job.folder, scenes, store, device)
+            training.Head.open(job.folder, device)
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
             training.train(replace(job, training=job.training.model_copy(update={"device": device, "epochs": 4}),
                                    folder=job.folder / device))
@@ -68,20 +68,20 @@ def test_divergence_is_said(job: training.TrainingJob) -> None:
 
 def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes: Manifest, store: FeatureStore) -> None:
     with pytest.raises(InputError, match="no head there"):
-        training.load_head(job.folder, scenes, store)
+        training.Head.open(job.folder)
     training.train(job)
     shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
     with pytest.raises(InputError, match="another manifest"):
-        training.load_head(job.folder, shorter, store)
+        training.Head.open(job.folder).images(shorter, store.path)
     words = job.folder / "text" / "vocabulary.json"
     text = words.read_text()
     words.write_text(text.replace("]", ', "newword"]'))
     with pytest.raises(InputError, match="not the vocabulary"):
-        training.load_head(job.folder, scenes, store)
+        training.Head.open(job.folder)
     words.write_text(text)
     (job.folder / "best.safetensors").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="not a readable checkpoint"):
-        training.load_head(job.folder, scenes, store)
+        training.Head.open(job.folder)
 
 
 def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_their_file(
@@ -97,7 +97,7 @@ def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_th
     learned = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
     assert not learned["text.embedding.weight"].equal(drawn["text.embedding.weight"])
     file.unlink()
-    training.load_head(job.folder, scenes, store)
+    training.Head.open(job.folder)
 
 
 def test_a_changed_file_of_first_vectors_is_seen_before_anything_is_loaded(
@@ -132,7 +132,7 @@ def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes:
     before = tree(job.folder)
     shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
     with pytest.raises(InputError, match="train"):
-        training.load_head(job.folder, scenes, store)
+        training.Head.open(job.folder)
     training.train(replace(job, if_changed="redo"))
     assert tree(job.folder) == before
 
@@ -160,7 +160,7 @@ def test_an_unfinished_head_is_refused(job: training.TrainingJob, scenes: Manife
     with pytest.raises(Cut):
         training.train(job, on_step=cut)
     with pytest.raises(InputError, match="not finished"):
-        training.load_head(job.folder, scenes, store)
+        training.Head.open(job.folder)
 
 
 @pytest.fixture

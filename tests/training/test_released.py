@@ -133,9 +133,9 @@ def test_embeddings_are_those_of_their_formulas(
     assert (read.feature, read.text, read.width, read.dimension, read.word_dimension) == ("region", "bigru", WIDTH, D,
                                                                                           WORD)
     training.convert(job, read, vocabulary)
-    head = training.load_head(job.folder, scenes, store)
+    head = training.Head.open(job.folder)
     split = scenes.split("test")
-    found_images, found_captions = training.embed(head.model, store, split, head.text, 8)
+    found_images, found_captions = head.embed(store, split, 8)
     items, counts = store.read(split.store_rows)
     with torch.inference_mode():
         expected = images(torch.from_numpy(items).float(), torch.from_numpy(counts))
@@ -188,8 +188,8 @@ def test_a_grid_head_has_its_network_with_it(theirs: tuple[Images, Captions], vo
                        SETTINGS.training_of("sample"), 0, tmp_path / "head")
     training.convert(job, released.read(file), vocabulary)
     split = scenes.split("test")
-    head = training.load_head(job.folder, scenes, source)
-    found, _ = training.embed(head.model, source, split, head.text, 8)
+    head = training.Head.open(job.folder)
+    found, _ = head.embed(source, split, 8)
     pixels = torch.from_numpy(source.read(split.store_rows)[0]).permute(0, 3, 1, 2) / 255
     mean, deviation = (torch.tensor(values)[:, None, None] for values in ((.485, .456, .406), (.229, .224, .225)))
     with torch.inference_mode():

@@ -97,8 +97,8 @@ def test_captions_of_one_image_are_no_negatives_in_whatever_language(bilingual: 
 def rsum_on_val(job: training.TrainingJob, language: str) -> float:
     val = job.manifest.split("val").in_languages([language])
     assert isinstance(job.source, FeatureStore)
-    head = training.load_head(job.folder, job.manifest, job.source)
-    images, captions = training.embed(head.model, job.source, val, head.text, 8)
+    head = training.Head.open(job.folder)
+    images, captions = head.embed(job.source, val, 8)
     return retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum
 
 

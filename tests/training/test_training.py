@@ -40,11 +40,11 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     assert {"loss", "negatives", "align", "uniform", "gradient"} <= set(steps)
     for name in ("loss", "negatives", "uniform"):
         np.testing.assert_allclose(steps.groupby("epoch")[name].mean(), history[name], rtol=1e-12)
-    head = training.load_head(job.folder, scenes, store)
+    head = training.Head.open(job.folder)
     _, metadata = checkpoint.load_tensors(job.folder / "best.safetensors")
     assert metadata == {"epoch": state.best}
-    images, captions = training.embed(head.model, store, scenes.split("val"), head.text, 3)
-    whole = training.embed(head.model, store, scenes.split("val"), head.text, 64)
+    images, captions = head.embed(store, scenes.split("val"), 3)
+    whole = head.embed(store, scenes.split("val"), 64)
     np.testing.assert_allclose(images, whole[0], atol=1e-5)
     np.testing.assert_allclose(captions, whole[1], atol=1e-5)
     from pipeline.evaluation import retrieval

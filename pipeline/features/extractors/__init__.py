@@ -12,7 +12,6 @@ from pipeline.parts.errors import InputError, refusing
 if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor, Items
     from pipeline.features.extractors.runtime import Runtime
-    from pipeline.features.store import FeatureStore
     from pipeline.settings import Section
 
 # Engine -> its class. `Options`, its settings, is a class in its module or in that class.
@@ -84,30 +83,31 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     return ENGINES[engine](checked, runtime.checked())
 
 
-def rebuild(store: FeatureStore, device: str = "cpu", same_weights: bool = True) -> Extractor:
-    """Load the engine of a feature store with the settings of its fingerprint and the weights that are here now.
+def rebuild(made: Mapping[str, Any], device: str = "cpu", same_weights: bool = True) -> Extractor:
+    """Load the engine that made some features, with the weights that are here now.
 
-    It runs on torch, also where OpenVINO made the store: the features differ by less than the store's rounding, and one
-    image takes less time than compiling a graph.
+    It runs on torch, also where OpenVINO made the features: they differ by less than a store's rounding, and one image
+    takes less time than compiling a graph.
 
     Args:
-        store: The store.
+        made: The fingerprint of a store, or what a head records of it.
         device: A torch device.
-        same_weights: Whether other weights than the store's are refused; their features could not be compared.
+        same_weights: Whether other weights are refused; their features could not be compared.
 
     Returns:
         The engine.
 
     Raises:
-        InputError: If the store was imported, or the weights are others.
+        InputError: If the features were imported, or the weights are others.
     """
-    made = store.fingerprint
     if "settings" not in made:
-        raise InputError(f"{store.path}: was imported ({made['recipe']}); its network is not known here")
+        raise InputError(f"the features {made.get('recipe')} were imported; the network that made them is not known "
+                         "here")
     engine = build(made["engine"], made["settings"], import_module(f"{__name__}.runtime").Runtime(
         device, made["precision"]))
     if same_weights and engine.weights != made["weights"]:
-        raise InputError(f"{store.path}: was made with other weights than its engine loads now; extract again")
+        raise InputError(f"the features {made.get('recipe')} were made with other weights than the engine "
+                         f"{made['engine']} loads now; extract them again")
     return engine
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.features.store import boxes
+    from pipeline.features.store.item_format import ItemFormat
     from pipeline.features.store.layout import Extra, StoreError, StoreLayout, read_header
     from pipeline.features.store.planning import Plan, Wanted, making, plan
     from pipeline.features.store.reader import FeatureStore, provenance

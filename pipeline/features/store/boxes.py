@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.features.store.item_format import ItemFormat
 from pipeline.features.store.layout import StoreError
 from pipeline.features.store.reader import FeatureStore
 from pipeline.parts.errors import counted
@@ -33,7 +34,7 @@ class BoxedStore(FeatureStore):
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         super().__init__(path, rows)
-        self.cells = None if "boxes" in self.layout.extras else _cells(self)
+        self.cells = cells_of(ItemFormat.of(self), path)
         if self.cells is None:
             self.sizes = self.columns("sizes")
             unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
@@ -53,27 +54,21 @@ class BoxedStore(FeatureStore):
         `rows` is int64 [B]. Returns float32 [B, N, D + 6], padding zero, and counts int64 [B].
         """
         items, counts = super().read(rows)
-        known = self.cells is None
-        return self.join(items, counts, self.extra("boxes", rows) if known else None,
-                         self.sizes[rows] if known else None, out), counts
+        places = six(self.extra("boxes", rows), self.sizes[rows]) if self.cells is None else self.cells
+        return join(items, counts, places, out), counts
 
-    def join(self, items: np.ndarray, counts: np.ndarray, boxes: Floats | None, sizes: npt.NDArray[np.int32] | None,
-             out: np.ndarray | None = None) -> Floats:
-        """Append the six values to the features of each item: float32 [B, N, D + 6], padding zero.
 
-        `items` is [B, N, D]. `counts` is int64 [B]. `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. Neither is
-        read where items are cells of a square. `sizes` is int32 [B, 2], the images' width and height in pixels.
-        """
-        out = np.empty((*items.shape[:2], self.width), np.float32) if out is None else out
-        out[..., :-VALUES] = items
-        if self.cells is not None:
-            out[..., -VALUES:] = self.cells
-        else:
-            assert boxes is not None
-            assert sizes is not None
-            out[..., -VALUES:] = six(boxes, sizes)
-        out[np.arange(items.shape[1]) >= counts[:, None]] = 0
-        return out
+def join(items: np.ndarray, counts: np.ndarray, places: Floats, out: np.ndarray | None = None) -> Floats:
+    """Append the six values of its place to the features of each item: float32 [B, N, D + 6], padding zero.
+
+    `items` is [B, N, D]. `counts` is int64 [B]. `places` is float32 [B, N, 6], or [N, 6] for cells of a square.
+    """
+    if out is None:
+        out = np.empty((*items.shape[:2], items.shape[2] + VALUES), np.float32)
+    out[..., :-VALUES] = items
+    out[..., -VALUES:] = places
+    out[np.arange(items.shape[1]) >= counts[:, None]] = 0
+    return out
 
 
 def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
@@ -86,13 +81,18 @@ def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
     return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)
 
 
-def _cells(store: FeatureStore) -> Floats:
-    """Float32 [N, 6] of a square of cells, after the whole image for a class token."""
-    settings, items = store.fingerprint.get("settings", {}), store.layout.items
+def cells_of(made: ItemFormat, path: Path) -> Floats | None:
+    """Compute the six values of each cell of a square, float32 [N, 6]; a class token has those of the whole image.
+
+    `path` is for messages. Returns None if items have boxes instead.
+    """
+    if made.boxes:
+        return None
+    settings = made.made.get("settings", {})
     first = int(bool(settings.get("cls")))
-    side = isqrt(items - first)
-    if store.fingerprint.get("engine") not in SQUARE or side**2 != items - first:
-        raise StoreError(f"{store.path}: does not say where its items are in the image; import features with boxes, or "
+    side = isqrt(made.items - first)
+    if made.made.get("engine") not in SQUARE or side**2 != made.items - first:
+        raise StoreError(f"{path}: does not say where its items are in the image; import features with boxes, or "
                          "set the recipe's architecture.boxes to false")
     row, column = np.divmod(np.arange(side**2), side)
     corners = np.stack([column, row, column + 1, row + 1], axis=1) / side

@@ -44,11 +44,11 @@ class OfHead:
     def images(self) -> np.ndarray:
         """Embed the images that were found: unit vectors, float32 [I, d]."""
         self.opened.source.check(self.rows)
-        return training.scoring.embed_images(self.opened.head.model, self.opened.source, self.rows, self.batch_size)
+        return self.opened.head.embed_images(self.opened.source, self.rows, self.batch_size)
 
     def captions(self, captions: Sequence[str]) -> np.ndarray:
         """Embed captions: unit vectors, float32 [C, d]."""
-        return training.embed_captions(self.opened.head.model, captions, self.opened.head.text, self.batch_size)
+        return self.opened.head.embed_captions(captions, self.batch_size)
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
         """Convert captions to the head's tokens; two captions with unknown words can have the same tokens."""
@@ -64,7 +64,7 @@ class OfHead:
         """The record of what makes the vectors, as beside scores."""
         o = self.opened
         splits = "+".join(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
-        return record.made_from(o.use.folder, o.head, o.manifest, splits, o.source, self.rows)
+        return record.made_from(o.head, o.manifest, splits, o.source, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
         """How many of the found images it was trained on, by photograph; own: the manifest that it was trained on."""

@@ -87,13 +87,11 @@ class TrainedScorer:
         products.apply("auto" if source.products == "auto" else "default")
         self.name, self.source = name, source
         folder = source.paths.head(source.dataset, name)
-        feature = training.read_description(folder)["feature"]
         known = {each: Manifest.load(source.paths.manifest(each))
-                 for each in dict.fromkeys((source.dataset, source.images, source.captions))}
-        own, *other = ((known[each], source.paths.features(each, feature))
-                       for each in dict.fromkeys((source.dataset, source.images)))
+                 for each in dict.fromkeys((source.images, source.captions))}
         self.images, self.captions = known[source.images], known[source.captions]
-        self.head, store = training.open_for(folder, own, *other, device=source.device)
+        self.head = training.Head.open(folder, source.device)
+        store = self.head.images(self.images, source.paths.features(source.images, self.head.feature))
         if not isinstance(store, FeatureStore):
             raise InputError(f"{folder}: was trained with its own network on image files; to score pairs, name a head "
                              "that reads stored features")

@@ -52,10 +52,15 @@ def hit_rates(model: MtebEncoder | MtebCrossEncoder, scenes: Manifest, direction
     return {k: scores[f"hit_rate_at_{k}"] for k in (1, 5, 10)}
 
 
+def opened(paths: Paths, name: str) -> tuple[training.Head, training.ImageSource]:
+    head = training.Head.open(paths.head("sample", name))
+    return head, head.images(Manifest.load(paths.manifest("sample")), paths.features("sample", head.feature))
+
+
 def test_its_hit_rate_is_our_recall(paths: Paths, scenes: Manifest) -> None:
-    head, source = training.open_by_name(paths, "sample", "vectors")
+    head, source = opened(paths, "vectors")
     part = scenes.split("train")
-    found = retrieval.Embeddings(*training.embed(head.model, source, part, head.text, 8))
+    found = retrieval.Embeddings(*head.embed(source, part, 8))
     model = MtebEncoder.of_head(paths, "sample", "vectors")
     low, high = (retrieval.evaluate(found, part.caption_image, ties=ties) for ties in ("pessimistic", "optimistic"))
     for direction in ("i2t", "t2i"):
@@ -138,9 +143,9 @@ def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> No
     data["top_ranked"] = dict.fromkeys(data["queries"]["id"], every)
     result = mteb.evaluate(MtebCrossEncoder(paths, "sample", "late"), task, cache=None, show_progress_bar=False)
     rates = result.task_results[0].scores["val"][0]
-    head, source = training.open_by_name(paths, "sample", "late")
+    head, source = opened(paths, "late")
     part = scenes.split("val")
-    ours = retrieval.evaluate(training.score_all(head, source, part, 8), part.caption_image)
+    ours = retrieval.evaluate(head.score(source, part, 8), part.caption_image)
     assert 100 * rates["hit_rate_at_1"] == pytest.approx(ours.t2i.recalls[1], abs=1e-3)
 
 

@@ -1,0 +1,90 @@
+"""How a store's items were made and what shape they have: enough to make items of other images alike.
+
+A trained head records it, so that it can be used on other images without the store that it was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from pipeline.features.store.layout import StoreError
+from pipeline.parts.errors import refusing
+
+if TYPE_CHECKING:
+    from pipeline.features.store.reader import FeatureStore
+
+# The keys of a fingerprint that name the images and the files that features were imported from.
+OF_IMAGES = frozenset({"dataset", "images", "source"})
+
+
+@dataclass(frozen=True)
+class ItemFormat:
+    """How items were made, and their shape.
+
+    Attributes:
+        made: The store's fingerprint without its images: engine, settings, weights, precision.
+        items: N, the most items of an image.
+        dimension: D.
+        dtype: "float16" or "float32".
+        boxes: Whether each item has a box.
+    """
+
+    made: Mapping[str, Any]
+    items: int
+    dimension: int
+    dtype: str
+    boxes: bool
+
+    @classmethod
+    def of(cls, store: FeatureStore) -> Self:
+        """Read the format of a store's items.
+
+        Args:
+            store: The store.
+
+        Returns:
+            The format.
+        """
+        made = {key: value for key, value in store.fingerprint.items() if key not in OF_IMAGES}
+        layout = store.layout
+        return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read a recorded format.
+
+        Args:
+            record: What `recorded` gave.
+
+        Returns:
+            The format.
+
+        Raises:
+            StoreError: If it is not such a record.
+        """
+        with refusing((TypeError, KeyError), "its record of the features is not readable; train the head again",
+                      StoreError):
+            return cls(**record)
+
+    def recorded(self) -> dict[str, Any]:
+        """Collect the format for a record.
+
+        Returns:
+            JSON values.
+        """
+        return {**vars(self), "made": dict(self.made)}
+
+    def difference(self, other: Self) -> tuple[str, Any, Any] | None:
+        """Compare how items were made.
+
+        Args:
+            other: The format of other items.
+
+        Returns:
+            The first setting that differs, its value here and in the other; None if they were made alike.
+        """
+        mine, its = ({**each.made, "dimension": each.dimension} for each in (self, other))
+        differing = (key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key))
+        return next(((key, mine.get(key), its.get(key)) for key in differing), None)

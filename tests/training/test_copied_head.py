@@ -1,0 +1,71 @@
+"""A head works from its folder alone: without the manifest and the features that it was trained on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline import training
+from pipeline.features.store import FeatureStore
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+
+
+@pytest.fixture
+def copied(trained_head: Path, tmp_path: Path) -> Path:
+    """The head's folder, with nothing beside it."""
+    shutil.copytree(trained_head, tmp_path / "elsewhere" / "mine")
+    return tmp_path / "elsewhere" / "mine"
+
+
+def other_data(scenes: Manifest) -> Manifest:
+    """The same photographs under another name, with other captions."""
+    table = scenes.table.assign(caption=[f"{caption} again" for caption in scenes.table["caption"]])
+    return Manifest(table, "other", scenes.images_folder)
+
+
+def test_captions_need_the_folder_alone(trained_head: Path, copied: Path) -> None:
+    captions = ["a red house", "two blue cars by the sea"]
+    here, there = (training.Head.open(folder).embed_captions(captions) for folder in (trained_head, copied))
+    assert here.shape[0] == 2
+    np.testing.assert_array_equal(here, there)
+    np.testing.assert_allclose(np.linalg.norm(there, axis=1), 1, atol=1e-6)
+
+
+def test_images_of_another_data_set_are_embedded(copied: Path, scenes: Manifest, store: FeatureStore) -> None:
+    head = training.Head.open(copied)
+    source = head.images(other_data(scenes), store.path)
+    assert head.embed_images(source, np.array([3, 1])).tolist() == head.embed_images(source)[[3, 1]].tolist()
+
+
+def test_a_photograph_in_no_store_has_the_vector_of_its_stored_features(
+        copied: Path, scenes: Manifest, store: FeatureStore) -> None:
+    head = training.Head.open(copied)
+    with Image.open(scenes.images_folder / scenes.images["file"].iloc[2]) as image:
+        (again,) = head.embed_photographs([image.convert("RGB")], head.new_images())
+    (stored,) = head.embed_images(head.images(scenes, store.path), np.array([2]))
+    np.testing.assert_allclose(again, stored, atol=1e-3)
+
+
+def test_features_that_were_made_otherwise_are_refused(copied: Path, scenes: Manifest, store: FeatureStore) -> None:
+    description = json.loads((copied / "head.json").read_text())
+    description["items"]["made"]["precision"] = "bf16"
+    (copied / "head.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="its precision is 'fp32', the head was trained with 'bf16'"):
+        training.Head.open(copied).images(other_data(scenes), store.path)
+    del description["items"]["made"]
+    (copied / "head.json").write_text(json.dumps(description))
+    with pytest.raises(InputError, match="its record of the features is not readable"):
+        training.Head.open(copied).images(other_data(scenes), store.path)
+
+
+def test_its_own_data_set_must_be_the_one_it_was_trained_on(
+        copied: Path, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
+    changed = Manifest(other_data(scenes).table, "sample", scenes.images_folder)
+    with pytest.raises(InputError, match="was trained with another manifest of sample"):
+        training.Head.open(copied).images(changed, store.path)
