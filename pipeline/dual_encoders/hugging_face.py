@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenize
 from transformers.utils import logging
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, middle, placed, read_folder, reading, unit
 from pipeline.files import digest, weights
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
@@ -46,6 +46,8 @@ class TransformersEncoder:
                              f"{config.text_config.vocab_size}; the folder needs the model's tokenizer.json, "
                              "vocab.json and merges.txt, or spiece.model")
         self.sizes = self._sizes()
+        size = dict(self.processor.size or {})
+        self._reads_middle = bool(size.get("shortest_edge") and not size.get("longest_edge")) and not self.sizes
         kept = (bool, int, float, str, list, dict, type(None))  # JSON can hold them
         self.preprocessing: Mapping[str, Any] = {name: value for name, value in (
             self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
@@ -74,7 +76,7 @@ class TransformersEncoder:
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        found = self.processor(images=image, return_tensors="pt", **self.sizes)
+        found = self.processor(images=middle(image) if self._reads_middle else image, return_tensors="pt", **self.sizes)
         return {name: values[0] for name, values in found.items()}
 
     @torch.inference_mode()

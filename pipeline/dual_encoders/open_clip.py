@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, middle, placed, read_folder, reading, unit
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
@@ -40,6 +40,7 @@ class OpenClip:
         self.tokenizer = reading(folder, "tokenizer", lambda: library.get_tokenizer(place))
         self.token_limit = int(self.tokenizer.context_length)
         self.preprocessing: Mapping[str, Any] = dict(network.visual.preprocess_cfg) | squash
+        self._reads_middle = (self.preprocessing.get("resize_mode") or "shortest") == "shortest"
         used = [*read_folder(folder, TEXT_FILES), tensors]
         self.files: Mapping[str, str] = {
             file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
@@ -53,7 +54,7 @@ class OpenClip:
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        return {"pixel_values": self.transform(image)}
+        return {"pixel_values": self.transform(middle(image) if self._reads_middle else image)}
 
     @torch.inference_mode()
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:

@@ -14,11 +14,12 @@ import pytest
 import torch
 import transformers as hf
 from PIL import Image
+from resizes import Resizes
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE
 
 from pipeline import dual_encoders
 from pipeline.compute.tasks import InProcess
-from pipeline.dual_encoders import embedding, record
+from pipeline.dual_encoders import base, embedding, record
 from pipeline.dual_encoders.base import Usage
 from pipeline.manifest import Manifest, build
 from pipeline.parts.errors import InputError
@@ -170,6 +171,26 @@ def test_clip_crops_and_is_squashed_when_asked(folders: dict[str, Path]) -> None
     assert squashed[0, SIDE // 2, 0] > squashed[0, SIDE // 2, SIDE // 2] + 1
     with pytest.raises(InputError, match="has no single size"):
         load(folders, "siglip2-naflex", preprocessing="squash")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000), (65_535, 3)])
+def test_a_long_image_takes_little_memory(
+        folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str, size: tuple[int, int]) -> None:
+    encoder, resizes = load(folders, name), Resizes(monkeypatch)
+    encoder.embed_images([encoder.prepare(Image.new("RGB", size, "red"))])
+    assert resizes.most_pixels < 100 * SIDE * SIDE + SIDE * max(size)
+
+
+@pytest.mark.parametrize("height", [4, 5])
+def test_the_middle_of_a_long_image_is_the_crop_of_the_whole(folders: dict[str, Path], height: int) -> None:
+    levels = np.sin(np.linspace(0, 200, 1001))[None, :, None] * np.linspace(0, 1, height)[:, None, None]
+    long = Image.fromarray(np.broadcast_to(127 + 120 * levels, (height, 1001, 3)).astype(np.uint8))
+    whole = hf.CLIPImageProcessor.from_pretrained(folders["clip"])(images=long, return_tensors="pt")["pixel_values"][0]
+    middle = load(folders, "clip").prepare(long)["pixel_values"]
+    np.testing.assert_allclose(middle, whole, atol=0.05)  # of 4: the long side is rounded to whole pixels
+    ordinary = Image.new("RGB", (32 * 7, 7))
+    assert base.middle(ordinary) is ordinary
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

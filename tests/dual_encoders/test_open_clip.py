@@ -11,6 +11,7 @@ import open_clip
 import pytest
 import torch
 from PIL import Image
+from resizes import Resizes
 from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
 from pipeline import dual_encoders
@@ -47,6 +48,14 @@ def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> No
     assert squashed.prepare(pictures()[0])["pixel_values"].shape == (3, 32, 32)
     assert np.abs(squashed.embed_images([squashed.prepare(pictures()[0])]) - images[:1]).max() > 1e-4
     assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
+
+
+@pytest.mark.parametrize("size", [(20_000, 1), (1, 20_000)])
+def test_a_long_image_takes_little_memory(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch,
+                                          size: tuple[int, int]) -> None:
+    encoder, resizes = dual_encoders.load(f"open_clip:{folders['own']}", Usage()), Resizes(monkeypatch)
+    assert encoder.prepare(Image.new("RGB", size, "red"))["pixel_values"].shape == (3, 32, 32)
+    assert resizes.most_pixels < 100 * 32 * 32
 
 
 def test_it_is_used_as_asked(folders: dict[str, Path]) -> None:
