@@ -14,7 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from pipeline.files import remembered
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, table
+from pipeline.manifest.kept import Kept
 
 
 class Rows:
@@ -74,6 +75,24 @@ def test_a_list_that_was_copied_with_its_manifest_is_made_again(rows: Rows, tmp_
     before = rows.read
     assert rows.images()["image_id"].tolist() == [7, 3]
     assert rows.read == before + 1
+
+
+def test_a_manifest_that_is_replaced_before_it_is_opened_has_not_its_predecessors_list(
+        rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows.write().images["image_id"].tolist() == [7, 3]
+    listed = rows.list.read_bytes()
+
+    class Replaced(Kept):
+        def __init__(self, manifest: Path | None = None) -> None:
+            super().__init__(manifest)
+            monkeypatch.setattr(table, "Kept", Kept)
+            rows.write(image_id=[7, 7, 4])
+            rows.list.write_bytes(listed)
+
+    monkeypatch.setattr(table, "Kept", Replaced)
+    opened = Manifest.load(rows.path)
+    assert opened.table["image_id"].tolist() == [7, 7, 4]
+    assert opened.images["image_id"].tolist() == [7, 4]
 
 
 @pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}"])

@@ -111,7 +111,7 @@ def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: st
 
 def two_sets(*groups: tuple[int, str]) -> Panel:
     """Two test sets that do not fit beside each other; groups: (rows, title) pairs."""
-    row = TableRow((Cell("a"), *[Cell("1.0")] * 8))
+    row = TableRow((Cell("a"), *[Cell("1.0")] * 8), ("a system",))
     columns = [Column(f"a long heading {number}", (name,), key=(name, "r1")) for name in "AB" for number in range(4)]
     return Panel((Column("Name", kind="text"), *columns),
                  tuple(RowGroup((row,) * rows, title) for rows, title in groups), "Caption.",
@@ -120,12 +120,15 @@ def two_sets(*groups: tuple[int, str]) -> Panel:
 
 def test_a_section_of_a_test_set_is_named_with_it() -> None:
     (part,) = fit(two_sets((1, ""), (1, ""), (1, "Measured here")), ACL)
+    assert {row.sources for group in part.panel.groups for row in group.rows} == {("a system",)}
     assert [group.title for group in part.panel.groups] == ["A", "", "A: Measured here", "B", "", "B: Measured here"]
     assert [note.text for note in part.panel.notes] == ["of A", "of both"]
 
 
 def test_test_sets_that_fill_more_than_a_page_have_floats_of_their_own() -> None:
     first, second = fit(two_sets((40, "")), ACL)
+    assert {row.sources for part in (first, second) for group in part.panel.groups for row in group.rows} == {
+        ("a system",)}
     assert (first.panel.caption, second.panel.caption) == ("Caption. Part 1 of 2: A.", "Caption. Part 2 of 2: B.")
     assert [note.text for note in first.panel.notes] == ["of A", "of both"]
     assert [note.text for note in second.panel.notes] == ["of both"]

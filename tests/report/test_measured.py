@@ -29,6 +29,16 @@ def test_seeds_of_one_system_are_one_measurement() -> None:
     assert found.spread("i2t_r5") == pytest.approx(4.5**0.5)
 
 
+def test_a_metric_that_one_seed_lacks_is_no_metric_of_the_system() -> None:
+    first, second = system("sample", "all"), system("sample", "all", seed=1)
+    for lacking, having in ((first, second), (second, first)):
+        more = only(having)["all"] | {"metrics": {"map_at_r": {"i2t": 40.0, "t2i": 30.0}}}
+        (name, entry), = having.items()
+        (found,) = read_metrics(lacking | {name: entry | {"all": more}})
+        assert "i2t_map_at_r" not in found.values
+        assert len(found.values["rsum"]) == 2
+
+
 def test_one_seed_has_no_spread() -> None:
     assert read_metrics(system("sample", "all"))[0].spread("rsum") is None
 
@@ -41,6 +51,7 @@ def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("change", "told"), [
     ({"settings": {"learning_rate": 1e-3}}, "learning_rate 0.0005 and 0.001"),
     ({"settings": {"dimension": 256, "epochs": 3}}, "dimension 1024 and 256, epochs 25 and 3"),
+    ({"settings": {"noise": 0.1}}, "noise None and 0.1"),
     ({"store": "made again"}, "other features"),
     ({"weights": "others"}, "another network behind them"),
     ({"vocabulary": "others"}, "other words"),

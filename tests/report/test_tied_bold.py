@@ -9,9 +9,10 @@ import pytest
 from invented import built, system
 
 from pipeline.evaluation.retrieval import evaluate
-from pipeline.evaluation.statistics import pack
+from pipeline.evaluation.statistics import ImageHits, pack
 from pipeline.parts.errors import InputError
-from pipeline.report import latex
+from pipeline.report import latex, measured
+from pipeline.report.emphasis import PairedTests
 from pipeline.report.page.headline import headlines
 from pipeline.report.table import Bold, Panel, TableRequest
 
@@ -63,6 +64,25 @@ def test_two_rows_tie_and_the_third_does_not() -> None:
     assert note(panel).endswith("Holm's correction within the column or group).")
     assert panel == shown(three())  # the same swaps every time
     assert "randomisation test" in latex.to_latex(built("vse2ad_table3", three()))
+
+
+def test_a_row_that_holms_correction_does_not_tell_from_the_best_is_bold() -> None:
+    """Of the first two rows, one alone finds eight images, the other one: p is 0.04 where they compete alone."""
+    found: dict[str, Any] = {}
+    for recipe, wrong in zip(NAMES, (slice(0, 4), slice(1, 12), slice(1, 6)), strict=True):
+        found |= row(recipe, wrong)
+    assert len(bold_sums(shown(found))) == 3
+    del found[list(found)[2]]
+    assert len(bold_sums(shown(found))) == 1
+
+
+def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_others() -> None:
+    """The third row is worse than the second, but not told from the first, which is a little worse."""
+    wrong = (slice(20, 25), slice(0, 4), slice(0, 11))
+    hits = [ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong]
+    tested = {index: measured.TestedColumn(each, "rsum") for index, each in enumerate(hits)}
+    assert PairedTests().tied(tested, {0, 1}) == {0}
+    assert PairedTests().tied(tested, {0}) == {1, 2}
 
 
 def test_the_best_alone_where_that_is_asked_for() -> None:

@@ -47,6 +47,17 @@ def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: Fe
         assert not all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+def test_what_is_left_out_of_a_batch_depends_on_seed_epoch_and_step(scenes: Manifest, store: FeatureStore) -> None:
+    """Of the same captions, so that it is not their order that differs."""
+    def counts(seed: int, epoch: int, step: int) -> list[int]:
+        batch = batches(scenes, store, seed).batch(epoch, step, np.arange(16))
+        return [*batch.counts.tolist(), *batch.lengths.tolist()]
+
+    found = [counts(*key) for key in ((0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0))]
+    assert counts(0, 0, 0) == found[0]
+    assert len(set(map(tuple, found))) == 4
+
+
 def test_what_the_reading_thread_raises_is_raised(scenes: Manifest, store: FeatureStore,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     source = batches(scenes, store)

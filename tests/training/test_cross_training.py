@@ -21,6 +21,8 @@ from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
+from pipeline.training import scoring
+from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.pairs import AnceStep, PairBatch, PairStep, near_triplet, nearest
 from pipeline.training.source import stored
 from pipeline.training.step import LateStep, TrainingStep
@@ -100,6 +102,20 @@ def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make,
     other = make("ce-listwise", architecture=settings.Named(name="cross", image_norm=True))
     with pytest.raises(InputError, match="give both recipes the same architecture"):
         training.train(replace(other, start=emb.folder, folder=job.folder / "other"))
+
+
+def test_a_head_finds_its_negatives_anew_before_every_epoch(make: Make, scenes: Manifest,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    split, rng = scenes.split("train"), np.random.default_rng(0)
+    monkeypatch.setattr(scoring, "embed", lambda *given: [  # of a head that has moved on
+        rng.normal(size=(len(ids), 4)).astype(np.float32) for ids in (split.image_ids, split.caption_ids)])
+    job, found = make("ce", pairs=Pairs(hard=1.0, nearest=2)), []
+    rounds = Rounds(job, split, texts.kind("bert").learn([], job.training), keep_first=False)
+    for _ in range(2):
+        rounds.find_nearest(None, TrainingPrecision("fp32", "cpu"))  # type: ignore[arg-type]
+        assert rounds.nearest is not None
+        found.append(rounds.nearest.images)
+    assert not np.array_equal(*found)
 
 
 def test_another_head_may_find_the_negatives(make: Make, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:

@@ -70,6 +70,12 @@ def test_five_folds_are_averaged_and_kept() -> None:
     assert metrics.i2t.median_rank == pytest.approx(np.mean([fold.i2t.median_rank for fold in folds]))
 
 
+def test_captions_left_out_and_ties_are_counted_in_all_folds() -> None:
+    metrics = evaluate(np.zeros((4, 24)), np.arange(24) // 6, Protocol("halves", captions_per_image=5, folds=2))
+    assert (metrics.captions, metrics.captions_unused) == (20, 4)
+    assert (metrics.i2t.tied, metrics.t2i.tied) == (metrics.i2t.queries, metrics.t2i.queries) == (4, 20)
+
+
 def test_folds_follow_the_map_not_the_position_of_captions() -> None:
     generator = np.random.default_rng(0)
     scores, owner = generator.random((40, 120)).astype(np.float32), generator.permutation(np.arange(120) % 40)

@@ -88,6 +88,15 @@ def test_blocks_of_any_size_give_the_same_counts() -> None:
                 np.testing.assert_array_equal(getattr(getattr(small, direction), name), expected)
 
 
+@pytest.mark.parametrize("candidates", [255, 256, 600, 2048, 5000])
+def test_a_query_whose_right_candidate_is_the_last_has_the_last_rank(candidates: int) -> None:
+    scores = np.arange(candidates, dtype=np.float32)[:, None].repeat(3, 1)  # whole blocks of cells above the right one
+    assert rank(scores, np.zeros(3, np.int64)).t2i.ranks().tolist() == [candidates] * 3
+    owner = np.full(candidates, -1)
+    owner[0] = 1
+    assert rank(scores.T, owner).i2t.ranks().tolist() == [candidates]
+
+
 def test_items_without_partner_are_candidates_but_no_queries() -> None:
     scores = np.array([[0.5, 0.9, 0.1], [0.6, 0.2, 0.3]])
     metrics = evaluate(scores, [0, -1, -1])

@@ -22,8 +22,9 @@ def system(noise: float, seed: int, images: int = 100, folds: int = 1) -> Metric
                     Protocol("all", folds=folds))
 
 
-def packed(metrics: Metrics, first: int = 0) -> dict[str, Any]:
-    kept = pack(metrics, np.arange(first, first + metrics.images).astype(str), np.arange(metrics.captions))
+def packed(metrics: Metrics, first: int = 0, first_caption: int = 0) -> dict[str, Any]:
+    kept = pack(metrics, np.arange(first, first + metrics.images).astype(str),
+                np.arange(first_caption, first_caption + metrics.captions))
     return dict(json.loads(json.dumps(kept)))
 
 
@@ -44,11 +45,12 @@ def test_fractions_of_ties_are_kept_exactly() -> None:
     np.testing.assert_array_equal(ImageHits(packed(metrics)).folds[0].hits, gather(metrics)[0].hits)
 
 
-def test_the_digest_tells_other_images_other_answers_and_other_rules() -> None:
+def test_the_digest_tells_other_images_captions_answers_and_rules() -> None:
     scores, owner = np.eye(4), np.arange(4)
     found = [packed(evaluate(scores, owner)), packed(evaluate(scores, owner), first=1),
-             packed(evaluate(scores, np.array([0, 1, 3, 2]))), packed(evaluate(scores, owner, ties="optimistic"))]
-    assert len({each["queries"] for each in found}) == 4
+             packed(evaluate(scores, owner), first_caption=1), packed(evaluate(scores, np.array([0, 1, 3, 2]))),
+             packed(evaluate(scores, owner, ties="optimistic"))]
+    assert len({each["queries"] for each in found}) == 5
     assert found[0]["queries"] == packed(evaluate(1 - scores, owner))["queries"]
     assert ImageHits(found[0]).equals(ImageHits(packed(evaluate(scores, owner))))
     assert not ImageHits(found[0]).equals(ImageHits(packed(evaluate(1 - scores, owner))))

@@ -75,6 +75,12 @@ def test_a_damaged_file(damage: Callable[[Path], None], said: str, job: ImportJo
     assert FeatureStore(job.store).done.tolist() == [row != 2 for row in range(6)]
 
 
+def test_as_many_boxes_as_values_an_item_are_read_as_they_are(tmp_path: Path) -> None:
+    features = np.arange(16, dtype=np.float32).reshape(4, 4)
+    write(tmp_path / "square.npz", features)
+    np.testing.assert_array_equal(folder.load(tmp_path / "square.npz").features, features)
+
+
 def test_nothing_is_unpickled(job: ImportJob, tmp_path: Path) -> None:
     """Not the members that are left alone, and not the features."""
     fuse, file = tmp_path / "fuse", file_of(job, 2)

@@ -88,6 +88,13 @@ def test_all_frames_where_so_many_are_asked_for(root: Path, table: Manifest, tmp
     assert all(found[name].tobytes() == features(name).tobytes() for name in COUNTS)
 
 
+def test_other_frames_make_another_store(root: Path, table: Manifest, tmp_path: Path) -> None:
+    source = stacks(root)
+    imported("hgr", source, table, tmp_path / "frame.zarr", frames=10, reported_as="mine")
+    with pytest.raises(InputError, match="frames: 10 there, 15 now"):
+        imported("hgr", source, table, tmp_path / "frame.zarr", frames=15, reported_as="mine")
+
+
 def test_whole_clips_come_in_by_their_lists(root: Path, table: Manifest, tmp_path: Path) -> None:
     found = imported("hgr", arrays(root), table, tmp_path / "frame.zarr")
     assert all(found[name].tobytes() == features(name)[:1].tobytes() for name in COUNTS)

@@ -100,6 +100,23 @@ def test_features_of_photographs_that_were_replaced_get_no_entry(store: Path, sc
     assert "not extracted yet" in faults(store)
 
 
+@pytest.mark.parametrize(("replaced", "taken"), [(1, True), (12, True), (13, False)])
+def test_ids_are_the_manifests_unless_most_photographs_are_other_ones(store: Path, scenes: Manifest, replaced: int,
+                                                                      taken: bool) -> None:
+    """Of 24."""
+    whole = tree(store)
+    shutil.rmtree(store / "image_ids" / "c")
+    some = scenes.table["image_id"].isin(scenes.images["image_id"][:replaced])
+    sizes = scenes.table["bytes"].where(~some, scenes.table["bytes"] + 1)
+    other = replace(scenes, source=scenes.table.assign(bytes=sizes))
+    if taken:
+        assert restored(store, other) == "image_ids restored from the manifest"
+        assert tree(store) == whole
+    else:
+        with pytest.raises(StoreError, match="by the sizes of their files, its images are not"):
+            restored(store, other)
+
+
 def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) -> None:
     shutil.rmtree(store / "image_ids" / "c")
     ids = scenes.images["image_id"].to_numpy()

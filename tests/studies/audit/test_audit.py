@@ -109,6 +109,7 @@ def test_bounds_of_bits_are_within_what_they_bound(tmp_path: Path) -> None:
                   for name, rows in (("one", (0, 1, 2)), ("other", (3, 4, 1, 2))))
     found = compare(one, other, (prints(0, 100, 100), prints(16, 17, 164, 165)), 16)
     assert [pair[:2] for pair in found.certain] == [(1, 2)]
+    assert found.leaks == found.certain, "of two collections, whatever the splits' names"
     assert [pair[:2] for pair in found.doubtful] == [(0, 0), (2, 3)]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.evaluation.statistics.intervals import wilson
 from pipeline.parts.errors import InputError
 from pipeline.studies.hard_negatives import accuracy, questions as published
 from pipeline.studies.hard_negatives.questions import Question
@@ -152,6 +153,17 @@ def test_the_interval_is_wider_where_questions_of_one_image_agree() -> None:
         [found] = accuracy.accuracies(questions, accuracy.compare(questions, images, row, captions, column))
         widths.append(found.high - found.low)
     assert widths[1] > 2 * widths[0]
+
+
+def test_the_interval_of_images_with_unequal_numbers_of_questions_is_that_of_a_ratio() -> None:
+    """Of three questions about one image two are right, of one about another none: by Cochran's linearisation."""
+    captions, images = np.array([[1, 0], [0, 1], [0, -1]], np.float32), np.array([[1, 0], [0, 1]], np.float32)
+    questions, column = asked([("a", "x"), ("a", "x"), ("a", "x"), ("b", "x")], captions)
+    [found] = accuracy.accuracies(questions, accuracy.compare(questions, images, np.array([0, 0, 1, 1]), captions,
+                                                              column))
+    apart = (np.array([2.0, 0.0]) - 0.5 * np.array([3, 1])) / 2
+    low, high = wilson(np.array([0.5]), np.array([(apart**2).sum()]), 2, accuracy.CONFIDENCE)
+    assert (found.low, found.high) == pytest.approx((100 * low[0], 100 * high[0]))
 
 
 def test_winoground_scores_by_their_definition() -> None:

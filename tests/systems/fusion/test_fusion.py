@@ -17,7 +17,8 @@ from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import WeightedSum, mean
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import fuse as fusing
-from pipeline.systems.scores.fuse import align
+from pipeline.systems.scores.fuse import align, tune
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
@@ -122,6 +123,16 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
     assert (metrics.t2i.tied, metrics.i2t.tied) == (6, 2)
 
 
+def test_a_stored_member_tells_duplicates_of_a_computed_one_apart() -> None:
+    images, captions = noisy_pairs(30, 3, 0.3, 0)
+    images[29], captions[87:] = images[0], captions[:3]
+    computed, stored = System.of("a", Embeddings(images, captions), None, IMAGES, CAPTIONS), member("b", 1)
+    whole = (np.float64(images) @ np.float64(captions).T + stored.scores.values) / 2
+    metrics = evaluate(fuse([computed, stored]), np.arange(90) // 3)
+    assert (metrics.t2i.tied, metrics.i2t.tied) == (0, 0)
+    assert metrics.as_dict() == evaluate(whole, np.arange(90) // 3).as_dict()
+
+
 def test_members_with_other_ids_are_refused() -> None:
     first, other = member("a", 0), member("b", 1)
     with pytest.raises(InputError, match=r"b has 1 image ids that a lacks \(5\)"):
@@ -138,6 +149,22 @@ def test_members_with_other_ids_are_refused() -> None:
         align([first, replace(other, image_ids=np.where(IMAGES == 0, 7, IMAGES))])
     with pytest.raises(InputError, match=r"b: a matrix \[30, 90\] has 29 image ids"):
         align([first, replace(other, image_ids=IMAGES[:29])])
+
+
+def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
+    def scored(head: str, split: str, file: str) -> System:
+        scores = np.random.default_rng([*file.encode()]).random((30, 90)).astype(np.float32)
+        made = Made({"split": split, "file": file, "members": [{"head": head, "checkpoint": head}]})
+        return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
+
+    members, on = ([scored(head, split, head + split) for head in "ab"] for split in ("test", "val"))
+    weights, chosen = tune(members, on, "mean", 32)
+    assert (sum(weights), chosen["on"]) == (1, ["a", "b"])
+    for wrong, said in ((on[::-1], "was not scored by the heads of a"), (on[:1], "each of 2 members, received 1"),
+                        ([on[0], scored("b", "test", "b")], "is of the split test; weights are chosen on val"),
+                        ([on[0], scored("b", "val", "btest")], "is a member itself")):
+        with pytest.raises(InputError, match=said):
+            tune(members, wrong, "mean", 32)
 
 
 def test_unusable_weights_and_methods_are_refused() -> None:

@@ -6,12 +6,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import foreign
 import numpy as np
 import pytest
 
 from pipeline.evaluation.retrieval import as_similarity
-from pipeline.systems.rescoring import bank
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.systems.rescoring import bank, stored
+from pipeline.systems.scores import layout
 from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import System
 
 WEIGHTS = [0.75, 0.25]
 
@@ -53,6 +58,32 @@ def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
     for source, side in ((found.image_images(), "image"), (found.caption_captions(), "caption")):
         vectors = [store.vectors(side) for store in stores]
         np.testing.assert_allclose(whole(source), expected(vectors, vectors), atol=1e-6)
+
+
+def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(tmp_path: Path, rng: np.random.Generator
+                                                                           ) -> None:
+    paths, table = Paths(tmp_path), foreign.manifest(12, captions=2)
+    table.save(paths.manifest("coco"))
+    train, test = table.split("train"), table.split("test")
+    made = {"dataset": "coco", "split": "test", "ensemble": None, "members": [{"head": "mine", "checkpoint": "c"}]}
+
+    def embed() -> tuple[np.ndarray, np.ndarray]:
+        with layout.writing_vectors(paths.embeddings("coco", "coco", "mine"), [train], 4, made) as sides:
+            for side in sides:
+                side[:] = rng.normal(size=side.shape)
+            return sides[0].copy(), sides[1].copy()
+
+    images, captions = (rng.normal(size=(len(ids), 4)).astype(np.float32) for ids in (test.image_ids, test.caption_ids))
+    path = paths.similarity("coco", "mine", "test")
+    layout.save(path, [as_similarity(images @ captions.T)], test.image_ids,  # type: ignore[list-item]
+                test.caption_ids, test.caption_image, made, image_embeddings=images, caption_embeddings=captions)
+    (bank_images, bank_captions), source = embed(), System.open(path)
+    record = stored.made_from(source, "nnn", {"neighbours": 1, "weight": 1.0}, paths)
+    lowered = images @ captions.T - (images @ bank_captions.T).max(1)[:, None] - (bank_images @ captions.T).max(0)
+    np.testing.assert_allclose(whole(stored.compute(source, record, paths).scores), lowered, atol=1e-5)
+    embed()
+    with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
+        stored.compute(source, record, paths)
 
 
 def test_the_weights_are_the_ensembles() -> None:

@@ -101,15 +101,16 @@ def test_db_norm(data: Data) -> None:
                * shares(data.image_images.T, data.scores.T, 2.0))
 
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_qb_norm_changes_the_queries_whose_best_is_a_hub_of_the_bank(data: Data, k: int) -> None:
+@pytest.mark.parametrize(("k", "decimals"), [(1, 7), (2, 7), (1, 1)])
+def test_qb_norm_changes_the_queries_whose_best_is_a_hub_of_the_bank(data: Data, k: int, decimals: int) -> None:
+    data.scores = data.scores.round(decimals)  # with one, several candidates are a query's best
     found = both(data, "qb-norm", beta=BETA, k=k)
     changed = []
     for new, scores, bank in ((found[0], data.scores, data.images), (found[1].T, data.scores.T, data.captions.T)):
         hubs = set((-bank).argsort(1)[:, :k].ravel().tolist())
         normalised = shares(bank, scores, BETA)
         for query, row in enumerate(scores):
-            active = int(row.argmax()) in hubs
+            active = not hubs.isdisjoint(np.flatnonzero(row == row.max()).tolist())
             same_order(new[query], normalised[query] if active else row)
             changed.append(active)
     assert any(changed)

@@ -44,3 +44,34 @@ def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no embeddings; move it"), \
             layout.writing_vectors(tmp_path / "mine", one, 4, MADE):
         pass
+
+
+def embedded(path: Path, image_ids: list[int], checkpoint: str = "c") -> System:
+    ids, generator = np.array(image_ids), np.random.default_rng(0)
+    split = Collection(ids, 10 * ids, np.arange(len(ids)))
+    made = {"dataset": path.stem, "ensemble": None, "members": [{"head": "mine", "checkpoint": checkpoint}]}
+    with layout.writing_vectors(path, [split], 4, made) as sides:
+        for side in sides:
+            side[:] = generator.normal(size=side.shape)
+    return System.open_vectors(path)
+
+
+@pytest.mark.parametrize("changed", [*layout.IDS, "image_embeddings"])
+def test_vectors_whose_ids_were_changed_are_refused(tmp_path: Path, changed: str) -> None:
+    store = embedded(tmp_path / "a.zarr", [3, 5])
+    chunk = next(file for file in (store.path / changed / "c").rglob("*") if file.is_file())
+    chunk.write_bytes(chunk.read_bytes()[::-1])
+    with pytest.raises(InputError, match=f"a.zarr/{changed}: has changed since it was written"):
+        store.vectors("image")
+
+
+def test_no_image_is_in_a_pool_twice(tmp_path: Path) -> None:
+    pool = embedded(tmp_path / "a.zarr", [3, 5])
+    others = [embedded(tmp_path / name / f"{dataset}.zarr", ids) for name, dataset, ids in (
+        ("other ids", "a", [7, 9]), ("another data set", "b", [3, 5]))]
+    assert pool.among(others).shape == (6, 6)
+    for wrong in ([embedded(tmp_path / "again" / "a.zarr", [5, 7])], [others[0], others[0]]):
+        with pytest.raises(InputError, match="of its images are in the pool already, "):
+            pool.among(wrong)
+    with pytest.raises(InputError, match="holds the vectors of another head"):
+        pool.among([embedded(tmp_path / "by another head.zarr", [7], "d")])

@@ -1,0 +1,63 @@
+"""What a trace compares of a system's scores: whose they are, and its numbers as they are measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import as_similarity
+from pipeline.manifest import Manifest
+from pipeline.provenance import computed_again, of_scores, results
+from pipeline.provenance.step import DIFFERS, MATCHES, Result
+from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores import layout, measured
+from pipeline.systems.scores.system import System
+
+SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
+
+
+@pytest.fixture
+def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
+    """Writes random scores of rows of the split test, with the captions of these images."""
+    def write(rows: list[int]) -> System:
+        split = scenes.split("test")
+        columns = np.flatnonzero(np.isin(split.caption_image, rows))
+        owner = np.array([rows.index(image) for image in split.caption_image[columns]])
+        scores = np.random.default_rng(0).random((len(rows), len(columns))).astype(np.float32)
+        path = tmp_path / "similarities" / "mine.zarr"
+        layout.save(path, [as_similarity(scores)], split.image_ids[rows],  # type: ignore[list-item]
+                    split.caption_ids[columns], owner,
+                    {"dataset": "sample", "split": "test", "manifest": scenes.digest, "ensemble": None, "members": []})
+        return System.open(path)
+
+    return write
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [([0, 1, 2, 3], MATCHES), ([2, 0], MATCHES), ([1, 1, 2], DIFFERS)])
+def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, stored: Callable[..., System],
+                                               scenes: Manifest, tmp_path: Path) -> None:
+    system = stored(rows)
+    steps = of_scores.steps(Result(system.path, system.made_from), Paths(tmp_path), scenes, 32)
+    (step,) = [each for each in steps if each.what == "whose scores, by the manifest"]
+    assert step.verdict == verdict
+    assert (step.found == "the same image twice") == (verdict == DIFFERS)
+
+
+@pytest.mark.parametrize(("key", "value", "differ"), [
+    ("rsum", None, 0), ("rsum", 250.0, 1), ("images", {"r1": 4}, 1), ("queries", 4, 1), ("i2t", [1, 2], 1),
+    ("tied", {"i2t": 0}, 1), ("tied", {"i2t": 0, "t2i": 0, "i2i": 0}, 1), ("interval", {"rsum": [0, 600]}, 1),
+])
+def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any, differ: int, scenes: Manifest,
+                                                            stored: Callable[..., System]) -> None:
+    system = stored([0, 1, 2, 3])
+    found = measured.measure(system, "all", "expected", SETTINGS)
+    numbers = found.numbers if value is None else found.numbers | {key: value}
+    entry = results.entry(system.made_from, {"resamples": SETTINGS.resamples, "seed": SETTINGS.seed}, {"all": numbers},
+                          {"all": found.hits})
+    verdicts = [step.verdict for step in computed_again.numbers(system.path, entry, 32, scenes)]
+    assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (3, differ, 3 - differ)

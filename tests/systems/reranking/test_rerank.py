@@ -1,0 +1,74 @@
+"""Reranking by stored scores: the record says what they depend on, and a pair is scored again only by other code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
+from pipeline.files import record
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.systems.reranking.base import PairSource
+from pipeline.systems.reranking.rerank import Job, rerank
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.reranked import Combination
+from pipeline.systems.scores.system import System
+
+IMAGES, CAPTIONS = 5, 10
+Stored = Any
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Stored:
+    """Writes random scores of a system of one head."""
+    def write(name: str, split: str = "test", **changes: Any) -> System:
+        scores = np.random.default_rng([*name.encode()]).normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
+        made = {"dataset": "sample", "split": split, "manifest": "m", "ensemble": None, "features": {"grid": "grid2"},
+                "untrained": [], "members": [{"head": name, "checkpoint": name}]} | changes
+        path = Paths(tmp_path).similarity("sample", name, split)
+        layout.save(path, [as_similarity(scores)], np.arange(IMAGES), np.arange(CAPTIONS),  # type: ignore[list-item]
+                    np.arange(CAPTIONS) // 2, made)
+        return System.open(path)
+
+    return write
+
+
+def job(tmp_path: Path, retriever: System, scorer: System, **changes: Any) -> Job:
+    paths, split = Paths(tmp_path), str(retriever.made_from.split)
+    source = PairSource(paths, "sample", "sample", "sample", split=split)
+    made = Job(paths.similarity("sample", "new", split), retriever, retriever, ("system", scorer.name), source, 2,
+               Combination(), PROTOCOLS["all"])
+    return replace(made, **changes)
+
+
+@pytest.mark.parametrize("bank", ["train", "test"])
+def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(stored: Stored, tmp_path: Path, bank: str
+                                                                        ) -> None:
+    scorer = stored("scorer", steps=[{"name": "nnn", "bank": bank}])
+    assert rerank(job(tmp_path, stored("retriever"), scorer)).made_from.has_seen_queries == (bank == "test")
+
+
+def test_pairs_are_scored_again_by_another_version_of_the_scorer(stored: Stored, tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    same = job(tmp_path, stored("retriever"), stored("scorer"))
+    first = rerank(same)
+    assert first.pairs > 0
+    assert rerank(same)[1:] == (0, False)
+    monkeypatch.setitem(record.RAISED, "scorers/system", 2)
+    assert rerank(same)[1:] == (first.pairs, True)
+
+
+def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: Path) -> None:
+    on_val = [stored(name, "val") for name in ("retriever", "scorer")]
+    tuned = job(tmp_path, *on_val, tune=True)
+    rerank(tuned)
+    retriever, scorer, other = map(stored, ("retriever", "scorer", "other"))
+    assert rerank(job(tmp_path, retriever, scorer, tuned_on=tuned.path)).written
+    for pair in ((retriever, other), (other, scorer), (scorer, retriever)):
+        with pytest.raises(InputError, match="chosen there for other heads, or for these with retriever and scorer"):
+            rerank(job(tmp_path, *pair, tuned_on=tuned.path, redo=True))
