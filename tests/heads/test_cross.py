@@ -101,8 +101,10 @@ def test_each_side_alone_is_the_mean_of_all_positions(checkpoint: Path, batch: d
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
 
 
-def test_regions_and_pieces_beyond_the_limits_are_cut(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
-    model, whole = cross(checkpoint, regions=3, pieces=5), cross(checkpoint)
+@pytest.mark.parametrize("score", ["classifier", "cosine"])
+def test_regions_and_pieces_beyond_the_limits_are_cut(checkpoint: Path, batch: dict[str, torch.Tensor], score: str
+                                                      ) -> None:
+    model, whole = cross(checkpoint, regions=3, pieces=5, pair_score=score), cross(checkpoint, pair_score=score)
     tokens = batch["tokens"][:, :5].clone()
     tokens[batch["lengths"] > 5, 4] = model.end  # [CLS], the first three pieces, [SEP]
     cut = {**batch, "tokens": tokens, "lengths": batch["lengths"].clamp(max=5), "items": batch["items"][:, :3],
