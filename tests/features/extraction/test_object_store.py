@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import new_stores
 import numpy as np
 import packed
@@ -40,6 +41,12 @@ from pipeline.manifest import Manifest, build
 
 ENGINE = "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 PARAMS = Path(__file__).parents[3] / "params.yaml"
+
+
+def downloaded(store: Path, folder: Path, manifest: Manifest) -> FeatureStore:
+    remote_store.download(store, folder, print, print)
+    assert [fault for _, found in verify.verify(folder) for fault in found] == []
+    return FeatureStore(folder).require(manifest)
 
 
 def put(folder: Path, place: Path) -> Path:
@@ -291,3 +298,36 @@ def test_nothing_there_is_one_line(place: Path, commands: Commands, tmp_path: Pa
         said = commands("pipeline", "copy", source, tmp_path / "x.zarr", code=None)
         assert said.returncode in (1, 2)
         assert said.stderr.count("\n") == 1, said.stderr
+
+
+def of_features(requests: list[str], method: str) -> list[str]:
+    return [each for each in requests if each.startswith(method) and "/features/c/" in each]
+
+
+def test_a_store_grows_by_its_new_shards_alone(place: Path, job: extraction.ExtractionJob, scenes: Manifest,
+                                               tmp_path: Path) -> None:
+    growing = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr", shard_images=3)
+    rows = scenes.table[scenes.table["image_id"].isin(scenes.images["image_id"].to_numpy()[:12])]
+    extraction.extract(replace(growing, manifest=replace(scenes, source=rows.reset_index(drop=True))))
+    with s3_server.counted() as requests:
+        assert extraction.extract(growing).extracted == 12
+    assert of_features(requests, "GET") == []
+    sent = of_features(requests, "PUT")
+    assert len(sent) == 8  # each of four shards: up there, and to its place on the server
+    assert all(f"/features/c/{shard}/0/0" in "".join(sent) for shard in range(4, 8))
+    found = downloaded(place / "grid.zarr", tmp_path / "copy.zarr", scenes)
+    extraction.extract(replace(growing, store=tmp_path / "at-once.zarr", uploaded_to=None))
+    images = np.arange(24)
+    assert np.array_equal(found.read(images)[0], FeatureStore(tmp_path / "at-once.zarr").read(images)[0])
+
+
+def test_markers_of_folders_are_no_files(place: Path, job: extraction.ExtractionJob, tmp_path: Path) -> None:
+    """Consoles of S3 make them."""
+    address = remote.address(place / "grid.zarr")
+    assert address is not None
+    key = address.removeprefix(f"s3://{s3_server.BUCKET}/")
+    for folder in (f"{key}/", f"{key}/features/"):
+        boto3.client("s3").put_object(Bucket=s3_server.BUCKET, Key=folder, Body=b"")
+    into = replace(job, store=tmp_path / "working.zarr", uploaded_to=place / "grid.zarr")
+    assert extraction.extract(into).extracted == 24
+    downloaded(place / "grid.zarr", tmp_path / "copy.zarr", job.manifest)
