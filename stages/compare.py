@@ -15,7 +15,7 @@ import click
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from stages import measuring, options
-from stages.progress import Progress
+from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline import manifest
@@ -72,14 +72,19 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
-    found = _contrasts(groups, every, ties, settings)
+    found, notes = _contrasts(groups, every, ties, settings)
     contrast.correct([*chain(*found)])
-    click.echo(_written([[pool.name for pool in group] for group in groups], found, output))
+    say(*(f"note: {each}" for each in notes))
+    click.echo(_written([[pool.name for pool in group] for group in groups], found, notes, output))
 
 
 def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
-               ) -> list[list[dict[str, Any]]]:
-    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once for all its pairs."""
+               ) -> tuple[list[list[dict[str, Any]]], list[str]]:
+    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once for all its pairs.
+
+    And notes on likely mistakes.
+    """
+    notes: list[str] = []
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
     # The number of tests in the larger of Holm's two families.
     recalls = (len(contrast.TITLES) - 1) * len(views) * comb(len(groups), 2)
@@ -88,13 +93,15 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     with Progress("rank", "image", total) as bar:
         def measure(pool: System, rules: str | Protocol) -> Metrics:
             start = bar.done
-            return evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
-                            lambda done: bar.reach(start + done))
+            ranked = evaluate(pool.scores, pool.truth, rules, ties, settings.evaluate.block_megabytes,
+                              lambda done: bar.reach(start + done))
+            notes.extend(each for each in judged.notes(pool, ranked) if each not in notes)
+            return ranked
 
         for said, systems in views:
             runs = [[measure(*each) for each in group] for group in systems]
             found.append([contrast.of(a, b, samples, settings.evaluate.seed) | said for a, b in combinations(runs, 2)])
-    return found
+    return found, notes
 
 
 def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
@@ -107,12 +114,14 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
             for name in parts[0][0]]
 
 
-def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], output: str) -> str:
+def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], notes: list[str],
+             output: str) -> str:
     """The contrasts as text, Markdown or JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
         told = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in found}}
                 for at, (a, b) in enumerate(combinations(systems, 2))]
-        return json.dumps({"pairs": told} if len(systems) > 2 else told[0], indent=1)
+        return json.dumps(({"pairs": told} if len(systems) > 2 else told[0]) | ({"notes": notes} if notes else {}),
+                          indent=1)
     names = [", ".join(group) for group in systems]
     return (contrast.to_markdown if output == "markdown" else contrast.to_text)(names, found)
 
@@ -144,7 +153,7 @@ def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[li
     none = judged.Columns()
     if not silent and columns != none:
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
-                         "--split and --captions-per-image")
+                         "--split, --captions-per-image and --distance")
     groups = [[judged.of_matrix(path, columns if path in silent else none) for path in group] for group in stores]
     known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
                 "matrix (.npy, zarr).")
 @click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")
+@click.option("--normalise", is_flag=True,
+              help="Divide each vector of --embeddings by its length, so that inner products are cosines.")
 @click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
               help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
               "pipeline embed), which are candidates but no queries. May be given several times.")
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 @measuring.output
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
-            distractors: tuple[Path, ...], keep: bool, columns: judged.Columns, truth: judged.Truth,
+            normalise: bool, distractors: tuple[Path, ...], keep: bool, columns: judged.Columns, truth: judged.Truth,
             rules: Protocol | None, ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files,
             from_run: Path | None, scheduler: str | None, output: str) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
@@ -73,8 +75,8 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
         settings = settings.model_copy(update={"evaluate": metrics})
     if from_run:
-        options.refuse("source", "embeddings", "distractors", "folds", "name", "extended", "keep", "run", "top",
-                       "save_qrels", "per_query", "scheduler",
+        options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "name", "extended",
+                       "keep", "run", "top", "save_qrels", "per_query", "scheduler",
                        why="cannot be given with --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
         click.echo(_written([(from_run.name, numbers)], output))
@@ -83,21 +85,25 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     opened(workers.counted_on(opened(options.executor(1, scheduler)())))
     if embeddings or distractors:
         options.choose_products(settings)
+    if not embeddings:
+        options.refuse("normalise", why="is for --embeddings; a matrix holds similarities already")
     similarity = None if source is None else source.scores(paths, settings)
-    pool = _pool(similarity, embeddings, distractors, columns, truth)
+    pool = _pool(similarity, embeddings, normalise, distractors, columns, truth)
+    notes = _noted(judged.notes_of_vectors(pool) if pool and embeddings else [])
     asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
     if pool is not None:
         by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
-        pool, (numbers,), (hits,), tables = asked.measure(pool, [by], truth, columns.manifest)
+        pool, (numbers,), (hits,), tables, more = asked.measure(pool, [by], truth, columns.manifest)
         numbers |= {"split": pool.split} if pool.split else {}
+        notes += more
         _write_files(pool, files, tables, settings.evaluate)
         if keep:
             results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors], asked.recorded,
                            numbers, hits)
-        click.echo(_written([("", numbers)], output))
+        click.echo(_written([("", numbers | ({"notes": notes} if notes else {}))], output))
         return
-    options.refuse("manifest_path", "split", "captions_per_image", "folds", "name", "keep", "run", "top", "save_qrels",
-                   why="needs --system or --embeddings; the run is measured by its data set's card")
+    options.refuse("manifest_path", "split", "captions_per_image", "distance", "folds", "name", "keep", "run", "top",
+                   "save_qrels", why="needs --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     write_json(paths.metrics, measured_run)
@@ -109,12 +115,12 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
          for numbers in results.protocols(result).values()], output))
 
 
-def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distractors: tuple[Path, ...],
-          columns: judged.Columns, truth: judged.Truth) -> System | None:
+def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normalise: bool,
+          distractors: tuple[Path, ...], columns: judged.Columns, truth: judged.Truth) -> System | None:
     """The source that the options name; None if the run is measured."""
     if distractors:
-        options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "folds", "name", "extended",
-                       "qrels", "same_text",
+        options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "distance", "folds", "name",
+                       "extended", "qrels", "same_text",
                        why="cannot be given with --distractors, which enlarge the pool of a head's store")
         if similarity is None:
             raise InputError("--distractors need --system with a head's similarity store")
@@ -122,7 +128,7 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, distrac
     if similarity is not None and embeddings is not None:
         raise InputError("--system and --embeddings are two sources; give one")
     if embeddings is not None:
-        return judged.of_vectors(*embeddings, columns)
+        return judged.of_vectors(*embeddings, columns, normalise)
     return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
@@ -161,7 +167,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.made_from["split"])
         truth = judged.Truth.of(asked.settings).or_of(of_card)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        _, every, hits, rows = asked.measure(store, protocols, truth, name=name)
+        _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
         found[name] = results.entry(store.made_from, asked.recorded, dict(zip(names, every, strict=True)),
                                     dict(zip(names, hits, strict=True)))
@@ -188,9 +194,9 @@ class _Asked:
 
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""
-                ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any]]:
+                ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any], list[str]]:
         """Measure a pool: the pool with its right answers; its numbers and the hits of each image, by each protocol;
-        and with --per-query a table of its queries."""
+        with --per-query a table of its queries; and notes on likely mistakes, which are printed."""
         known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.same_text)
         _warn_of_leak(self.paths, pool)
         pool, beyond = judged.with_languages(pool, known), {}
@@ -205,7 +211,14 @@ class _Asked:
             with Progress(f"rank {pool.name}", "image", measured.work(pool, rules, self.settings)) as bar:
                 every.append(measured.measure(pool, rules, self.ties, self.settings, bar.reach))
         tables = [measured.query_table(every, name)] if self.per_query else []
-        return pool, [each.numbers | beyond for each in every], [each.hits for each in every], tables
+        notes = _noted(judged.notes(pool, every[0].ranked[0][1]))
+        return pool, [each.numbers | beyond for each in every], [each.hits for each in every], tables, notes
+
+
+def _noted(notes: list[str]) -> list[str]:
+    """Print notes."""
+    say(*(f"note: {each}" for each in notes))
+    return notes
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:

@@ -24,10 +24,10 @@ class Files(NamedTuple):
     per_query: Path | None
 
 
-def _columns(manifest_path: Path | None, split: str | None, captions_per_image: int | None) -> Columns:
+def _columns(manifest_path: Path | None, split: str | None, captions_per_image: int | None, distance: bool) -> Columns:
     from pipeline.systems.scores.judged import Columns
 
-    return Columns(manifest_path, split, captions_per_image)
+    return Columns(manifest_path, split, captions_per_image, distance)
 
 
 def _truth(qrels: Path | None, same_text: str | None) -> Truth:
@@ -67,7 +67,8 @@ columns = joined(
                  help="The manifest of the images (the rows) and captions (the columns) of a matrix."),
     click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
     click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
-                 help="Without a manifest: how many consecutive captions each image has."))
+                 help="Without a manifest: how many consecutive captions each image has."),
+    click.option("--distance", is_flag=True, help="The matrix holds distances: the smallest is best."))
 # Options on the right answers; the command takes `truth`.
 truth = joined(
     "truth", _truth,

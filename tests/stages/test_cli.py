@@ -260,7 +260,7 @@ def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("content", "arguments", "said"), [
     (np.full((2, 10), np.nan), (), "row 0"),
-    (np.ones((2, 9)), (), "5 captions for each of 2 images make 10 columns, received 9"),
+    (np.ones((2, 9)), (), "the matrix is 2 x 9, expected 2 images x 10 captions (5 captions an image)"),
     (np.ones((2, 10)), ("--protocol", "flickr30k_1k"), "1000 images, received 2"),
     (np.ones((2, 10)), ("--folds", "3"), "cannot be cut into 3 folds"),
     (np.array([[{}] * 5], dtype=object), (), "m.npy"),

@@ -202,7 +202,9 @@ def test_embeddings_are_a_source_like_their_product(pipeline: Any, refused: Call
         np.save(f"{name}.npy", values)
     few = ("--captions-per-image", "2", "--json")
     product = pipeline("evaluate", "--system", "s.npy", *few)[1]
-    assert json.loads(pipeline("evaluate", "--embeddings", "i.npy", "c.npy", *few)[1]) == json.loads(product)
+    found = json.loads(pipeline("evaluate", "--embeddings", "i.npy", "c.npy", *few)[1])
+    assert found.pop("notes")  # lengths differ
+    assert found == json.loads(product)
     captions[7, 3] = np.inf
     np.save("c.npy", captions)
     said = refused("evaluate", "--embeddings", "i.npy", "c.npy", *few)
@@ -307,3 +309,43 @@ def test_the_file_that_vse_infty_saves_is_read(pipeline: Any, refused: Callable[
         np.save(f"other{number}.npy", np.array(held, object))
         said = refused("evaluate", "--system", f"other{number}.npy")
         assert "holds objects" in said or "do not trust it" in said
+
+
+def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(pipeline: Any, rng: np.random.Generator) -> None:
+    shown = rng.standard_normal((30, 16))
+    captions = np.repeat(shown, 5, 0) + rng.standard_normal((150, 16))
+    np.save("s.npy", -shown @ captions.T)
+    _, out, said = pipeline("evaluate", "--system", "s.npy", "--json")
+    assert "note: s: the right answers rank at the end" in said
+    assert "--distance ranks the smallest first" in json.loads(out)["notes"][0]
+    _, out, said = pipeline("evaluate", "--system", "s.npy", "--distance", "--json")
+    assert "note" not in said
+    assert "notes" not in json.loads(out)
+    assert json.loads(out)["rsum"] > 300
+    np.save("i.npy", shown)
+    np.save("c.npy", captions)
+    _, out, said = pipeline("evaluate", "--embeddings", "i.npy", "c.npy", "--json")
+    assert "--normalise divides each vector by its length" in said
+    assert said.split("note: ")[1].split() == json.loads(out)["notes"][0].split()
+    _, out, said = pipeline("evaluate", "--embeddings", "i.npy", "c.npy", "--normalise", "--json")
+    assert "note" not in said
+    np.save("t.npy", -shown @ captions.T + 1)
+    _, out, said = pipeline("compare", "s.npy", "t.npy", "--json")
+    assert said.count("note: ") == len(json.loads(out)["notes"]) == 2
+    assert "note" not in pipeline("compare", "s.npy", "t.npy", "--distance")[2]
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--system", "s.npy", "--normalise"), "--normalise is for --embeddings"),
+    (("--embeddings", "c.npy", "i.npy"), "10 vectors, then 2, captions before images: give the images' file first"),
+    (("--embeddings", "i.npy", "i.npy"), "2 x 2 vectors, expected 2 of images and 10 of captions"),
+    (("--embeddings", "i.npy", "c.npy", "--distance"), "--distance is for a matrix"),
+    (("--system", "i.npy"), "a file of vectors is given to --embeddings, with that of the other side"),
+    (("--from-run", "s.npy", "--distance"), "--distance cannot be given with --from-run"),
+])
+def test_the_wrong_kind_of_file_is_refused_with_the_right_option(refused: Callable[..., str],
+                                                                 arguments: tuple[str, ...], said: str) -> None:
+    np.save("s.npy", np.eye(2, 10))
+    np.save("i.npy", np.eye(2, 3))
+    np.save("c.npy", np.ones((10, 3)))
+    assert said in refused("evaluate", *arguments)

@@ -57,6 +57,32 @@ class Joined:
         return [(part, int(end) - len(part)) for part, end in zip(self.parts, self.ends, strict=True)]
 
 
+class Unit:
+    """Vectors [N, D] of length 1: rows of another array, each divided by its length when it is read."""
+
+    ndim = 2
+
+    def __init__(self, vectors: "np.ndarray | Joined", what: str) -> None:
+        """Measure the lengths, in float64; a vector that has no direction is refused."""
+        self.vectors, self.shape = vectors, vectors.shape
+        self.dtype = np.dtype(np.float64 if vectors.itemsize == 8 else np.float32)
+        self.itemsize = self.dtype.itemsize
+        parts = (np.asarray(vectors[start:start + ROWS_AT_ONCE], np.float64)
+                 for start in range(0, len(vectors), ROWS_AT_ONCE))
+        self.lengths = np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
+        for row in np.flatnonzero(~(self.lengths > 0) | np.isinf(self.lengths))[:1].tolist():
+            raise InputError(f"{what}: row {row} has the length {self.lengths[row]}, by which it cannot be divided")
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Read some rows."""
+        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        values = np.asarray(self.vectors[rows, columns], np.float64) / self.lengths[rows, None]
+        return values.astype(self.dtype)
+
+
 Embedding: TypeAlias = np.ndarray | Joined | torch.Tensor | str | Path
 TORCH = {4: torch.float32, 8: torch.float64}
 # Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
@@ -70,7 +96,7 @@ class Embeddings:
     similarities in every comparison, so that duplicates tie and none is ahead by rounding.
     """
 
-    def __init__(self, images: Embedding, captions: Embedding, double: bool = False) -> None:
+    def __init__(self, images: Embedding, captions: Embedding, double: bool = False, normalise: bool = False) -> None:
         """Open and check the embeddings.
 
         Args:
@@ -78,13 +104,14 @@ class Embeddings:
                 torch tensor, or the path of a `.npy` file.
             captions: [C, D], likewise.
             double: Whether to compute in float64 in any case.
+            normalise: Whether to divide each vector by its length.
 
         Raises:
             InputError: For other shapes or types, for different D, and for a NaN or infinity, with its row and
                 dimension.
         """
-        self.images = _array(images, "image embeddings")
-        self.captions = _array(captions, "caption embeddings")
+        self.images = _array(images, "image embeddings", normalise)
+        self.captions = _array(captions, "caption embeddings", normalise)
         if self.images.shape[1] != self.captions.shape[1]:
             raise InputError(f"embeddings: expected one dimension for both, received images "
                              f"{list(self.images.shape)} and captions {list(self.captions.shape)}")
@@ -141,12 +168,12 @@ class Embeddings:
         return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
 
 
-def _array(values: Embedding, what: str) -> np.ndarray:
+def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
     array: Any = values  # joined arrays are indexed like one array
     if not isinstance(values, Joined):
         array = blocks.open_npy(Path(values)) if isinstance(values, str | Path) else blocks.to_array(values)
     blocks.check_floats(array, what, ("items", "dimension"))
-    return array
+    return Unit(array, what) if normalise else array  # type: ignore[return-value]
 
 
 def _highest(values: np.ndarray, side: str) -> float:

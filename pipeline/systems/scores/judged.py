@@ -14,13 +14,15 @@ import numpy.typing as npt
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.rows import same_text
-from pipeline.evaluation.retrieval import Ids, Protocol, rows_of
+from pipeline.evaluation.retrieval import Ids, Protocol, mistakes, rows_of
+from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.files.digest import of_folder, sha256
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
+from pipeline.systems.fusion.combining import WeightedSum
 from pipeline.systems.scores.layout import is_store
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Vectors
@@ -34,33 +36,48 @@ class Columns:
     manifest: Path | None = None  # the manifest's file; None if not given
     split: str | None = None  # the split; None for test
     captions_per_image: int | None = None  # how many captions each image has, in the images' order; None for five
+    distance: bool = False  # whether the matrix holds distances, of which the smallest is best
 
     @property
     def known_split(self) -> str | None:
         """The split that is read from the manifest; None without a manifest."""
         return None if self.manifest is None else self.split or "test"
 
-    def of(self, shape: tuple[int, int]) -> tuple[Ids, Ids | None, Ids | None]:
-        """Resolve the description for a matrix."""
+    def of(self, shape: tuple[int, int], of_vectors: bool = False) -> tuple[Ids, Ids | None, Ids | None]:
+        """Resolve the description for a matrix, or for the numbers of two files' vectors."""
         if self.manifest is None:
-            each = self.captions_per_image or 5
-            if shape[0] == each * shape[1] and each > 1:
-                raise InputError(f"the matrix is {shape[0]} x {shape[1]}, captions x images: it is transposed; save "
-                                 "its transpose, one row an image")
             if self.split is not None:
                 raise InputError("--split needs --manifest")
-            return retrieval.consecutive_captions(shape, self.captions_per_image or 5), None, None
+            each = self.captions_per_image or 5
+            if shape != (expected := (shape[0], shape[0] * each)):
+                raise InputError(_misfit(shape, (shape[1], shape[1] * each), f"{each} captions an image", of_vectors)
+                                 if shape[0] == each * shape[1] else
+                                 _misfit(shape, expected, f"{each} captions an image", of_vectors) +
+                                 "; --captions-per-image or --manifest says how many there are")
+            return retrieval.consecutive_captions(shape, each), None, None
         if self.captions_per_image is not None:
             raise InputError("leave out --captions-per-image: --manifest says how many each image has")
         split = Manifest.load(self.manifest).split(self.split or "test")
         expected = (len(split.image_ids), len(split.caption_ids))
-        if shape == expected[::-1] != expected:
-            raise InputError(f"the matrix is {shape[0]} x {shape[1]}, captions x images of the manifest's {split.name} "
-                             "split: it is transposed; save its transpose, one row an image")
         if shape != expected:
-            raise InputError(f"the matrix is {shape[0]} x {shape[1]}, the manifest's {split.name} split {expected[0]} "
-                             f"images x {expected[1]} captions; rows are images, columns captions")
+            raise InputError(_misfit(shape, expected, f"the manifest's {split.name} split", of_vectors))
         return split.caption_image, split.image_ids, split.caption_ids
+
+
+def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vectors: bool) -> str:
+    """Say that a shape is not that of the images and captions, and what it may be."""
+    size = f"{shape[0]} x {shape[1]}"
+    if shape == expected[::-1]:
+        if of_vectors:
+            return (f"--embeddings: {shape[0]} vectors, then {shape[1]}, captions before images: give the images' file "
+                    "first")
+        return f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an image"
+    if of_vectors:
+        return f"--embeddings: {size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
+    vectors = "; a file of vectors is given to --embeddings, with that of the other side" \
+        if shape[0] in expected and shape[1] < expected[1] else ""
+    return (f"the matrix is {size}, expected {expected[0]} images x {expected[1]} captions ({of}); rows are images, "
+            f"columns captions{vectors}")
 
 
 def of_matrix(path: Path, columns: Columns) -> System:
@@ -68,17 +85,24 @@ def of_matrix(path: Path, columns: Columns) -> System:
     if is_store(path):
         if columns != Columns():
             raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
-                             "--manifest, --split and --captions-per-image")
+                             "--manifest, --split, --captions-per-image and --distance")
         system = System.open_either(path)
         return system if isinstance(system.kind, Vectors) else system.check()
-    scores = retrieval.as_similarity(path)
+    scores = _scores(path, columns)
     return System.of(path.stem, scores, *columns.of(scores.shape), split=columns.known_split)
 
 
-def of_vectors(images: Path, captions: Path, columns: Columns) -> System:
-    """Take the inner products of two matrices of vectors, computed block by block."""
-    scores = retrieval.Embeddings(images, captions)
-    return System.of(images.stem, scores, *columns.of(scores.shape), split=columns.known_split)
+def _scores(path: Path, columns: Columns) -> retrieval.Scores:
+    scores: Any = retrieval.as_similarity(path)
+    return WeightedSum([scores], [-1.0]) if columns.distance else scores
+
+
+def of_vectors(images: Path, captions: Path, columns: Columns, normalise: bool = False) -> System:
+    """Take the inner products of two matrices of vectors, or their cosines, computed block by block."""
+    if columns.distance:
+        raise InputError("--distance is for a matrix; the inner products of --embeddings are similarities")
+    scores = retrieval.Embeddings(images, captions, normalise=normalise)
+    return System.of(images.stem, scores, *columns.of(scores.shape, of_vectors=True), split=columns.known_split)
 
 
 def with_record(path: Path, columns: Columns) -> System:
@@ -91,7 +115,7 @@ def with_record(path: Path, columns: Columns) -> System:
     return replace(system, folder=path, made_from=Made({
         "dataset": known.dataset, "split": columns.split or "test", "manifest": known.digest, "recipe": None,
         "text": None, "seed": None, "ensemble": None, "features": {}, "untrained": [], "members": [],
-        "file": _digest(path)}))
+        "file": _digest(path), **({"distance": True} if columns.distance else {})}))
 
 
 def _digest(path: Path) -> str:
@@ -150,9 +174,9 @@ class Truth:
 
 def matrix(path: Path, columns: Columns, truth: Truth) -> System:
     """Open a matrix or store as `of_matrix` does; with judgements, images may have any number of captions."""
-    if truth.qrels is None or columns != Columns() or is_store(path):
+    if truth.qrels is None or columns != Columns(distance=columns.distance) or is_store(path):
         return of_matrix(path, columns)
-    return System.of(path.stem, path)
+    return System.of(path.stem, _scores(path, columns))
 
 
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
@@ -191,6 +215,20 @@ def in_languages(system: System, paths: Paths) -> System:
         return system
     found = with_languages(system, Manifest.load(paths.manifest(system.made_from["dataset"])))
     return found if found.languages is not None and len(np.unique(found.languages)) > 1 else system
+
+
+def notes_of_vectors(system: System) -> list[str]:
+    """Say which mistake the vectors of `of_vectors` point to."""
+    scores: Any = system.scores
+    return mistakes.of_vectors(scores.images, scores.captions)
+
+
+def notes(system: System, found: retrieval.Metrics) -> list[str]:
+    """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns is known."""
+    ids = (system.image_ids, system.caption_ids) if system.has_ids else None
+    ordered = bool(system.made_from or system.pools)
+    return [f"{system.name}: {each}" for each in mistakes.of_scores(
+        system.scores, as_relevance(system.truth, system.shape), found, ids, ordered)]
 
 
 def told(system: System, truth: Truth) -> dict[str, Any]:

@@ -1,0 +1,147 @@
+"""Likely mistakes in scores from elsewhere: distances, another order of rows or columns, vectors of other lengths.
+
+What costs nothing is looked at always: the ranks that were found, and the lengths of some vectors. Only where the right
+answers rank as by chance are some rows read again. Notes change no number. Thresholds are far from what an untrained
+head, a weak system or hubs give; the tests simulate these.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import siblings
+from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Matrix
+from pipeline.evaluation.retrieval.metrics import Metrics
+from pipeline.evaluation.retrieval.ranks import QueryRanks
+from pipeline.evaluation.retrieval.relevance import Positives, Relevance
+from pipeline.evaluation.retrieval.similarity import Scores, of_direction
+
+# Fewer queries or candidates than this say nothing. Rows that are read again, vectors whose lengths are compared.
+FEWEST, ROWS, VECTORS = 20, 64, 1000
+# The mean place of right answers from which it is that of chance (0.5), where they are at the end (the median), and
+# below which another arrangement has them clearly in front.
+CHANCE, END, FRONT = 0.35, 0.8, 0.2
+# The relative spread of lengths that rounding to 16 bits does not explain.
+SPREAD = 0.02
+# How many processes may have dealt the items in turn, each writing its share one after another.
+PROCESSES = (2, 4, 8)
+
+
+def of_vectors(images: Any, captions: Any) -> list[str]:
+    """Notice vectors that are not of one length, whose inner products are no cosines.
+
+    Args:
+        images: [I, D], an array that is read by rows.
+        captions: [C, D].
+
+    Returns:
+        At most one note.
+    """
+    lengths = {side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))}
+    uneven = {side: found for side, found in lengths.items() if np.ptp(found) > SPREAD * np.median(found)}
+    if not uneven:
+        return []
+    ranges = " and ".join(f"{side} vectors {found.min():.3g} to {found.max():.3g}" for side, found in uneven.items())
+    matrix = images.shape[1] in (len(images), len(captions)) and len(uneven) == 2
+    either = "; if the files hold similarities, give one of them to --system" if matrix else ""
+    return [f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
+            f"its length{either}"]
+
+
+def of_scores(source: Scores, relevance: Relevance, found: Metrics, ids: tuple[Ids, Ids] | None = None,
+              ordered: bool = False) -> list[str]:
+    """Notice distances, vectors in place of a matrix, and rows or columns in another order.
+
+    Args:
+        source: The scores [I, C].
+        relevance: What is right.
+        found: What was measured of them.
+        ids: Of images [I] and captions [C], where they are known.
+        ordered: Whether ids were stored with the scores, so that their order is known.
+
+    Returns:
+        At most one note.
+    """
+    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in found.ranks]),
+            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in found.ranks])]
+    if min(*map(len, both), *(size for ranks in found.ranks for size in ranks.shape)) < FEWEST:
+        return []
+    if min(np.median(each) for each in both) > END:
+        size = found.ranks[0].shape[0]
+        what = "are these distances? --distance ranks the smallest first" if isinstance(source, Matrix) else (
+            "is the sign of the scores reversed?")
+        return [f"the right answers rank at the end (median rank {found.t2i.median_rank:,.0f} of {size:,} images): "
+                f"{what}"]
+    if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
+        return []
+    return [*_of_order(source, relevance, ids)][:1]
+
+
+def _lengths(vectors: Any) -> Floats:
+    """The lengths of some vectors, evenly from all."""
+    rows = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), VECTORS)).astype(np.int64))
+    lengths: Floats = np.linalg.norm(np.asarray(vectors[rows], np.float64), axis=1)
+    return lengths
+
+
+def _places(ranks: QueryRanks, positives: Positives, candidates: int) -> Floats:
+    """The place of each query's best right candidate, 0 to 1: evenly distributed if candidates are in random order."""
+    behind = 1 - (ranks.ranks() - 0.5) / candidates
+    places: Floats = 1 - np.power(behind.clip(0), positives.count[ranks.query], dtype=np.float64)
+    return places
+
+
+def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None) -> Iterator[str]:
+    """Say why right answers are at chance, where a reason is found."""
+    images, captions = source.shape
+    rows = np.sort(np.random.default_rng(0).choice(images, min(images, ROWS), replace=False))
+    scores = of_direction(source, "i2t").block(rows, slice(0, captions))
+    lengths = np.linalg.norm(scores.astype(np.float64), axis=1)
+    if np.ptp(lengths) < SPREAD and abs(lengths.mean() - 1) < SPREAD:
+        yield "all rows have length 1: is this a file of vectors? give it to --embeddings, with that of the other side"
+    for words, arrange in _arrangements(*source.shape, ids):
+        if _front(scores, rows, arrange(relevance.owner)) < FRONT:
+            yield (f"the right answers rank as by chance, and far better if {words}: rows and columns are in another "
+                   "order than assumed; save them in the order of --manifest, or each image's captions one after "
+                   "another")
+    if siblings.found(source):
+        yield ("the right answers rank as by chance, yet the scores pair each image with a few captions that are "
+               "alike: rows or columns are in another order than assumed; compare it with that of --manifest")
+
+
+def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
+    """The mean place of some rows' best right captions, if captions belong to these images: 0 is the first."""
+    order = np.argsort(owner, kind="stable")
+    first, last = (np.searchsorted(owner[order], rows, side) for side in ("left", "right"))
+    places = []
+    for values, start, stop in zip(scores, first, last, strict=True):
+        if start < stop:
+            best = values[order[start:stop]].max()
+            before = np.count_nonzero(values > best) + np.count_nonzero(values == best) / 2
+            places.append(1 - (1 - before / len(values)) ** (stop - start))
+    return float(np.mean(places)) if len(places) >= FEWEST else 1.0
+
+
+def _arrangements(images: int, captions: int, ids: tuple[Ids, Ids] | None
+                  ) -> Iterator[tuple[str, Callable[[Ids], Ids]]]:
+    """Other orders that tools write, each with the function that gives each column's image from the assumed one's."""
+    each = captions // images
+    yield f"caption j is of image j % {images:,}", lambda owner: np.arange(captions) % images
+    if captions == images * each:
+        yield f"caption j is of image j // {each}", lambda owner: np.arange(captions) // each
+    yield "the images are in reverse order", lambda owner: images - 1 - owner
+    for step, words in ((1, "later"), (-1, "earlier")):
+        yield f"each image is one row {words}", lambda owner, step=step: (owner + step) % images  # type: ignore[misc]
+    image_ids, caption_ids = ids or (np.arange(images), np.arange(captions))
+    by_text = np.argsort(np.argsort(image_ids.astype(str), kind="stable"))
+    yield "rows are sorted by the images' ids as text (10 before 2)", lambda owner: by_text[owner]
+    yield ("columns are sorted by the captions' ids as text (10 before 2)",
+           lambda owner: owner[np.argsort(caption_ids.astype(str), kind="stable")])
+    for count in PROCESSES:
+        row, column = (np.argsort(np.arange(size) % count, kind="stable") for size in (images, captions))
+        at = np.argsort(row)
+        dealt = f"were dealt to {count} processes in turn, each with its share one after another"
+        yield f"the images {dealt}", lambda owner, at=at: at[owner]  # type: ignore[misc]
+        yield f"the captions {dealt}", lambda owner, column=column: owner[column]  # type: ignore[misc]
+        yield f"both sides {dealt}", lambda owner, at=at, column=column: at[owner[column]]  # type: ignore[misc]

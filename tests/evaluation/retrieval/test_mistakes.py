@@ -1,0 +1,140 @@
+"""Notes on likely mistakes: each mistake is noticed, and weak, random and hubby scores get no note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import Embeddings, Relevance, mistakes
+from pipeline.evaluation.retrieval.similarity import as_similarity
+from pipeline.parts.errors import InputError
+
+IMAGES, EACH = 120, 5
+OWNER = np.arange(IMAGES * EACH) // EACH
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def system(noise: float, images: int = IMAGES, each: int = EACH, seed: int = 0) -> np.ndarray:
+    """Scores of images and captions that show the same, apart from noise: [I, C]."""
+    rng = np.random.default_rng(seed)
+    shown = rng.standard_normal((images, 64))
+    captions = np.repeat(shown, each, 0) + noise * rng.standard_normal((images * each, 64))
+    return (unit(shown + noise * rng.standard_normal(shown.shape)) @ unit(captions).T).astype(np.float32)
+
+
+def notes(scores: np.ndarray, ids: tuple[np.ndarray, np.ndarray] | None = None, ordered: bool = False) -> list[str]:
+    relevance = Relevance.of_owner(np.arange(scores.shape[1]) // (scores.shape[1] // len(scores)), len(scores))
+    return mistakes.of_scores(as_similarity(scores), relevance, retrieval.evaluate(scores, relevance), ids, ordered)
+
+
+def dealt(size: int, count: int) -> np.ndarray:
+    return np.argsort(np.arange(size) % count, kind="stable")
+
+
+def as_text(size: int) -> np.ndarray:
+    return np.argsort(np.arange(size).astype(str), kind="stable")
+
+
+RIGHT = system(0.8)
+WRONG = {
+    "are these distances? --distance": -RIGHT,
+    "--distance ranks the smallest first": 1 - system(1.5),
+    "if caption j is of image j % 120": RIGHT[:, dealt(600, 5)],
+    "if the images are in reverse order": RIGHT[::-1],
+    "if each image is one row later": np.roll(RIGHT, 1, 0),
+    "if each image is one row earlier": np.roll(RIGHT, -1, 0),
+    "if rows are sorted by the images' ids as text": RIGHT[as_text(120)],
+    "if columns are sorted by the captions' ids as text": RIGHT[:, as_text(600)],
+    "if the images were dealt to 4 processes": RIGHT[dealt(120, 4)],
+    "if the captions were dealt to 8 processes": RIGHT[:, dealt(600, 8)],
+    "yet the scores pair each image with a few captions": RIGHT[:, np.random.default_rng(0).permutation(600)],
+    "compare it with that of --manifest": RIGHT[np.random.default_rng(1).permutation(120)],
+    "is this a file of vectors? give it to --embeddings": unit(np.random.default_rng(2).standard_normal((120, 600))),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_mistake_is_said_in_one_note(said: str) -> None:
+    (note,) = notes(WRONG[said])
+    assert said in note
+
+
+def test_right_scores_get_no_note() -> None:
+    assert notes(RIGHT) == notes(system(1.5)) == notes(system(1.5, each=1)) == []
+
+
+def test_a_stores_order_is_known_and_its_sign_is_not() -> None:
+    assert notes(WRONG["compare it with that of --manifest"], ordered=True) == []
+    assert "at the end" in notes(-RIGHT, ordered=True)[0]
+
+
+def test_ids_say_how_text_sorts_them() -> None:
+    ids = np.random.default_rng(3).permutation(5000)[:120]
+    order = np.argsort(ids.astype(str), kind="stable")
+    (note,) = notes(RIGHT[order], (ids, np.arange(600)))
+    assert "rows are sorted by the images' ids as text" in note
+
+
+def test_each_folds_captions_are_those_that_are_ranked() -> None:
+    relevance = Relevance.of_owner(OWNER, IMAGES)
+    for scores, count in ((RIGHT, 0), (-RIGHT, 1)):
+        found = retrieval.evaluate(scores, relevance, retrieval.Protocol("4fold", folds=4))
+        assert len(mistakes.of_scores(as_similarity(scores), relevance, found)) == count
+
+
+def innocent(images: int, each: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Scores that are no mistake: of untrained heads, weak systems and hubs."""
+    captions = images * each
+    yield rng.standard_normal((images, captions))
+    yield np.zeros((images, captions))
+    for size in (2, 8, 32, 256):
+        fading = np.exp(-4 * np.arange(size) / size)
+        shown, turned = rng.standard_normal((images, size)), rng.standard_normal((size, size))
+        one, other = rng.standard_normal((images, size)), rng.standard_normal((captions, size))
+        alike = np.repeat(rng.standard_normal((images, size)), each, 0) + 0.7 * other
+        yield unit(one) @ unit(other).T
+        yield one @ (other * rng.uniform(0.2, 5, (captions, 1))).T
+        yield unit(fading * (one + 1)) @ unit(fading * (other - 1)).T
+        yield unit(fading * one) @ unit((fading * alike) @ turned).T
+        yield unit(shown + 4 * one) @ unit(np.repeat(shown, each, 0) + 4 * other).T
+
+
+@pytest.mark.parametrize(("images", "each"), [(3, 5), (10, 5), (20, 1), (20, 5), (60, 5), (200, 5)])
+def test_no_false_alarm(images: int, each: int) -> None:
+    for seed in range(3):
+        for scores in innocent(images, each, np.random.default_rng(seed)):
+            assert notes(scores.astype(np.float32)) == []
+
+
+def test_lengths_that_differ_are_said_and_equal_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    images, captions = unit(rng.standard_normal((30, 8))), unit(rng.standard_normal((150, 8)))
+    uneven = captions * rng.uniform(0.2, 5, (150, 1))
+    assert mistakes.of_vectors(images, captions) == mistakes.of_vectors(7 * images, captions) == []
+    assert mistakes.of_vectors(images.astype(np.float16), captions.astype(np.float16)) == []
+    (note,) = mistakes.of_vectors(images, uneven)
+    assert "of caption vectors 0.2" in note
+    assert "--normalise" in note
+    assert "image vectors" not in note
+    square = rng.standard_normal((30, 30))
+    assert "give one of them to --system" in mistakes.of_vectors(square, square)[0]
+
+
+def test_normalised_vectors_are_ranked_by_their_cosines() -> None:
+    rng = np.random.default_rng(0)
+    images, captions = rng.standard_normal((6, 8)).astype(np.float16), rng.standard_normal((30, 8)).astype(np.float16)
+    cosines = Embeddings(images, captions, normalise=True)
+    expected = unit(images.astype(np.float64)) @ unit(captions.astype(np.float64)).T
+    assert cosines.block(slice(0, 6), slice(0, 30)) == pytest.approx(expected, abs=1e-6)
+    assert cosines.dtype == np.float32
+    twice = Embeddings(images, np.concatenate([captions, 2 * captions]), normalise=True).equal.captions
+    assert (twice[:30] == twice[30:]).all()
+    captions[3] = 0
+    with pytest.raises(InputError, match="row 3 has the length 0"):
+        Embeddings(images, captions, normalise=True)
