@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.files import npy
 from pipeline.parts.errors import InputError
 
 
@@ -36,10 +37,9 @@ def load_npy(path: Path) -> Any:
 
 def _load(path: Path, unpickler: type[_Unpickler]) -> Any:
     try:
-        with path.open("rb") as file:
+        with npy.opened(path) as file:
             if unpickler is _ObjectUnpickler:
-                first = np.lib.format.read_magic(file) == (1, 0)
-                (np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0)(file)
+                npy.read_header(file)
             return _plain(unpickler(file, encoding="latin1").load())
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: not read: {error}") from None

@@ -23,9 +23,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from pipeline.files import npy
 from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
 from pipeline.manifest.reader import Reader, expecting, json_of, members_of, table_of, text_of
@@ -134,7 +134,7 @@ def names_of(path: Path) -> list[str]:
     """Read the names of a list of clips, in order. Nothing is unpickled."""
     with (refusing((ValueError, OSError, EOFError), f"{path}: expected an array of text without pickled objects"),
           refusing(FileNotFoundError, f"{path}: no such list of clips")):
-        found = np.load(path, allow_pickle=False)
+        found = npy.mapped(path)
     if found.dtype.kind != "U" or found.ndim != 1:
         raise InputError(f"{path}: expected a list of names, got {found.dtype} {list(found.shape)}")
     return [str(name) for name in found]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.evaluation.retrieval import Ids
+from pipeline.files import npy
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Noise
@@ -105,7 +106,7 @@ def indexed(split: Split, path: Path) -> np.ndarray:
     with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}"),
           # numpy's own message advises to allow pickles
           refusing((ValueError, EOFError), f"{path}: not readable as an array of numbers")):
-        index = np.load(path, mmap_mode="r", allow_pickle=False)
+        index = npy.mapped(path)
     images, captions = len(split.image_ids), len(split.captions)
     if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "iu" \
             or len(index) not in (images, captions):

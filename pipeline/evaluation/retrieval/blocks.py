@@ -4,6 +4,7 @@
 """
 
 import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.files import npy
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
@@ -189,35 +191,25 @@ def to_array(values: object) -> npt.NDArray[Any]:
     return values if type(values) in (np.ndarray, np.memmap) else np.asarray(values)
 
 
-MAGIC, ARCHIVE = b"\x93NUMPY", b"PK"
+ARCHIVE = b"PK"
 
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
     """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
-    with (refusing(ValueError, lambda error: f"{path}: is cut short or holds no plain numbers ({error}): write it with "
-                   "numpy.save"),  # the dtype needs unpickling, or bytes are missing
+    with (refusing(ValueError, lambda error: f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
+                   "write it with numpy.save"),
           refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
-        with path.open("rb") as file:
-            start = file.read(len(MAGIC))
-        if start.startswith(ARCHIVE):
-            raise InputError(f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save")
-        if start != MAGIC:
-            raise InputError(f"{path}: is no .npy file: write it with numpy.save")
-        if holds_objects(path):
-            return _of_vse_infty(path)
-        # Read-only, because a writable map that is larger than the memory is refused.
-        inode = path.stat().st_ino
-        mapped: Any = np.lib.format.open_memmap(path, mode="r")
-        mapped.inode = inode  # see `compute.by_path`
-        return mapped  # type: ignore[no-any-return]
-
-
-def holds_objects(path: Path) -> bool:
-    """Find out from its header whether a `.npy` file holds Python objects; nothing is unpickled."""
-    with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return bool(read(file)[2].hasobject)
+        with npy.opened(path) as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if file.read(len(ARCHIVE)) == ARCHIVE:
+                raise InputError(f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save")
+            file.seek(0)
+            if npy.read_header(file).dtype.hasobject:
+                return _of_vse_infty(path)
+        array: Any = npy.mapped(path)
+        if isinstance(array, np.memmap):
+            array.inode = inode  # type: ignore[attr-defined]  # see `compute.by_path`
+        return array  # type: ignore[no-any-return]
 
 
 def _of_vse_infty(path: Path) -> npt.NDArray[Any]:

@@ -21,7 +21,8 @@ import torch
 
 from pipeline.features.extractors import butd
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
-from pipeline.features.importers.npz import Arrays
+from pipeline.files.npy import mapped, opened
+from pipeline.files.npz import Arrays
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
@@ -73,13 +74,13 @@ def _first_shape(source: FeatureSource, file: Path) -> tuple[int, ...]:
 
 def npy(path: Path) -> SourceItems:
     """Map an .npy."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = mapped(path)
     return SourceItems(array[0] if array.ndim == 3 and len(array) == 1 else array)
 
 
 def npz_shape(path: Path) -> Shape:
     """Read the shape of an .npz from its members' headers."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         arrays = Arrays(file)
         shape = arrays.shape(_features(arrays))
         return shape[::-1] if _lying(shape, arrays) else shape
@@ -87,7 +88,7 @@ def npz_shape(path: Path) -> Shape:
 
 def npz(path: Path) -> SourceItems:
     """Read an .npz."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         arrays = Arrays(file)
         features = arrays.array(_features(arrays))
         extras = {name: arrays.array(member) for member, name in MEMBERS.items() if member in arrays.members}

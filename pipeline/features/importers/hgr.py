@@ -12,6 +12,8 @@ import numpy as np
 
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
 from pipeline.features.importers.folder import possible
+from pipeline.files import npy
+from pipeline.files.npz import LARGEST
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
 from pipeline.parts.errors import InputError, refusing
@@ -46,7 +48,7 @@ def _read(place: Place) -> SourceItems:
             with _opened(place.file) as content:
                 found = _dataset(content, place.at)[...]
         else:
-            found = np.load(place.file, mmap_mode="r")[place.at][None]
+            found = npy.mapped(place.file)[place.at][None]
         return SourceItems(np.ascontiguousarray(found, np.float32))
 
 
@@ -61,6 +63,8 @@ def _opened(file: Path):  # type: ignore[no-untyped-def]
                   "'vse-pipeline[video]'"):
         import h5py
     with refusing(OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"):
+        with npy.opened(file):  # refuses a special file
+            pass
         return h5py.File(file, "r")
 
 
@@ -73,13 +77,16 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
     found = content[key]
     if not isinstance(found, h5py.Dataset) or found.external or found.is_virtual:
         raise InputError(f"{content.filename}: {key!a} holds no features of its own")
+    if found.size * found.dtype.itemsize > LARGEST:  # values that were never written take no space in the file
+        raise InputError(f"{content.filename}: {key!a} has the shape {list(found.shape)}, more than the {LARGEST:,} "
+                         "bytes that a clip's features may have")
     return found
 
 
 def _array(file: Path) -> Iterator[Found]:
     """The clips of an array with a row for each clip, named by the nearest `public_split` beside or above it."""
     with refusing((OSError, ValueError), f"{file}: expected an array of numbers"):
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        array = npy.mapped(file)
     near = next((place / FOLDER for place in (file.parent, *file.parent.absolute().parents)
                  if (place / FOLDER).is_dir()), None)
     if near is None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, by_image_id
+from pipeline.files import npy
 from pipeline.manifest import Manifest
 from pipeline.manifest.reader import not_utf8
 from pipeline.parts.errors import InputError, refusing
@@ -80,8 +81,7 @@ def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> in
 def _loaded(file: Path) -> np.ndarray:
     # numpy's own message advises to allow pickles
     with refusing((OSError, ValueError, EOFError), f"{file}: not readable as an array; fetch or write it again"):
-        array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-    return array
+        return npy.mapped(file)
 
 
 def _mapped(file: Path) -> np.ndarray:

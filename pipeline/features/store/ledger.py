@@ -124,9 +124,11 @@ def column(store: Path, name: str) -> np.ndarray:
     """Read an array that holds a few numbers per image, [I, ...], such as image_ids."""
     import zarr
 
+    from pipeline.files.zarr_arrays import checked
+
     array = zarr.open_group(store, mode="r", zarr_format=3)[name]
     assert isinstance(array, zarr.Array)
-    return np.asarray(array[:])
+    return np.asarray(checked(array, f"{store}/{name}")[:])
 
 
 def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:

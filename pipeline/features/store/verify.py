@@ -30,6 +30,8 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
                          f"verify --repair` restores it if {layouts.COPY} is of this store")
     import zarr
 
+    from pipeline.files.zarr_arrays import checked
+
     with refusing(Exception, lambda error: f"{path}: zarr cannot open it ({type(error).__name__}); extract "
                   "again", StoreError):  # zarr raises its own and others' for metadata that is not its own
         group = zarr.open_group(path, mode="r", zarr_format=3)
@@ -41,7 +43,8 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
             raise StoreError(f"{path}/{name}: expected {dtype} {(layout.images, *shape)}, got "
                              f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
     ids = group.get("image_ids")
-    if not isinstance(ids, zarr.Array) or digest(np.asarray(ids[:]).tolist()) != group.attrs.get("image_ids_digest"):
+    if not isinstance(ids, zarr.Array) or digest(np.asarray(checked(ids, f"{path}/image_ids")[:]).tolist()) != \
+            group.attrs.get("image_ids_digest"):
         raise StoreError(f"{path}/image_ids: not those that were written; extract again")
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
         found = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))

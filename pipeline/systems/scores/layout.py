@@ -73,7 +73,12 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
     """Open a store's group with `made_from`; if the block finds something missing, `otherwise` is the message."""
     import zarr
 
-    with refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"):
+    from pipeline.files.zarr_arrays import refuse_metadata
+
+    for folder in (path, *path.glob("*/")):
+        refuse_metadata(folder)
+    with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
+          refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
         group = zarr.open_group(path, mode="r", zarr_format=3)
         yield group, Made(group.attrs["made_from"])  # type: ignore[arg-type]
 
@@ -85,17 +90,25 @@ def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
 
 
 def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
+    ids = whole(path, array)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise InputError(f"{path}: expected integers [n], received {ids.dtype} {list(ids.shape)}; make it again")
+    return ids.astype(np.int64, copy=False)
+
+
+def whole(path: Path, array: zarr.Array | zarr.Group) -> np.ndarray:
+    """Read an array of a store completely, after its sizes and files were checked; KeyError if it is none."""
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
+    from pipeline.files.zarr_arrays import checked
 
     if not isinstance(array, zarr.Array):
         raise KeyError(path.name)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"{path}: expected integers [n], received {array.dtype} {list(array.shape)}; make it again")
+    array = checked(array, str(path))
     try:
-        refuse_missing(array, f"ids {path.name}")
-        return np.asarray(array[:]).astype(np.int64, copy=False)
+        refuse_missing(array, f"array {path.name}")
+        return np.asarray(array[:])
     except InputError:
         raise
     except Exception as error:  # codecs raise many kinds on bytes that they did not write
@@ -124,10 +137,11 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
+    from pipeline.files.zarr_arrays import checked
 
     name = f"{side}_embeddings"
     with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; name the store of a single head"):
-        array = zarr.open_array(path / name, mode="r", zarr_format=3)
+        array = checked(zarr.open_array(path / name, mode="r", zarr_format=3), f"{path}/{name}")
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
     refuse_missing(array, f"embeddings {name}")

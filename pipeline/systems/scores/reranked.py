@@ -29,7 +29,7 @@ from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery
-from pipeline.systems.scores.layout import IDS
+from pipeline.systems.scores.layout import IDS, whole as whole_array
 
 if TYPE_CHECKING:
     import zarr
@@ -274,7 +274,7 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
     found: dict[str, Scored] = {}
     for name in _names(group):
         queries, candidates = (own[0], whole[1]) if name.endswith("i2t") else (own[1], whole[0])
-        places, retrieved, scores = (np.asarray(group[f"{name}_{each}"][:])  # type: ignore[index]
+        places, retrieved, scores = (whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
                                      for each in ("candidates", "retrieved", "scores"))
         known = places[(places >= 0).all(1)] if places.ndim == 2 else places
         if not (places.shape == retrieved.shape == scores.shape and places.ndim == 2 and len(places) == queries

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy_format
 
-from pipeline.features.importers import npz
+from pipeline.files import npz
 
 ARRAYS: dict[str, np.ndarray] = {
     "floats": np.arange(12, dtype=np.float32).reshape(3, 4), "by_columns": np.asfortranarray(np.eye(3, 5)),

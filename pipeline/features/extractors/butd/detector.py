@@ -18,8 +18,9 @@ from pydantic import model_validator
 from pipeline.features.extractors import Runtime, backend
 from pipeline.features.extractors.base import Computed, MapEngine, computed
 from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
-from pipeline.files import digest
+from pipeline.files import digest, npy
 from pipeline.files.images import ImageError
+from pipeline.files.npz import Arrays
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Count, Section
 
@@ -171,8 +172,9 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
     # missing, not a zip file, pickled objects, broken headers
     with (refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})"),
-          np.load(path, allow_pickle=False) as file):
-        boxes = {name: np.asarray(file[name], dtype=np.float32) for name in file.files}
+          npy.opened(path) as file):
+        arrays = Arrays(file)
+        boxes = {name: np.asarray(arrays.array(name), dtype=np.float32) for name in arrays.members}
     for name, array in boxes.items():
         if array.ndim != 2 or array.shape[1] != 4 or not len(array):
             raise InputError(f"boxes {path}: {name}: expected shape (n, 4), n at least 1, got {array.shape}")

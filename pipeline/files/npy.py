@@ -1,0 +1,145 @@
+"""Arrays in `.npy` files that may be hostile: nothing is unpickled, and sizes are checked before memory is taken."""
+
+import errno
+import io
+import math
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+# Bytes of a header; numpy parses no longer one either.
+LONGEST = 10_000
+# How an array begins, in each version -> digits of its header's length.
+DIGITS = {np.lib.format.magic(1, 0): 2, np.lib.format.magic(2, 0): 4, np.lib.format.magic(3, 0): 4}
+# Bytes of a header with its length, in any version, before its text.
+PREFIX = np.lib.format.MAGIC_LEN + 4
+
+
+class Header(NamedTuple):
+    """What stands before an array's values."""
+
+    shape: tuple[int, ...]
+    by_columns: bool  # in Fortran's order
+    dtype: np.dtype[Any]
+    start: int  # where the values begin, in bytes
+
+    @property
+    def end(self) -> int:
+        """Where they end, in bytes."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file; reading a pipe would wait for ever.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The open file.
+
+    Raises:
+        OSError: If it is a special file, or cannot be read.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    with path.open("rb") as file:
+        yield file
+
+
+def length(content: bytes | bytearray) -> int:
+    """Count the bytes of the header with which an array begins.
+
+    Args:
+        content: At least the first `PREFIX` bytes.
+
+    Returns:
+        Where the values begin.
+
+    Raises:
+        ValueError: If no array begins so, or its header is longer than `LONGEST`.
+    """
+    begin = bytes(content[:np.lib.format.MAGIC_LEN])
+    if begin not in DIGITS:
+        raise ValueError("expected an array of format 1.0, 2.0 or 3.0" + (
+            f", got {begin[-2]}.{begin[-1]}" if begin[:-2] == np.lib.format.MAGIC_PREFIX else ""))
+    digits = DIGITS[begin]
+    found = int.from_bytes(content[8:8 + digits], "little")
+    if not 4 <= found <= LONGEST:
+        raise ValueError(f"the header of an array declares {found:,} bytes, expected 4 to {LONGEST:,}")
+    return np.lib.format.MAGIC_LEN + digits + found
+
+
+def parse(content: bytes) -> Header:
+    """Parse a header.
+
+    Args:
+        content: The bytes before the values.
+
+    Returns:
+        Its shape, order and dtype.
+
+    Raises:
+        ValueError: For a damaged one, a negative size, or values that have none.
+    """
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, by_columns, dtype = read(stream)
+    except Exception as error:  # Python's parser raises many kinds on text that it cannot parse, MemoryError too
+        raise ValueError(f"the header of an array is damaged ({type(error).__name__})") from None
+    if any(isinstance(size, bool) or size < 0 for size in shape):
+        raise ValueError(f"an array has the shape {list(shape)}")
+    if not dtype.itemsize:
+        raise ValueError(f"an array of {dtype} has no values")
+    return Header(shape, by_columns, dtype, len(content))
+
+
+def read_header(file: BinaryIO) -> Header:
+    """Read the header of an open file.
+
+    Args:
+        file: It, at its start; afterwards at the values.
+
+    Returns:
+        The header.
+
+    Raises:
+        ValueError: See `parse`.
+    """
+    first = file.read(PREFIX)
+    return parse(first[:size] if (size := length(first)) < PREFIX else first + file.read(size - PREFIX))
+
+
+def mapped(path: Path) -> npt.NDArray[Any]:
+    """Map an array into memory, read-only; it may be larger than the memory.
+
+    Args:
+        path: The `.npy` file.
+
+    Returns:
+        The array.
+
+    Raises:
+        ValueError: If it is no array, holds objects, which need unpickling, or is cut short.
+        OSError: If it is a special file, or cannot be read.
+    """
+    with opened(path) as file:
+        header, size = read_header(file), os.fstat(file.fileno()).st_size
+    if header.dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if size < header.end:
+        raise ValueError(f"{size:,} bytes in place of {header.end:,}")
+    order: Any = "F" if header.by_columns else "C"
+    if header.end == header.start:
+        return np.empty(header.shape, header.dtype, order=order)
+    # Read-only, because a writable map that is larger than the memory is refused.
+    return np.memmap(path, header.dtype, "r", header.start, header.shape, order=order)
