@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import pytest
 
 from pipeline.evaluation.retrieval import as_similarity
+from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again, of_scores, results
 from pipeline.provenance.step import DIFFERS, MATCHES, Result
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import layout, measured
+from pipeline.systems.scores.made import CONTENTS
 from pipeline.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
@@ -46,6 +49,27 @@ def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, st
     (step,) = [each for each in steps if each.what == "whose scores, by the manifest"]
     assert step.verdict == verdict
     assert (step.found == "the same image twice") == (verdict == DIFFERS)
+
+
+def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
+    system = stored([0, 1])
+    other = replace(system, caption_image=1 - system.caption_image)
+    other.save(system.path, {key: each for key, each in system.made_from.items() if key != CONTENTS})
+    steps = of_scores.steps(Result(system.path, System.open(system.path).made_from), Paths(tmp_path), scenes, 32)
+    found = next(each.found for each in steps if each.what == "whose scores, by the manifest")
+    assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
+
+
+@pytest.mark.parametrize(("added", "verdict"), [(0.0, MATCHES), (1e-6, MATCHES), (1e-4, DIFFERS)])
+def test_every_cell_is_compared_with_that_of_the_embeddings(added: float, verdict: str, tmp_path: Path,
+                                                            rng: np.random.Generator) -> None:
+    images, captions = rng.normal(size=(2, 6, 4)).astype(np.float32)
+    scores, ids = images @ captions.T, np.arange(6)
+    scores[4, 5] += added
+    made = {"dataset": "sample", "split": "test", "ensemble": None, "members": []}
+    layout.save(tmp_path / "mine.zarr", [Matrix(scores)], ids, ids, ids, made, image_embeddings=images,
+                caption_embeddings=captions)
+    assert computed_again.scores(System.open(tmp_path / "mine.zarr"), Paths(tmp_path)).verdict == verdict
 
 
 @pytest.mark.parametrize(("key", "value", "differ"), [

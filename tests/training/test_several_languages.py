@@ -77,6 +77,10 @@ def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Ma
     times = Counter(order.tolist())
     assert {times[row] for row in np.flatnonzero(split.languages == "fr").tolist()} == {2, 3}
     assert {times[row] for row in np.flatnonzero(split.languages == "en").tolist()} == {0, 1}
+    odd = split.only(np.arange(16) < 1)  # five captions: three of each language are the fewest that make an epoch
+    assert odd.languages is not None
+    assert Counter(odd.languages[sampling.order(odd, "balanced", np.random.default_rng(0))].tolist()) == {
+        "en": 3, "fr": 3}
     other = sampling.order(split, "balanced", np.random.default_rng(1))
     assert set(order.tolist()) != set(other.tolist())  # other English captions in the next epoch
 

@@ -297,7 +297,6 @@ def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
     """Take the images of another data set's store that were made from the wanted photographs."""
     rows = np.full(len(wanted.ids), ABSENT)
     if wanted.by_content and wanted.photographs is not None and any(wanted.photographs):
-        existing.checksums[existing.failed] = ""
         _find_by_content(rows, _checksums(rows, existing, wanted, same_images=False), existing.checksums)
     shards = set((rows[rows != ABSENT] // existing.layout.shard_images).tolist())
     if not shards:
