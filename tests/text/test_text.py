@@ -127,13 +127,16 @@ def test_augmentation_changes_the_share_it_is_told() -> None:
 def test_a_word_of_pieces_is_masked_dropped_and_replaced_as_one() -> None:
     text, rng = numbered(1000), np.random.default_rng(0)
     caption = [[900 + word] * 3 for word in range(50)]
-    seen = set()
+    seen, replaced = set(), []
     for _ in range(20):
         for word in augment(caption, 0.5, text, rng):
             assert len(word) == 3
             seen.add("masked" if word == [text.mask] * 3 else "kept" if word in caption else "replaced")
             assert min(word) >= min(len(SPECIAL), text.mask)
+            if word != [text.mask] * 3 and word not in caption:
+                replaced.append(word)
     assert seen == {"masked", "kept", "replaced"}
+    assert np.mean([len(set(word)) for word in replaced]) > 2.9, "each piece by another one"
 
 
 def test_bigru_equals_torchs_own_on_packed_captions() -> None:
