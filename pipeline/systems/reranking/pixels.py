@@ -74,14 +74,25 @@ class PixelScorer(ABC):
         for start in range(0, len(order), size):
             batch = order[start:start + size]
             unique, place = np.unique(rows[batch], return_inverse=True)
-            inputs = self.processor(images=[self._decoded(row) for row in unique], text=texts[batch].tolist(),
-                                    padding=True, truncation=True, return_tensors="pt").to(self.source.device)
+            inputs = self._prepared(unique, texts[batch].tolist())
             found[batch] = self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
             progress(start + len(batch))
         return found
 
+    def _path(self, row: int) -> Any:
+        return self.images.images_folder / self.images.images["file"].iloc[row]
+
+    def _prepared(self, rows: np.ndarray, texts: list[str]) -> Any:
+        """The processor's inputs. Some round a narrow image to nothing, so the narrowest is named."""
+        pictures = [self._decoded(row) for row in rows]
+        row, narrow = min(zip(rows, pictures, strict=True), key=lambda each: min(each[1].size) / max(each[1].size))
+        with refusing(ValueError, lambda error: f"{self._path(row)}: {narrow.width} x {narrow.height} pixels; "
+                      f"{self.name} does not prepare it or another of {len(rows)} images: {first_line(error)}"):
+            return self.processor(images=pictures, text=texts, padding=True, truncation=True,
+                                  return_tensors="pt").to(self.source.device)
+
     def _decoded(self, row: int) -> Any:
-        path = self.images.images_folder / self.images.images["file"].iloc[row]
+        path = self._path(row)
         with refusing(images.ImageError, lambda error: f"{path}: {error}"):
             return images.decode(path)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from PIL import Image
 from tiny_scorers import CLASSES, checkpoint
 
 from pipeline.files import images
@@ -60,6 +61,14 @@ def test_scores_are_those_of_the_librarys_forward_pass(kind: str, source: PairSo
     assert str(tmp_path) not in str(said)
     with pytest.raises(InputError, match="has no image -5"):
         scorer.score(np.array([-5]), pairs[1][:1])
+
+
+def test_an_image_that_a_processor_rounds_to_nothing_is_named(
+        source: PairSource, scenes: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = reranking.build("vilt", str(checkpoint("vilt", tmp_path / "vilt")), source)
+    monkeypatch.setattr(images, "decode", lambda path: Image.new("RGB", (20_000, 1)))
+    with pytest.raises(InputError, match=r"20000 x 1 pixels; vilt does not prepare it or another of 1 images: "):
+        scorer.score(scenes.images["image_id"].to_numpy()[:1], scenes.table["caption_id"].to_numpy()[:1])
 
 
 def test_other_folders_are_refused_and_no_code_is_run(source: PairSource, tmp_path: Path) -> None:
