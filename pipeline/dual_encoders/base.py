@@ -1,6 +1,7 @@
 """What every class of dual encoder offers, how one is used, and what all libraries' networks need."""
 
 import pickle
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from pipeline.compute.device import PRECISIONS, require
-from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
@@ -22,6 +23,8 @@ Pixels: TypeAlias = Mapping[str, torch.Tensor]
 TEXT_FILES = ("*.json", "*.txt", "*.model")
 # The longest image, in shorter sides, that is resized whole by its shorter side: 13 MB at 224 pixels.
 LONGEST = 32
+# GELU as it is defined (Hendrycks and Gimpel, 2016). QuickGELU, x σ(1.702 x), is near it but not the same.
+EXACT = ("gelu", "gelutanh", "gelu_new", "gelu_pytorch_tanh")
 # What a library raises on files that it did not write.
 READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError, SafetensorError,
            pickle.UnpicklingError)
@@ -77,6 +80,7 @@ class DualEncoder(Protocol):
     usage: Usage  # how it is used
     files: Mapping[str, str]  # name -> SHA-256 of each file that it was read from
     preprocessing: Mapping[str, Any]  # what is done to an image, as the model's files say
+    activation: Mapping[str, str]  # the activation function of each tower, "image" and "text"
     token_limit: int  # how many tokens of a caption it reads at most, with those that it adds
     weights_file: str | None  # SHA-256 of its weights, where they are one file
 
@@ -157,6 +161,19 @@ def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
           refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
                    f"({first_line(error)}); pip install 'vse-pipeline[encoders]'")):
         return read()
+
+
+def note_activation(folder: Path, activation: Mapping[str, str], projection: torch.Tensor, setting: str) -> None:
+    """Note weights that look like OpenAI's in a network whose activation is not theirs.
+
+    OpenAI trained with QuickGELU and published in half precision, which their projection [w, d] of captions shows.
+    setting: what sets QuickGELU.
+    """
+    exact = {name for name in activation.values() if name.lower() in EXACT}
+    if exact and torch.equal(projection, projection.half().to(projection.dtype)):
+        warnings.warn(f"{folder}: its weights are numbers of half precision, as OpenAI's are, and its configuration "
+                      f"says {' and '.join(sorted(exact))}; OpenAI's need QuickGELU, without which several "
+                      f"points are lost: if these are theirs, set {setting}", InputWarning, stacklevel=2)
 
 
 def placed(network: Any, usage: Usage) -> Any:

@@ -11,13 +11,25 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoTokenize
 from transformers.utils import logging
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, middle, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import (
+    TEXT_FILES,
+    Pixels,
+    Usage,
+    middle,
+    note_activation,
+    placed,
+    read_folder,
+    reading,
+    unit,
+)
 from pipeline.files import digest, weights
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError
 
 # The files of weights: safetensors, or else a state dict, which torch reads with `weights_only`.
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
+# Tokens of Gemma's tokenizer, which SigLIP 2 has; SigLIP has T5's, whose end is </s>.
+GEMMA = {"<bos>", "<eos>"}
 # Attention is torch's own: a config.json may name another, which `transformers` would fetch from the hub and run.
 NETWORK = {**weights.LOCAL, "weights_only": True, "dtype": torch.float32, "attn_implementation": "sdpa"}
 
@@ -40,29 +52,41 @@ class TransformersEncoder:
             folder, backend="pil", **weights.LOCAL))
         self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **weights.LOCAL))
         self.token_limit = int(config.text_config.max_position_embeddings)
-        words = {*self.tokenizer.get_vocab().values()} - {*self.tokenizer.all_special_ids}
+        self.activation: Mapping[str, str] = {"image": str(config.vision_config.hidden_act),
+                                              "text": str(config.text_config.hidden_act)}
+        pieces = self.tokenizer.get_vocab()
+        words = {*pieces.values()} - {*self.tokenizer.all_special_ids}
         if not words or len(self.tokenizer) > config.text_config.vocab_size:  # without its files it is built empty
             raise InputError(f"{folder}: a tokenizer of {len(words)} tokens for a network of "
                              f"{config.text_config.vocab_size}; the folder needs the model's tokenizer.json, "
                              "vocab.json and merges.txt, or spiece.model")
+        self.refuse_other(config.model_type, pieces.keys() >= GEMMA)
         self.sizes = self._sizes()
         size = dict(self.processor.size or {})
         self._reads_middle = bool(size.get("shortest_edge") and not size.get("longest_edge")) and not self.sizes
-        kept = (bool, int, float, str, list, dict, type(None))  # JSON can hold them
-        self.preprocessing: Mapping[str, Any] = {name: value for name, value in (
-            self.processor.to_dict() | self.sizes).items() if isinstance(value, kept)}
+        kept = (bool, int, float, str, list, tuple, dict, type(None))  # JSON can hold them
+        described = self.processor.to_dict() | self.sizes
+        self.preprocessing: Mapping[str, Any] = {name: list(value) if isinstance(value, tuple) else value
+                                                 for name, value in described.items() if isinstance(value, kept)}
         tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: found for file, found in digests.items()}
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
-        self.network = placed(_network(folder, config), usage)
+        network = _network(folder, config)
+        if "text_projection" in dict(network.named_children()):
+            note_activation(folder, self.activation, network.text_projection.weight,
+                            '"hidden_act": "quick_gelu" of both towers in config.json')
+        self.network = placed(network, usage)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "TransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
         files, instead = [*TEXT_FILES, *WEIGHTS[0]], WEIGHTS[1][0]
         return cls(weights.folder(place, "model", "name the folder", files, instead), usage)
+
+    def refuse_other(self, model_type: str, gemma: bool) -> None:
+        """Refuse a model of this type that another class reads. gemma: whether its tokenizer is Gemma's."""
 
     def _sizes(self) -> dict[str, Any]:
         """What the usage changes of the model's own preprocessing."""
@@ -139,6 +163,12 @@ class Siglip(TransformersEncoder):
     model_types = ("siglip",)
     pads_to_limit = True
 
+    def refuse_other(self, model_type: str, gemma: bool) -> None:
+        """Refuse a SigLIP 2, which would read capitals that it was not trained on."""
+        if gemma:
+            raise InputError(f"{self.folder}: is a SigLIP 2, because its tokenizer is Gemma's; it was trained on "
+                             "captions in lower case, so write siglip2: in the place of siglip:")
+
 
 class Siglip2(TransformersEncoder):
     """A SigLIP 2 of `transformers`: captions in lower case, padded to 64 tokens and read without a mask.
@@ -149,3 +179,9 @@ class Siglip2(TransformersEncoder):
     model_types = ("siglip2", "siglip")
     pads_to_limit = True
     lowers = True
+
+    def refuse_other(self, model_type: str, gemma: bool) -> None:
+        """Refuse a SigLIP, whose tokenizer is T5's."""
+        if model_type == "siglip" and not gemma:
+            raise InputError(f"{self.folder}: is a SigLIP, because its tokenizer is not Gemma's; write siglip: in the "
+                             "place of siglip2:")

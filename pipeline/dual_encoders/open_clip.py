@@ -10,7 +10,17 @@ import torch
 from PIL import Image
 
 from pipeline.compute.device import PRECISIONS
-from pipeline.dual_encoders.base import TEXT_FILES, Pixels, Usage, middle, placed, read_folder, reading, unit
+from pipeline.dual_encoders.base import (
+    TEXT_FILES,
+    Pixels,
+    Usage,
+    middle,
+    note_activation,
+    placed,
+    read_folder,
+    reading,
+    unit,
+)
 from pipeline.files import weights
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json
@@ -28,7 +38,7 @@ class OpenClip:
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
-        _check(folder)
+        says_which = "quick_gelu" in _checked(folder)
         tensors = folder / WEIGHTS
         if not tensors.is_file():
             raise InputError(f"{tensors}: is not there; OpenCLIP's weights are read as safetensors only")
@@ -45,6 +55,11 @@ class OpenClip:
         self.files: Mapping[str, str] = {
             file.name: found for file, found in zip(used, of_files(used, in_process), strict=True)}
         self.weights_file = self.files[WEIGHTS]
+        self.activation: Mapping[str, str] = {"image": _activation(network.visual), "text": _activation(
+            getattr(network, "text", None) or network.transformer)}
+        projection = getattr(getattr(network, "text", network), "text_projection", None)
+        if isinstance(projection, torch.Tensor) and not says_which:
+            note_activation(folder, self.activation, projection, f'"quick_gelu": true in model_cfg of {CONFIG}')
         self.network = placed(network, usage)
 
     @classmethod
@@ -83,8 +98,14 @@ class OpenClip:
         return [len(each) > self.token_limit for each in tokens]
 
 
-def _check(folder: Path) -> None:
-    """Refuse what would fetch files or run code besides those of the folder."""
+def _activation(tower: torch.nn.Module) -> str:
+    """The activation function of a tower, that of its first block: "GELU" or "QuickGELU" of OpenCLIP's own."""
+    blocks = (type(module).__name__ for name, module in tower.named_modules() if name.endswith((".gelu", ".act")))
+    return next(blocks, "unknown")
+
+
+def _checked(folder: Path) -> Mapping[str, Any]:
+    """Refuse what would fetch files or run code besides those of the folder; the configuration of the network."""
     with (refusing((OSError, ValueError, KeyError, TypeError, AttributeError), f"{folder / CONFIG}: is not a "
                    "configuration of OpenCLIP"),
           refusing(FileNotFoundError, f"{folder}: has no {CONFIG}; expected a model of OpenCLIP, or use clip: or "
@@ -100,3 +121,4 @@ def _check(folder: Path) -> None:
     if odd or ":" in tower or text.get("tokenizer_mode"):
         raise InputError(f"{folder / CONFIG}: asks for {', '.join(sorted(odd)) or tower or 'a tokenizer_mode'}, which "
                          "could fetch or run more than the folder's files; take a model without it")
+    return dict(model)

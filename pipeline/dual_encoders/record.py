@@ -37,7 +37,8 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
     return {"model": model, "title": card.title if card else None,
             "trained_on": trained_on or (card.trained_on if card else None), "usage": encoder.usage.recorded,
-            "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit}
+            "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
+            "activation": dict(encoder.activation)}
 
 
 def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,

@@ -74,6 +74,9 @@ def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], st
     for name in dict.fromkeys((*member["files"], *encoder.files)):
         yield Step(model / name, "SHA-256", member["files"].get(name, "no such file"), encoder.files.get(name))
     yield Step(model, "the encoder and its usage", member["checkpoint"], record.identity(said["model"], encoder))
+    activation, recorded = (", ".join(f"{tower} {name}" for tower, name in sorted(each.items())) for each in (
+        encoder.activation, said.get("activation", {})))
+    yield Step(model, "activation of its towers", recorded or None, activation)
     yield Step(model, "what it is called", digest(dict(said)),
                digest(record.described(said["model"], encoder, said.get("trained_on"))))
 

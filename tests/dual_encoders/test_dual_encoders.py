@@ -22,7 +22,7 @@ from pipeline.compute.tasks import InProcess
 from pipeline.dual_encoders import base, embedding, record
 from pipeline.dual_encoders.base import Usage
 from pipeline.manifest import Manifest, build
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
@@ -261,3 +261,32 @@ def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> N
         (folder / name).write_text(json.dumps(said))
     encoder = dual_encoders.load(f"clip:{folder}", Usage())
     np.testing.assert_array_equal(encoder.embed_captions(CAPTIONS), load(folders, "clip").embed_captions(CAPTIONS))
+
+
+def test_siglip_and_siglip2_are_told_apart_by_their_tokenizers(folders: dict[str, Path]) -> None:
+    """Both say `siglip` in config.json; a SigLIP 2 that reads capitals loses points without a word."""
+    for kind, name, other in (("siglip", "siglip2", "SigLIP 2, .* write siglip2:"),
+                              ("siglip2", "siglip", "SigLIP, .* write siglip:")):
+        with pytest.raises(InputError, match=f"{folders[name].name}: is a {other}"):
+            dual_encoders.load(f"{kind}:{folders[name]}", Usage())
+
+
+@pytest.mark.parametrize(("name", "activation"), [("clip", "quick_gelu"), ("siglip2", "gelu_pytorch_tanh")])
+def test_what_changes_an_encoders_vectors_is_recorded(folders: dict[str, Path], name: str, activation: str) -> None:
+    kind, encoder = FOLDERS[name][0], load(folders, name)
+    found = record.described(f"{kind}:{folders[name]}", encoder, None)
+    assert found["activation"] == {"image": activation, "text": activation}
+    assert {"image_mean", "image_std", "resample", "size", "do_resize"} <= found["preprocessing"].keys()
+    assert found["token_limit"] == LIMIT
+
+
+def test_a_clip_in_half_precision_without_quick_gelu_is_noted(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
+    hf.AutoModel.from_pretrained(folder, dtype=torch.float16).save_pretrained(folder)
+    dual_encoders.load(f"clip:{folder}", Usage())  # no note: its activation is QuickGELU
+    config = json.loads((folder / "config.json").read_text())
+    for tower in ("text_config", "vision_config"):
+        config[tower]["hidden_act"] = "gelu"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.warns(InputWarning, match="half precision, as OpenAI's are, and its configuration says gelu"):
+        dual_encoders.load(f"clip:{folder}", Usage())

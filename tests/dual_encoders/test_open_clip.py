@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 import torch
 from PIL import Image
 from resizes import Resizes
+from safetensors.torch import load_file, save_file
 from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
 from pipeline import dual_encoders
+from pipeline.dual_encoders import record
 from pipeline.dual_encoders.base import Usage
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
@@ -115,3 +118,25 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     refused("no network that can be read")
     weights.write_bytes((folders["timm"] / weights.name).read_bytes())
     refused("no network that can be read")
+
+
+@pytest.mark.parametrize(("stated", "half", "activation", "noted"), [
+    ({}, False, "GELU", False), ({"quick_gelu": True}, False, "QuickGELU", False),
+    ({}, True, "GELU", True), ({"quick_gelu": True}, True, "QuickGELU", False),
+    ({"quick_gelu": False}, True, "GELU", False)])
+def test_the_activation_is_recorded_and_openais_weights_need_quick_gelu(
+        tmp_path: Path, stated: dict[str, bool], half: bool, activation: str, noted: bool) -> None:
+    """OpenAI published numbers of half precision."""
+    folder = written(tmp_path / "model", {**OWN, **stated})
+    if half:
+        file = folder / "open_clip_model.safetensors"
+        save_file({name: value.half().float() for name, value in load_file(file).items()}, file)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", InputWarning)
+        encoder = dual_encoders.load(f"open_clip:{folder}", Usage())
+    told = [str(one.message) for one in said if issubclass(one.category, InputWarning)]
+    assert ["set \"quick_gelu\": true in model_cfg" in one for one in told] == [True] * noted
+    found = record.described(f"open_clip:{folder}", encoder, None)
+    assert found["activation"] == {"image": activation, "text": activation}
+    assert {"mean", "std", "interpolation", "resize_mode", "size"} <= found["preprocessing"].keys()
+    assert found["token_limit"] == LIMIT
