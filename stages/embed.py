@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.systems import rescoring
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
+    from pipeline.text import unknown
     from pipeline.training import HeadUse, OpenHead, pieces
     from stages import scored_systems
 
@@ -152,14 +153,15 @@ def _by_head(asked: _Asked, head: str, dataset: str, files: Path | None) -> None
         every = [piece for part in parts for piece in pieces.with_captions(part)]
         with exclusive(path), Progress(path.stem, "image", int(sizes[-1][0])) as bar:
             kept = pieces.kept(path, opened, use.device, batch_size, made_from)
-            found = pieces.run(opened, every, kept, batch_size, use.device, asked.place, bar.piece)
+            words = unknown.counts(parts)
+            found = pieces.run(opened, every, kept, batch_size, use.device, asked.place, bar.piece, words)
             with layout.writing_vectors(path, parts, opened.head.model.dimension, made_from) as vectors:
                 for piece, arrays in found:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
                             vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[side]
             kept.remove()
-        return asked.told(parts)
+        return "\n".join([asked.told(parts), *unknown.told(parts, words)])
 
     unless_done(path, request, embed)
 
@@ -187,8 +189,9 @@ def _by_encoder(asked: _Asked, encoder: Encoder, files: Path | None, batch_size:
         lines, (member,) = [asked.told(parts)], System.open_vectors(path).made_from["members"]
         for split, found in member["splits"].items():
             if found["cut_captions"]:
-                lines.append(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} are longer than "
-                             f"{opened.token_limit} tokens; the encoder read their beginning")
+                share = f"{found['cut_captions'] / found['captions']:.1%}".replace("%", " %")
+                lines.append(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} ({share}) are "
+                             f"longer than {opened.token_limit} tokens; the encoder read their beginning")
         return "\n".join(lines)
 
     unless_done(path, request, embed)

@@ -189,7 +189,10 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
         def on_epoch(row: Mapping[str, float]) -> None:
             say(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['rsum']:.1f}")
 
-        training.train(job, on_step, on_epoch, bar.resume)
+        def on_words(line: str) -> None:
+            say(f"{job.folder.name}: {line}")
+
+        training.train(job, on_step, on_epoch, bar.resume, on_words)
     if first:
         request.finished(job.folder, asked_for)
         say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)

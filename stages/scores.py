@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipeline.systems.rescoring import RESCORERS, stored
     from pipeline.systems.scores import layout
     from pipeline.systems.scores.system import System
+    from pipeline.text import unknown
     from stages import scored_systems
 
 
@@ -112,7 +113,8 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         kept = pieces.kept(path, opened, use.device, batch_size, made_from)
         embeds = opened.head.embeds
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
-        found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece)
+        words = unknown.counts([split])
+        found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece, words)
         if embeds:
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
@@ -121,7 +123,8 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         else:
             layout.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
         kept.remove()
-    return f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}"
+    return "\n".join([f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}",
+                      *unknown.told([split], words)])
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:

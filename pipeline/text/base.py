@@ -22,6 +22,7 @@ class Text(Protocol):
     start: int  # the token id before a caption
     end: int  # the token id after a caption
     mask: int  # the token id that hides a piece
+    unknown_token: int  # the token id of what it does not know
     others: np.ndarray  # int64 [R], token ids that may replace a piece in caption augmentation
     longest: int  # the most token ids of a caption
 

@@ -52,7 +52,8 @@ class BertText:
                  found: Mapping[str, str] | None = None) -> None:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
         self.found = dict(found or {})
-        self.start, self.end, self.mask = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
+        self.start, self.end, self.mask, self.unknown_token = (
+            getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask", "unk"))
         # [PAD], <s>, [unused12] and the like stand for no text.
         self.others = np.array(sorted(number for piece, number in tokenizer.get_vocab().items()
                                       if not (piece.startswith("[") and piece.endswith("]"))

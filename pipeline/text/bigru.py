@@ -15,7 +15,7 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
 from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
-from pipeline.text.vocabulary import END, MASK, SPECIAL, START, Vocabulary, WordVectors, read_vectors
+from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary, WordVectors, read_vectors
 
 # Token ids that are read of a caption, six times as many as Flickr8k's longest has. A longer one slows its whole batch.
 LONGEST = 256
@@ -73,7 +73,8 @@ class BiGRUText:
 
     def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:
         self.vocabulary, self.vectors = vocabulary, vectors
-        self.start, self.end, self.mask = (vocabulary.number(word) for word in (START, END, MASK))
+        self.start, self.end, self.mask, self.unknown_token = (
+            vocabulary.number(word) for word in (START, END, MASK, UNKNOWN))
         self.others = np.arange(len(SPECIAL), len(vocabulary)) if len(vocabulary) > len(SPECIAL) \
             else np.array([self.mask])
         self.longest = LONGEST

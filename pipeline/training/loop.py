@@ -21,7 +21,7 @@ from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
-from pipeline.text import Text, encode, role_graphs
+from pipeline.text import Text, encode, role_graphs, unknown
 from pipeline.training import checkpoint, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
@@ -32,13 +32,15 @@ from pipeline.training.training_job import TrainingJob
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
 OnStart = Callable[[int, int], None]
+OnWords = Callable[[str], None]
 Row = dict[str, float]
 # Parts of a step's log by which divergence is detected. They are only in steps.csv.
 UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce_gradient", "ance_gradient")
 
 
 def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
-          on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None) -> checkpoint.State:
+          on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None,
+          on_words: OnWords = lambda line: None) -> checkpoint.State:
     """Train to the last epoch, from the last checkpoint if there is one. A finished head is left unchanged.
 
     Of several processes the first one writes files and selects on val; the others wait for it. Before the first step
@@ -49,6 +51,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
         on_step: Called with an epoch, a step of it and the step's log.
         on_epoch: Called with a row of the history.
         on_start: Called with the number of finished steps and of all steps.
+        on_words: Called with a line on the unknown words of val, before the first step.
 
     Returns:
         The state after the last epoch.
@@ -70,9 +73,12 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
         for part in (split, val):
             role_graphs.require(part.captions, part.role_graphs)
     text = texts.kind(job.text).learn(split.captions, job.training)
+    first = job.processes.rank == 0
     if not job.check(text):
         half.refuse_slow(job.training.precision, job.training.device)
-    first = job.processes.rank == 0
+        if first:
+            words = {val.name: unknown.count(text, encode(text, val.captions))}
+            on_words(*unknown.told([val], words))
     with exclusive(job.folder) if first else nullcontext():
         try:
             return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)

@@ -14,10 +14,11 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
+from pipeline.text import unknown
 from pipeline.text.base import encode
 from pipeline.training import request
 from pipeline.training.head import HeadUse, OpenHead, kept_open
-from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images
+from pipeline.training.scoring import AT_ONCE as SCORED, embed_images, embed_numbers
 from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
@@ -26,6 +27,9 @@ WITH_CAPTIONS = 2048
 AT_ONCE = 1024
 # About how many images late interaction compares with all captions in a piece.
 COMPARED = 2048
+
+# A piece's array of unknown words and all words, int64 [C, 2].
+WORDS = "words"
 
 Progress = Callable[[int, bool], object]
 
@@ -101,9 +105,12 @@ def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: 
 
 
 def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batch_size: int, device: str,
-        executor: Executor | None = None, progress: Progress = lambda images, before: None
-        ) -> Iterator[tuple[Piece, Arrays]]:
-    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`."""
+        executor: Executor | None = None, progress: Progress = lambda images, before: None,
+        words: Mapping[str, np.ndarray] | None = None) -> Iterator[tuple[Piece, Arrays]]:
+    """Embed or score the pieces that are missing, and read the arrays of all: `images` and `captions`, or `scores`.
+
+    words: split -> int64 [C, 2], into which are written the unknown words and all words of its captions.
+    """
     use = replace(opened.use, paths=Paths(opened.use.paths.root.absolute()), folder=opened.use.folder.absolute(),
                   images_folder=opened.use.images_folder and opened.use.images_folder.absolute(), device=device)
     if executor is None:
@@ -111,7 +118,10 @@ def run(opened: OpenHead, pieces: Sequence[Piece], kept_pieces: KeptPieces, batc
     tasks = [_Task(use, opened.identity, batch_size, piece) for piece in pieces]
     arrays = kept_pieces.run(_computed, tasks, executor,
                              lambda number, before: progress(len(pieces[number].images), before))
-    return zip(pieces, arrays, strict=True)
+    for piece, each in zip(pieces, arrays, strict=True):
+        if WORDS in each and words is not None:
+            words[piece.split][piece.captions] = each[WORDS]
+        yield piece, {name: array for name, array in each.items() if name != WORDS}
 
 
 def _computed(task: _Task, wanted: Wanted) -> Arrays:
@@ -124,12 +134,17 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
     reader, rows = _WhileWanted(opened.source, wanted), split.store_rows[piece.images]
     if not head.embeds:
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
-        return {"scores": head.score(reader, part, batch_size)}
+        scored = {"scores": head.score(reader, part, batch_size)}
+        if piece.images[0] == 0:  # all pieces have the same captions
+            scored[WORDS] = unknown.count(head.text, encode(head.text, split.captions))
+        return scored
     arrays = {}
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        arrays["captions"] = embed_captions(head.model, split.captions[piece.captions], head.text, batch_size)
+        numbers = encode(head.text, split.captions[piece.captions])
+        arrays["captions"] = embed_numbers(head.model, numbers, batch_size)
+        arrays[WORDS] = unknown.count(head.text, numbers)
     return arrays
 
 

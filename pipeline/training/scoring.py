@@ -62,7 +62,6 @@ def _items(model: HeadNetwork, source: ItemReader, rows: Ids) -> tuple[Tensor, T
     return torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device)
 
 
-@torch.inference_mode()
 def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, batch_size: int) -> np.ndarray:
     """Embed captions.
 
@@ -75,9 +74,14 @@ def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, ba
     Returns:
         Unit vectors, float32 [C, d].
     """
+    return embed_numbers(model, encode(text, captions), batch_size)
+
+
+@torch.inference_mode()
+def embed_numbers(model: HeadNetwork, numbers: Sequence[Sequence[int]], batch_size: int) -> np.ndarray:
+    """Embed captions by their token ids from `encode`: unit vectors, float32 [C, d]."""
     model.eval()
     device = next(model.parameters()).device
-    numbers = encode(text, captions)
     # Captions of similar length go together: less padding. Their order is restored below.
     order = np.argsort([len(one) for one in numbers], kind="stable")
     whole = torch.cat([model.embed_captions(*Captions(numbers).batch(order[start:start + batch_size], device)[:2])

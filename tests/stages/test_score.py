@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,12 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
         return draws.standard_normal((len(chosen), 4096)).astype(np.float32)
 
     monkeypatch.setattr(pieces, "embed_images", long)
-    monkeypatch.setattr(pieces, "embed_captions", lambda model, captions, *rest: long(model, None, captions))
-    code, _, err = pipeline("score", "--feature", "region", *(
+    monkeypatch.setattr(pieces, "embed_numbers", lambda model, numbers, *rest: long(model, None, numbers))
+    code, out, err = pipeline("score", "--feature", "region", *(
         word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
         for word in ("-S", f"training.sample.{change}")))
     assert code == 0, err
+    assert re.search(r"^unknown words of test: \d+\.\d %$", out, re.MULTILINE)
     store = System.open(next(Path("similarities", "sample").glob("*.zarr")))
     vectors = store.embeddings()
     exact = np.asarray(vectors.images, np.float64) @ np.asarray(vectors.captions, np.float64).T

@@ -1,0 +1,56 @@
+"""The share of words that a text encoder does not know: it reads all of them as one and the same word."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from pipeline.manifest import Split
+from pipeline.parts.errors import InputWarning
+from pipeline.text.base import Text
+
+# A share of unknown words above which results say little of what captions mean.
+MANY = 0.05
+
+
+def count(text: Text, numbers: Sequence[Sequence[int]]) -> np.ndarray:
+    """Count the unknown words and all words of captions, int64 [C, 2], in their token ids from `encode`.
+
+    Punctuation marks count as words, and word pieces where the encoder has these; start and end do not.
+    """
+    lengths = np.array([len(caption) for caption in numbers], np.int64)
+    flat = np.fromiter((number for caption in numbers for number in caption), np.int64, int(lengths.sum()))
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    unknown = np.bincount(owner[flat == text.unknown_token], minlength=len(lengths))
+    return np.stack([unknown, lengths - 2], axis=1)
+
+
+def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
+    """What is filled with the counts of splits' captions: split -> int64 [C, 2], see `count`."""
+    return {split.name: np.zeros((len(split.caption_ids), 2), np.int64) for split in splits}
+
+
+def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
+    """Say which share of the words of each split is unknown, by language where captions have one, and warn of many.
+
+    Args:
+        splits: The splits.
+        words: Split -> the counts of each of its captions, int64 [C, 2], see `count`.
+
+    Returns:
+        A line for each split, such as "unknown words of test: de 1.2 %, en 0.4 %".
+    """
+    return [_told(split, words[split.name]) for split in splits]
+
+
+def _told(split: Split, words: np.ndarray) -> str:
+    of_language = {"": words} if split.languages is None else {
+        str(name): words[split.languages == name] for name in np.unique(split.languages)}
+    shares = {name: part[:, 0].sum() / max(part[:, 1].sum(), 1) for name, part in of_language.items()}
+    line = f"unknown words of {split.name}: " + ", ".join(
+        f"{name} {100 * share:.1f} %".strip() for name, share in shares.items())
+    if any(share > MANY for share in shares.values()):
+        warnings.warn(f"{line}; above {100 * MANY:.0f} % retrieval suffers: train on captions like them, lower "
+                      "training.NAME.minimum_count, or take --text bert with a BERT of their language",
+                      InputWarning, stacklevel=2)
+    return line

@@ -1,0 +1,65 @@
+"""The share of words that a text encoder does not know."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_bert import tiny_bert
+
+from pipeline import settings
+from pipeline.manifest import Split
+from pipeline.parts.errors import InputWarning
+from pipeline.text import Text, unknown
+from pipeline.text.base import encode
+from pipeline.text.bert import BertText
+from pipeline.text.bigru import BiGRUText
+from pipeline.text.vocabulary import Vocabulary
+
+CAPTIONS = ["a red dog", "a red cat .", "ein roter Hund", "ein roter Kater"]
+
+
+def split(languages: list[str] | None = None) -> Split:
+    four = np.arange(4)
+    return Split("test", four, four, four, four, np.array(CAPTIONS, np.dtypes.StringDType()),
+                 languages and np.array(languages))
+
+
+def told(text: Text, part: Split) -> tuple[list[str], list[str]]:
+    """The lines, and the warnings."""
+    words = unknown.counts([part])
+    words["test"][:] = unknown.count(text, encode(text, part.captions))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        lines = unknown.told([part], words)
+    assert all(issubclass(one.category, InputWarning) for one in said)
+    return lines, [str(one.message) for one in said]
+
+
+def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
+    text = BiGRUText(Vocabulary.of(CAPTIONS[:3]))
+    assert unknown.count(text, encode(text, CAPTIONS)).tolist() == [[0, 3], [0, 4], [0, 3], [1, 3]]
+    lines, (warning,) = told(text, split(["en", "en", "de", "de"]))
+    assert lines == ["unknown words of test: de 16.7 %, en 0.0 %"]
+    assert warning.startswith("unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers")
+    assert told(text, split())[0] == ["unknown words of test: 7.7 %"]
+    known = BiGRUText(Vocabulary.of(CAPTIONS))
+    assert told(known, split()) == (["unknown words of test: 0.0 %"], [])
+    nobody = replace(split(), captions=np.array(["", "", "", ""], np.dtypes.StringDType()))
+    assert told(known, nobody) == (["unknown words of test: 0.0 %"], [])
+
+
+def test_of_word_pieces_the_unknown_ones_count(tmp_path: Path) -> None:
+    """[UNK] of a BERT that does not know a script."""
+    training = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
+    text = BertText.learn([], training.model_copy(update={"bert": str(tiny_bert(tmp_path / "bert"))}))
+    assert unknown.count(text, encode(text, ["a red circles", "红色 的", ""])).tolist() == [[0, 4], [3, 3], [0, 0]]
+
+
+@pytest.mark.parametrize("caption", ["", "dog dog"])
+def test_captions_without_an_unknown_word(caption: str) -> None:
+    text = BiGRUText(Vocabulary.of(["dog"]))
+    assert unknown.count(text, encode(text, [caption])).tolist() == [[0, len(caption.split())]]
