@@ -20,6 +20,7 @@ from pipeline.training import pieces
 def test_similarities_are_summed_in_float64_and_rounded_once(
         pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(0)
+    shutil.rmtree("similarities")  # else there is nothing to do
 
     def long(model: Any, some: Any, chosen: Any, *rest: Any) -> np.ndarray:
         """Vectors whose products depend on the order of summation in float32."""
