@@ -7,7 +7,10 @@ import warnings
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from pipeline.parts.errors import InputWarning
+from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import (
     Drawing,
     finished,
@@ -24,7 +27,6 @@ from pipeline.report.figures.drawing import (
     ("a\tb\n", "a b"), ("\x07", "�"), ("é ∞ ✓", "é ∞ ✓"), ("שלום", "שלום"), ("a\u202ecba\u2066", "a�cba�"),
     ("", "(empty)"), (" \n", "(empty)"),
     ("\u1d81", "\u1d81"),  # DejaVu Sans has no ᶁ, STIX has
-    ("\U0001f9ff\ue000", "��"),
 ])
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
@@ -63,5 +65,19 @@ def test_a_caption_counts_what_could_not_be_drawn() -> None:
     figure.subplots().set_title(printable("\ue001"))
     told = finished(Drawing(figure, "A figure.", pd.DataFrame()))
     assert told.caption == "A figure. 3 characters of the texts could not be drawn: no font here has a sign for them."
+    assert {text.get_text() for text in figure.findobj(Text)} >= {"�� b", "�"}
     plain = Drawing(Figure(), "A figure.", pd.DataFrame())
     assert finished(plain) == plain
+
+
+def test_scripts_that_no_font_has_are_named_with_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "_letters", lambda: frozenset(map(ord, "a dogכלב")))
+    figure = Figure()
+    figure.text(0, 0, printable("a dog, कुत्ता 犬コ 🧿 כלב"))
+    with pytest.warns(InputWarning) as said:
+        told = finished(Drawing(figure, "A figure.", pd.DataFrame()))
+    assert [str(one.message) for one in said] == [
+        "figures show captions in CJK, Devanagari, Katakana as boxes; install a font that has them (Debian: "
+        "fonts-noto-cjk fonts-noto-core)"]
+    assert "10 characters of the texts, CJK, Devanagari, Katakana, could not be drawn" in told.caption
+    assert figure.texts[0].get_text() == "a dog� ������ �� � כלב"

@@ -6,8 +6,9 @@ they differ in grey too; colours that differ for the colour-blind (Okabe and Ito
 
 import io
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,13 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.font_manager import findfont, findSystemFonts, fontManager, get_font
 from matplotlib.text import Text
 
 from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.parsing import from_yaml
 from pipeline.files.results import cell
+from pipeline.parts.errors import InputWarning
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.examples import Gallery
@@ -47,11 +49,14 @@ Font = Literal["sans", "serif"]
 # Fonts for letters that the first one lacks, in the order in which they are tried, if they are installed. Some PDF
 # readers warn about the last ones.
 FURTHER_FONTS = (
-    "DejaVu Sans", "STIXGeneral", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil",
-    "Noto Sans Telugu", "Noto Sans Thai",
+    "DejaVu Sans", "STIXGeneral", "Noto Sans", *(f"Noto Sans {script}" for script in (
+        "Devanagari", "Bengali", "Gujarati", "Gurmukhi", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala",
+        "Thai", "Lao", "Khmer", "Myanmar", "Ethiopic", "Arabic", "Hebrew", "Georgian", "Armenian")),
     "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback", "Arial Unicode MS",
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR",
 )
+# Script -> the Debian package of a font that has it, where that is not fonts-noto-core.
+PACKAGES = dict.fromkeys(("CJK", "Hiragana", "Katakana", "Katakana-hiragana", "Hangul", "Bopomofo"), "fonts-noto-cjk")
 REPLACEMENT = "�"
 # Bidirectional classes of control characters that reverse the text after them.
 REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -130,6 +135,11 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 @cache
 def fonts(first: Font = "sans") -> list[str]:
     """The installed fonts; each is asked for the letters that those before it lack."""
+    listed = {font.fname for font in fontManager.ttflist}  # matplotlib keeps its list when fonts are installed
+    for file in findSystemFonts():
+        if file not in listed and Path(file).name.startswith(("Noto", "wqy", "Droid")):
+            with suppress(OSError, RuntimeError):  # it cannot read every font
+                fontManager.addfont(file)
     installed = set(fontManager.get_font_names())
     return [FONTS[first], *(name for name in FURTHER_FONTS if name in installed and name != FONTS[first])]
 
@@ -141,20 +151,47 @@ def _letters() -> frozenset[int]:
 
 
 def printable(text: str) -> str:
-    """A text as one line, with `REPLACEMENT` for letters that no font has and controls that reorder; or "(empty)"."""
-    shown = (letter if ord(letter) in _letters() and unicodedata.bidirectional(letter) not in REORDERING
-             else REPLACEMENT for letter in " ".join(text.split()))
+    """A text as one line, with `REPLACEMENT` for controls, of which some reorder a text; or "(empty)"."""
+    shown = (REPLACEMENT if unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in REORDERING
+             else letter for letter in " ".join(text.split()))
     return "".join(shown) or "(empty)"
 
 
+def _drawable(text: str) -> str:
+    """A text with `REPLACEMENT` for letters that no font has."""
+    return "".join(letter if ord(letter) in _letters() or letter.isspace() else REPLACEMENT for letter in text)
+
+
+def _scripts(letters: Iterable[str]) -> list[str]:
+    """The scripts of letters, by the first word of their Unicode names: "Devanagari", "CJK"."""
+    first = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters
+             if unicodedata.category(letter)[0] in "LM"} - {"", "COMBINING", "VARIATION", "ZERO"}
+    return sorted(word if word == "CJK" else word.capitalize() for word in first)
+
+
 def finished(drawing: Drawing) -> Drawing:
-    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn."""
+    """Say in the caption which stand-ins are behind a figure, and how many characters could not be drawn.
+
+    These are replaced in its texts; a warning names the fonts that have them.
+    """
     caption, named = drawing.caption, ", ".join(names.stand_ins(drawing.members))
     if named:
         caption += f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: {named}."
-    if lost := sum(text.get_text().count(REPLACEMENT) for text in drawing.figure.findobj(Text)):
-        caption += (f" {lost} character{'s' * (lost > 1)} of the texts could not be drawn: no font here has a sign for "
-                    "them.")
+    texts = drawing.figure.findobj(Text)
+    missing = {letter for text in texts for letter in text.get_text()}
+    missing = {letter for letter in missing if ord(letter) not in _letters() and not letter.isspace()}
+    for text in texts:
+        if missing & {*text.get_text()}:
+            text.set_text(_drawable(text.get_text()))
+    if lost := sum(text.get_text().count(REPLACEMENT) for text in texts):
+        scripts = _scripts(missing)
+        which = f", {', '.join(scripts)}," if scripts else ""
+        caption += (f" {lost} character{'s' * (lost > 1)} of the texts{which} could not be drawn: no font here has a "
+                    "sign for them.")
+        if scripts:
+            warnings.warn(f"figures show captions in {', '.join(scripts)} as boxes; install a font that has them "
+                          f"(Debian: {' '.join(sorted({PACKAGES.get(name, 'fonts-noto-core') for name in scripts}))})",
+                          InputWarning, stacklevel=2)
     return replace(drawing, caption=caption)
 
 
