@@ -115,7 +115,7 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
         return [text] if text is not None else []
     with (refusing((OSError, ValueError), f"--queries {file}: expected a file of text in UTF-8, a query a line"),
           refusing(FileNotFoundError, f"--queries {file}: no such file")):
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
     if not any(lines):
         raise InputError(f"--queries {file}: holds no text; give a query a line")
     return [line for line in lines if line]

@@ -23,6 +23,7 @@ from pipeline.provenance import results
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.scores.system import System
+from stages import search
 
 HEAD = "vse2ad-region-bigru-s0"
 OWN = Path("similarities/sample", f"{HEAD}.zarr")
@@ -60,6 +61,12 @@ def test_a_file_of_queries_finds_for_each_what_it_finds_alone(pipeline: Any, pro
     assert (html.count("<section"), html.count("data:image/webp;base64,")) == (3, 9)
     assert f"<h1>Images of sample (test) nearest to 3 texts, by {HEAD}</h1>" in html
     assert found(out) == [hit for caption in captions for hit in found(pipeline("search", caption, "--top", "3")[1])]
+
+
+def test_a_query_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+    """`str.splitlines` cuts at ten characters. Windows' editors begin a file with U+FEFF."""
+    (tmp_path / "queries.txt").write_bytes("a dog\x85\u2028at dawn\r\na cat\n".encode("utf-8-sig"))
+    assert search._texts(None, None, tmp_path / "queries.txt") == ["a dog\x85\u2028at dawn", "a cat"]
 
 
 def test_files_of_queries_that_hold_none_are_refused(refused: Callable[..., str], project: Path) -> None:

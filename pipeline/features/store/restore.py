@@ -6,6 +6,7 @@ agree with the manifest. Nothing then shows whether a bit in them has changed, s
 """
 
 import csv
+import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -171,7 +172,7 @@ def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, phot
     checksums = {row: blake.if_there(file) for row, file in zip(done, gallery, strict=False)}
     file = path / "failures.csv"  # names images by their place in the manifest
     text = file.read_text(encoding="utf-8", errors="replace").replace("\0", "") if file.is_file() else ""
-    reasons = {line[0]: line[2] for line in csv.reader(text.splitlines()) if len(line) == 3}
+    reasons = {line[0]: line[2] for line in csv.reader(io.StringIO(text, newline="")) if len(line) == 3}
     return ledger.LedgerEntry(shard, rows.start, len(rows),
                               {row: reasons.get(str(image_of.get(row)), "the reason is lost") for row in failed},
                               contents.checksums, {row: told for row, told in sorted(checksums.items()) if told},

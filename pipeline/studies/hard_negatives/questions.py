@@ -171,7 +171,7 @@ def aro(path: Path) -> list[Question]:
 def _entries(path: Path) -> list[Mapping[str, Any]]:
     """The objects of a list, of an object of objects or, with the suffix .jsonl, one a line."""
     with refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}"):
-        held = [from_json(line) for line in text_of(path).splitlines() if line.strip()] if path.suffix == ".jsonl" \
+        held = [from_json(line) for line in text_of(path).split("\n") if line.strip()] if path.suffix == ".jsonl" \
             else from_json(text_of(path))
     found = list(held.values()) if isinstance(held, dict) else held
     if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):

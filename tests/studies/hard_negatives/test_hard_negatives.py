@@ -51,7 +51,7 @@ def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
     aro = write(tmp_path / "visual_genome_relation.json", [box | {"true_caption": "a", "false_caption": "b"}])
     assert published.read(str(aro), "aro", Path()) == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
     line = {"image_0": "i0", "image_1": "i1", "caption_0": "a", "caption_1": "b", "collapsed_tag": "Object"}
-    wino = write(tmp_path / "examples.jsonl", json.dumps(line) + "\n")
+    wino = write(tmp_path / "examples.jsonl", json.dumps(line | {"note": "one\u2028line"}, ensure_ascii=False) + "\n")
     assert published.read(str(wino), "winoground", Path()) == [Question("i0", ("a",), ("b",), "Object", "0"),
                                                             Question("i1", ("b",), ("a",), "Object", "0")]
     with pytest.raises(InputError, match="expected a text 'filename'"):
