@@ -6,15 +6,18 @@ text that it is made for. Comments say what made the numbers. All text is escape
 
 import re
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from pipeline.parts.errors import InputWarning, counted
 from pipeline.report import fitting
 from pipeline.report.fitting import ACL, LEAST, FittedColumn, Paper, Part, TextFont
 from pipeline.report.table import MISSING, RAISED, Cell, Column, Note, RowGroup, Table, TableRow
 
 Style = Literal["booktabs", "plain"]
 RULES, _CHARACTERS, _ACCENTS = (fitting.SETTING[name] for name in ("rules", "characters", "accents"))
+CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")  # as `escape` prints a character without a spelling
 # A tick, of the package amssymb.
 TICK = r"\checkmark"
 # Scales the table down if the document's columns are narrower than those that it was made for.
@@ -37,13 +40,27 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
         f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
         f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
         "typesetting.text_width to the document's: 12.1 for article in one column.",
-        source])
+        *_unset(table.name, source), source])
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
     """The float of a figure, for a file beside NAME.pdf."""
     said = {"kind": "figure*" if wide else "figure", "name": name, "caption": escape(caption), "key": _key(name)}
-    return re.sub("@(kind|name|caption|key)@", lambda found: said[found[1]], fitting.SETTING["figure"])
+    source = re.sub("@(kind|name|caption|key)@", lambda found: said[found[1]], fitting.SETTING["figure"])
+    return "".join(f"{line}\n" for line in _unset(name, source)) + source
+
+
+def _unset(name: str, source: str) -> list[str]:
+    """A comment on the characters that pdflatex cannot set, with a warning; [] where there are none."""
+    codes = sorted({int(code, 16) for code in CODE_POINT.findall(source)})
+    if not codes:
+        return []
+    shown = ", ".join(f"U+{code:04X}" for code in codes[:3]) + (", …" if len(codes) > 3 else "")
+    advice = (f"{counted(len(codes), 'character')} that pdflatex cannot set: their code points are printed ({shown}); "
+              "to show them, write them there and run xelatex or lualatex with \\usepackage{fontspec} and "
+              "\\setmainfont{a font of their script}")
+    warnings.warn(f"{name}.tex: {advice}", InputWarning, stacklevel=3)
+    return [f"% {comment(advice)}"]
 
 
 def preview(floats: Iterable[str], font: TextFont = "times") -> str:

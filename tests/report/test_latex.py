@@ -11,7 +11,8 @@ import pytest
 from invented import built, everything
 from pylatexenc.latexwalker import LatexWalker
 
-from pipeline.report import tables
+from pipeline.parts.errors import InputWarning
+from pipeline.report import latex, tables
 from pipeline.report.latex import FITTED, escape, preview, to_latex
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
 
@@ -213,3 +214,14 @@ def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Float too large" not in done.stdout
+
+
+def test_what_pdflatex_cannot_set_is_said_with_what_can() -> None:
+    with pytest.warns(InputWarning, match=r"^dogs\.tex: 5 characters that pdflatex cannot set: .*xelatex or lualatex"):
+        source = latex.figure("dogs", "Nearest to कुत्ता.", False)
+    first = source.partition("\n")[0]
+    assert first.startswith("% 5 characters")
+    assert "(U+0915, U+0924, U+093E, ...)" in first
+    assert "fontspec" in first
+    assert first.isascii()
+    assert latex.figure("dogs", "Nearest to a café.", False).startswith("% Needs")
