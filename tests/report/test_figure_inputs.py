@@ -16,7 +16,7 @@ from PIL import Image
 from pipeline.parts.errors import InputError
 from pipeline.report import figures
 from pipeline.report.examples import Gallery
-from pipeline.report.figures.drawing import printable
+from pipeline.report.figures.drawing import drawable
 from pipeline.report.heads import read_heads
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
@@ -117,5 +117,5 @@ def test_captions_without_spaces_and_in_wide_letters_fit(tmp_path: Path) -> None
     long = ["x" * 300, "中" * 300, "word " * 60, "a", "b", "c"]
     shown = draw("retrieved_captions", tmp_path, gallery=replace(gallery([]), captions=long))
     texts = [text.get_text() for axes in shown.figure.axes for text in axes.texts]
-    assert {text[0] for text in texts if text.endswith(" …")} == {"x", "w", printable("中")}
+    assert {text[0] for text in texts if text.endswith(" …")} == {"x", "w", drawable("中")}
     assert not {"…", ""} & set(texts)

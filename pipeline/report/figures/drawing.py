@@ -157,7 +157,7 @@ def printable(text: str) -> str:
     return "".join(shown) or "(empty)"
 
 
-def _drawable(text: str) -> str:
+def drawable(text: str) -> str:
     """A text with `REPLACEMENT` for letters that no font has."""
     return "".join(letter if ord(letter) in _letters() or letter.isspace() else REPLACEMENT for letter in text)
 
@@ -182,7 +182,7 @@ def finished(drawing: Drawing) -> Drawing:
     missing = {letter for letter in missing if ord(letter) not in _letters() and not letter.isspace()}
     for text in texts:
         if missing & {*text.get_text()}:
-            text.set_text(_drawable(text.get_text()))
+            text.set_text(drawable(text.get_text()))
     if lost := sum(text.get_text().count(REPLACEMENT) for text in texts):
         scripts = _scripts(missing)
         which = f", {', '.join(scripts)}," if scripts else ""
