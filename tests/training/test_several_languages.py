@@ -18,7 +18,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import sampling
+from pipeline.training import loop, sampling
 from pipeline.training.batches import TrainingBatches
 
 RECORDED = ["image_pooling", "text_pooling", "objective", "optimizer", "weight_decay", "learning_rate", "warmup_epoch",
@@ -124,6 +124,16 @@ def test_val_is_measured_by_language_and_the_mean_selects(several: training.Trai
     state = training.train(changed(several, sampling="balanced"))
     sums = [rsum_on_val(several, language) for language in ("en", "fr")]
     assert state.history[state.best]["rsum"] == pytest.approx(np.mean(sums))
+
+
+def test_what_is_measured_on_val_is_the_mean_over_languages(bilingual: Manifest, rng: np.random.Generator) -> None:
+    val = bilingual.split("val")
+    assert val.languages is not None
+    scores = rng.normal(size=(len(val.image_ids), len(val.captions))).astype(np.float32)
+    each = [retrieval.evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
+            for name in ("en", "fr")]
+    assert each[0] != each[1]
+    assert loop._of_scores(scores, val)["rsum"] == pytest.approx(np.mean(each))
 
 
 @pytest.mark.parametrize(("changes", "said"), [
