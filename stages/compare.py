@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations
 from math import comb
@@ -67,9 +68,9 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
         benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
                         for pool in every_pool)
         own = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
-    truth = truth.or_of([rules] if rules else own)
+    truth = replace(truth.or_of([rules] if rules else own), left_out=settings.manifest.left_out)
     every = [rules] if rules else truth.protocols(own)
-    known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.same_text)
+    known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.needs_manifest)
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     found, notes = _contrasts(groups, every, ties, settings)

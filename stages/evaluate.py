@@ -74,11 +74,12 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
     if names:
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
         settings = settings.model_copy(update={"evaluate": metrics})
+    truth = replace(truth, left_out=settings.manifest.left_out)
     if from_run:
         options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "name", "extended",
                        "keep", "run", "top", "save_qrels", "per_query", "scheduler",
                        why="cannot be given with --from-run, whose lists are measured as they are")
-        numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate)
+        numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate, say)
         click.echo(_written([(from_run.name, numbers)], output))
         return
     opened = click.get_current_context().with_resource
@@ -166,6 +167,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         store.check()
         of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.made_from["split"])
         truth = judged.Truth.of(asked.settings).or_of(of_card)
+        truth = replace(truth, left_out=settings.manifest.left_out)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
@@ -197,7 +199,7 @@ class _Asked:
                 ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any], list[str]]:
         """Measure a pool: the pool with its right answers; its numbers and the hits of each image, by each protocol;
         with --per-query a table of its queries; and notes on likely mistakes, which are printed."""
-        known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.same_text)
+        known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.needs_manifest)
         _warn_of_leak(self.paths, pool)
         pool, beyond = judged.with_languages(pool, known), {}
         if self.extended is not None:
@@ -205,6 +207,8 @@ class _Asked:
                 beyond = measured.extend(pool, self.extended, self.settings,
                                          lambda done: bar.reach(max(bar.done, done)))
         pool = judged.judge(pool, truth, known)
+        if pool.judgements is not None:
+            say(f"{truth.qrels}: read as {pool.judgements.title}")
         beyond |= judged.told(pool, truth)
         every = []
         for rules in protocols:

@@ -73,8 +73,9 @@ columns = joined(
 truth = joined(
     "truth", _truth,
     click.option("--qrels", type=FilePath(), metavar="FILE",
-                 help="The right answers: TREC qrels (queries and documents are image:ID and caption:ID), or CSV with "
-                 "the header image,caption,grade."),
+                 help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
+                 "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files where the manifest is "
+                 "known."),
     click.option("--same-text", type=click.Choice(["positive"]),
                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
 # Options that name files to write; the command takes `files`.

@@ -80,12 +80,12 @@ class LeftOut:
         """Say what is left out.
 
         Args:
-            path: The file where it is listed.
+            path: The file where it is listed; None to name the first.
 
         Returns:
             One line, or none if nothing is left out.
         """
-        listed = f"; listed in {path}" if path else ""
+        listed = f"; listed in {path}" if path else self._starting()
         return [f"left out {self._summary()}{listed}"] if self.counts else []
 
     def save(self, path: Path) -> None:

@@ -6,6 +6,7 @@ that too.
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
     beyond, truth = measured.extend(pool, extended, settings) if extended else {}, judged.Truth.of(settings).or_of(
         list(results.protocols(entry)))
+    truth = replace(truth, left_out=1.0)  # what is left out is recorded, and compared
     try:
         pool = judged.judge(pool, truth, known)
         beyond |= judged.told(pool, truth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -70,8 +71,8 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any
 
 
 @pytest.mark.parametrize(("text", "more", "said"), [
-    ("1 Q0 1 1 high a\n", (), "row 1: the score 'high' is not finite"),
-    ("1 Q0 1 1 0.5\n", (), "Expected 6 columns, got 5"),
+    ("1 Q0 1 1 high a\n", (), "left out 1 row (no finite score: 1); the first: row 1: 1 1 high"),
+    ("1 Q0 1 1 0.5\n", (), "expected TREC's `query Q0 document rank score system`, or a header such as"),
     ("1 Q0 1 1 0.5 a\n1 Q0 1 2 0.4 a\n", (), "lists image 1 twice for caption 1"),
     ("1 Q0 1 1 0.5 a\n", ("--metric", "mean_rank"), "lists no right candidate"),
     ("1 Q0 1 1 0.5 a\n", ("--metric", "RSUM"), "leave out the metric RSUM, which needs both"),
@@ -96,9 +97,11 @@ def test_a_run_of_other_ids_or_without_judgements_is_refused(refused: Callable[.
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("[1, 2]", "is no run of ranx"), ("{}", "run.json: is empty"), ('{"1": {}}', "run.json: is empty"),
+    ("[1, 2]", "expected JSON, query: document: score, got [1, 2]"),
+    ("{}", "run.json: is empty"), ('{"1": {}}', "run.json: is empty"),
     ('{"1": {"1": 0.5, "1": 0.4}}', "lists '1' twice"), ('{"1": {"1": 0.5}, "1": {"2": 0.4}}', "lists '1' twice"),
-    ('{"1": {"1": NaN}}', "the score 'nan' is not finite"), ('{"1": {"1": true}}', "the score 'True'")])
+    ('{"1": {"1": NaN}}', "(no finite score: 1); the first: row 1: 1 1 nan"),
+    ('{"1": {"1": true}}', "the first: row 1: 1 1 True")])
 def test_json_that_is_no_run_is_refused(refused: Callable[..., str], matrix: tuple[str, ...], text: str, said: str
                                         ) -> None:
     Path("run.json").write_text(text)
@@ -116,3 +119,39 @@ def test_a_row_a_query(pipeline: Any, refused: Callable[..., str], matrix: tuple
         assert 100 * part["R@5"].mean() == pytest.approx(numbers[way]["r5"])
         assert part["rank"].mean() == pytest.approx(numbers[way]["mean_rank"])
     assert "expected a name that ends in .parquet or .csv" in refused("evaluate", *matrix, "--per-query", "q.xlsx")
+
+
+# A caption of image X and one of image Y, A and B, with what a run lists of them.
+TREC = "caption:A Q0 image:X 1 0.5 a\ncaption:A Q0 image:Y 2 0.4 a\ncaption:B Q0 image:Y 1 5e-1 b\n"
+
+
+@pytest.mark.parametrize("text", [
+    "A\tQ0\tX\t1\t0.5\ta\nB\tQ0\tY\t1\t0.5\ta\nA\tQ0\tY\t2\t4E-1\ta\n",  # tabs, unsorted
+    TREC + "caption:A Q0 image:Y 2 0.4 a\n",  # a row twice
+    "q_id,doc_id,score\nA,X,.5\nA,Y,0.4\nB,Y, 0.5\n", "A X 0.5\nA Y 0.4\nB Y 0.5\n",
+    "query-id\tcorpus-id\tscore\nA\tX\t5e-01\nA\tY\t0.4\nB\tY\t0.5\n", '{"A": {"X": 0.5, "Y": 0.4}, "B": {"Y": 0.5}}'])
+def test_a_run_is_read_by_content(pipeline: Callable[..., tuple[int, str, str]], matrix: tuple[str, ...],
+                                  scenes: Manifest, text: str) -> None:
+    split, measured = scenes.split("test"), []
+    last = int(np.flatnonzero(split.caption_image == 1)[0])
+    ids = {"X": split.image_ids[0], "Y": split.image_ids[1], "A": split.caption_ids[0], "B": split.caption_ids[last]}
+    trec, other = (re.sub(r"\b[ABXY]\b", lambda found: str(ids[found[0]]), each).encode() for each in (TREC, text))
+    given = ("--manifest", "m.parquet", "--metric", "MRR", "--json")
+    for name, content in (("run.txt", trec), ("other.dat", other), ("run.gz", gzip.compress(other))):
+        Path(name).write_bytes(content)
+        code, out, said = pipeline("evaluate", "--from-run", name, *given)
+        assert code == 0, said
+        assert f"{name}: read as " in said
+        measured.append(json.loads(out)["metrics"])
+    assert measured[0] == measured[1] == measured[2]
+
+
+def test_ids_of_text_stand_for_themselves(pipeline: Callable[..., tuple[int, str, str]], matrix: tuple[str, ...]
+                                          ) -> None:
+    """A run and qrels of BEIR, whose ids only they know."""
+    Path("run.txt").write_text("q-a Q0 dog.jpg 1 0.9 x\nq-a Q0 cat.jpg 2 0.8 x\nq-b Q0 cat.jpg 1 0.7 x\n")
+    Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq-a\tcat.jpg\t1\nq-b\tcat.jpg\t1\n")
+    code, out, said = pipeline("evaluate", "--from-run", "run.txt", "--qrels", "qrels.tsv", "--metric", "MRR", "--json")
+    assert code == 0, said
+    assert json.loads(out)["metrics"]["MRR"]["t2i"] == pytest.approx(75.0)
+    assert "qrels.tsv: read as BEIR's qrels with a header, tabs" in said

@@ -1,29 +1,35 @@
-"""Relevance from a file: TREC's qrels, or CSV.
+"""Relevance from a file: TREC's qrels, BEIR's, those of ranx and ir_measures, or CSV.
 
     caption:55 0 image:12 1     TREC: query, iteration (not read), document, grade; both directions in one file
     55 0 12 1                   the same with plain numbers: the query is a caption, the document an image
+    query-id corpus-id score    a header, see `columns`; ids may be images' files, see `names`
     image,caption,grade         CSV: this header, `grade` may be missing; a row is right in both directions
-    12,55,1
+    {"55": {"12": 1}}           JSON: query, document, grade
     FOLDER                      *_image_to_caption.json and *_caption_to_image.json, each {id: [ids]}, as ECCV Caption's
                                 package and the plausible matches of PMRP (Chun et al., CVPR 2021) come
 
 If a file has queries of one direction only, the other direction takes the same pairs. A candidate is wrong if its grade
-is 0 or less, or if the file does not list the pair. Files are read in pieces: 16 bytes of each row are kept, and there
-cannot be more rows than pairs.
+is 0 or less, or if the file does not list the pair. Rows of images or captions that the pool lacks are left out and
+counted. Files are read in pieces: 16 bytes of each row are kept, and there cannot be more rows than pairs.
 """
 
+import warnings
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.judgements import coco_pairs, rows
-from pipeline.evaluation.retrieval import Collection, Floats, Ids, Positives, Relevance, Side
+from pipeline.evaluation.judgements import coco_pairs
+from pipeline.evaluation.judgements.columns import QRELS
+from pipeline.evaluation.judgements.names import UNKNOWN, Names
+from pipeline.evaluation.judgements.rows import IDS, Rows
+from pipeline.evaluation.retrieval import Collection, Floats, Ids, Positives, Relevance, rows_of
 from pipeline.files import atomic, parsing
-from pipeline.parts.errors import InputError, refusing
+from pipeline.files.left_out import SHARE, LeftOut
+from pipeline.parts.errors import InputError, InputWarning, counted, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,9 +37,20 @@ if TYPE_CHECKING:
 # The largest grade: a query's sum of such grades stays exact in float64.
 LARGEST = 1e9
 
-TREC = ("query", "iteration", "document", "grade")
-CSV_NAMES = {"image": "image", "image_id": "image", "caption": "caption", "caption_id": "caption", "grade": "grade",
-             "relevance": "grade"}
+
+@dataclass(frozen=True)
+class Judgements:
+    """What a file says is right.
+
+    Attributes:
+        relevance: The right pairs.
+        title: What the file was recognised as.
+        left_out: Why rows were left out -> how many.
+    """
+
+    relevance: Relevance
+    title: str
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 class _Pairs(NamedTuple):
@@ -44,22 +61,26 @@ class _Pairs(NamedTuple):
     grade: Floats
 
 
-def read(path: Path, collection: Collection) -> Relevance:
-    """Read judgements."""
+def read(path: Path, collection: Collection, names: Names | None = None, share: float = SHARE) -> Judgements:
+    """Read judgements.
+
+    names: finds ids by how they are written; None for the pool's numbers alone. share: the largest that may be left
+    out. Warns of rows that are left out, and of those that repeat others.
+    """
     if path.is_dir():
-        return _of_folder(path, collection)
+        return Judgements(_of_folder(path, collection), "a folder of two JSON files, id: [ids]")
     found: dict[bool, list[_Pairs]] = {True: [], False: []}
-    most, count = 2 * collection.shape[0] * collection.shape[1], 0
-    for table, first in rows.tables(path, TREC, partial(_header, path)):
-        for by_image, pairs in _pairs(table, collection, first, path):
+    most = 2 * collection.shape[0] * collection.shape[1]
+    rows = Rows(path, QRELS, left_out=LeftOut("row", share))
+    for table, numbers in rows.tables():
+        for by_image, pairs in _pairs(rows, table, numbers, collection, names or Names(collection)):
             found[by_image].append(pairs)
-        count += len(table)
-        if count > most:
+        if rows.count > most:
             raise InputError(f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair")
     owner = collection.caption_image if (collection.caption_image >= 0).any() else None
     asked = {by_image for by_image, parts in found.items() if parts}
-    positives = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in found.items()}
-    i2t, t2i = positives.pop(True), positives.pop(False)
+    joined = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in found.items()}
+    (i2t, _), (t2i, _) = joined[True], joined[False]
     if asked == {True, False}:
         relevance = Relevance.of_directions(i2t, t2i, owner)
     elif True in asked:
@@ -67,8 +88,23 @@ def read(path: Path, collection: Collection) -> Relevance:
     else:
         relevance = Relevance.of_captions(t2i, collection.shape[0], owner)
     if not len(relevance.i2t.candidate) or not len(relevance.t2i.candidate):
-        raise InputError(f"{path}: nothing is right by these judgements: no grade is above 0")
-    return relevance
+        raise InputError("; ".join([f"{path}: nothing is right by these judgements: no grade is above 0",
+                                    *rows.left_out.lines()]))
+    repeated = sum(count for _, count in joined.values())
+    notes = [f"{counted(repeated, 'row')} repeated with the same grade; one of each counts"] if repeated else []
+    for line in rows.left_out.lines() + notes:
+        warnings.warn(f"{path}: {line}", InputWarning, stacklevel=2)
+    return Judgements(relevance, rows.title, rows.left_out.counts)
+
+
+def names_files(path: Path) -> bool:
+    """Whether ids of a file are no numbers, so that a manifest has to say which image is which."""
+    if path.is_dir():
+        return False
+    none = np.empty(0, np.int64)
+    plain = Names(Collection(none, none, none))
+    table, _ = next(Rows(path, QRELS).tables())
+    return any((plain.of(table[name].slice(0, 100))[0] == UNKNOWN).any() for name in IDS if name in table.column_names)
 
 
 def _of_folder(path: Path, collection: Collection) -> Relevance:
@@ -85,35 +121,30 @@ def _of_folder(path: Path, collection: Collection) -> Relevance:
     return Relevance.of_directions(positives[0], positives[1], collection.caption_image)
 
 
-def _header(path: Path, line: bytes) -> list[str]:
-    try:
-        given = line.decode("utf-8-sig").strip().split(",")
-        names = [CSV_NAMES[name.strip().strip('"').lower()] for name in given]
-    except (UnicodeDecodeError, KeyError):
-        names = []
-    if not {"image", "caption"} <= set(names) or len(set(names)) < len(names):
-        raise InputError(f"{path}: expected TREC's four columns, or CSV with the header image,caption,grade; received "
-                         f"{ascii(line[:60])[1:]}")
-    return names
-
-
-def _pairs(table: "pa.Table", collection: Collection, first: int, path: Path) -> Iterator[tuple[bool, _Pairs]]:
+def _pairs(rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, names: Names
+           ) -> Iterator[tuple[bool, _Pairs]]:
     """Split a piece's rows by direction: whether images are the queries, and the pairs."""
-    grade = rows.finite(table, "grade", first, path) if "grade" in table.column_names else np.ones(len(table))
-    if (large := np.flatnonzero(grade > LARGEST)).size:
-        raise InputError(f"{path}: row {first + large[0]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, the "
-                         "largest whose sums are exact; use smaller grades")
-    image, caption, asks = rows.pairs(table, first, path)
-    sides: tuple[tuple[Side, Ids], ...] = (("image", image), ("caption", caption))
-    for by_image, own in ((True, sides), (False, sides[::-1])):
-        if len(here := np.flatnonzero(asks == by_image)):
-            query, candidate = (collection.require(side, ids[here], str(path), first + here).astype(np.int32)
-                                for side, ids in own)
-            yield by_image, _Pairs(query, candidate, grade[here])
+    grade, finite = rows.values(table)
+    rows.leave_out("a grade that is no number", table, numbers, ~finite)
+    if (large := np.flatnonzero(finite & (grade > LARGEST))).size:
+        raise InputError(f"{rows.path}: row {numbers[large[0]]}: the grade {grade[large[0]]:g} is above {LARGEST:g}, "
+                         "the largest whose sums are exact; use smaller grades")
+    image, caption, asks, usable = rows.pairs(table, numbers, names)
+    row, column = rows_of(collection.image_ids, image), rows_of(collection.caption_ids, caption)
+    for side, places in (("image", row), ("caption", column)):
+        rows.leave_out(f"the pool lacks the {side}", table, numbers, usable & finite & (places < 0))
+        usable &= places >= 0
+    own = row.astype(np.int32), column.astype(np.int32)
+    for by_image, (query, candidate) in ((True, own), (False, own[::-1])):
+        if len(here := np.flatnonzero((asks == by_image) & usable & finite)):
+            yield by_image, _Pairs(query[here], candidate[here], grade[here])
 
 
-def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> Positives:
-    """Join one direction's right pairs and empty `parts`. Raises InputError for a pair that is judged twice."""
+def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Collection) -> tuple[Positives, int]:
+    """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the same grade.
+
+    Raises InputError for a pair that is judged twice otherwise.
+    """
     none = _Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
     pairs = _Pairs(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
     parts.clear()
@@ -122,25 +153,29 @@ def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Coll
     order = np.argsort(key, kind="stable")
     key, grade = key[order], pairs.grade[order]
     del pairs, order
-    if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
+    again = np.flatnonzero(key[1:] == key[:-1]) + 1
+    if (twice := again[grade[again] != grade[again - 1]]).size:
         query, candidate = divmod(int(key[twice[0]]), candidates)
         image, caption = (query, candidate) if by_image else (candidate, query)
         more = f", and {len(twice) - 1} more pairs" if len(twice) > 1 else ""
         raise InputError(f"{path}: image {collection.image_ids[image]} and caption {collection.caption_ids[caption]} "
-                         f"are judged twice{more}; leave one of each")
+                         f"are judged twice, {grade[twice[0] - 1]:g} and {grade[twice[0]]:g}{more}; leave one of each")
+    if again.size:
+        key, grade = np.delete(key, again), np.delete(grade, again)
     kept = grade > 0
     grade = grade[kept]
     return Positives.of_pairs(key[kept] // candidates, key[kept] % candidates, queries,
-                              None if (grade == 1).all() else grade)
+                              None if (grade == 1).all() else grade), again.size
 
 
-def ids(path: Path) -> tuple[Ids, Ids]:
+def ids(path: Path, names: Names) -> tuple[Ids, Ids]:
     """Read the distinct ids of images and of captions in a file, for a pool whose ids are not known otherwise."""
     images, captions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for table, first in rows.tables(path, TREC, partial(_header, path)):
-        image, caption, _ = rows.pairs(table, first, path)
-        images.append(np.unique(image))
-        captions.append(np.unique(caption))
+    rows = Rows(path, QRELS)
+    for table, numbers in rows.tables():
+        image, caption, _, usable = rows.pairs(table, numbers, names)
+        images.append(np.unique(image[usable]))
+        captions.append(np.unique(caption[usable]))
     return np.unique(np.concatenate(images)), np.unique(np.concatenate(captions))
 
 

@@ -1,135 +1,207 @@
-"""Files of judgements and runs as tables of text, read piece by piece, and the ids in them."""
+"""Files of judgements and runs as tables of text, read piece by piece; packed with gzip or not."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance, Side
+from pipeline.evaluation.judgements import columns as recognising
+from pipeline.evaluation.judgements.columns import Columns, Kind
+from pipeline.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
+from pipeline.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.evaluation.statistics.intervals import Languages
-from pipeline.parts.errors import InputError, refusing
+from pipeline.files import parsing
+from pipeline.files.left_out import LeftOut
+from pipeline.parts.errors import InputError, first_line, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE, LONGEST_LINE = 16_000_000, 100_000  # bytes
+LARGEST_JSON = 1 << 30  # bytes
 BOM = b"\xef\xbb\xbf"
+IDS = ("query", "document", "image", "caption")
+NO_ID = "an id of no image or caption"
 BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 
-def tables(path: Path, names: Sequence[str], header: Callable[[bytes], list[str]] | None = None
-           ) -> "Iterator[tuple[pa.Table, int]]":
-    """The rows as text, piece by piece, each with the number of its first row, from 1."""
-    columns: list[str] | None = None
-    comma, first = False, 1
-    for piece in _pieces(path):
-        if columns is None:
-            head, _, body = piece.partition(b"\n")
-            comma = header is not None and b"," in head
-            columns = header(head) if comma and header else list(names)
-            piece = body if comma else piece.removeprefix(BOM)
-        if not comma:  # one blank between columns, and none around them
-            piece = piece.translate(BLANKS)
-            while b"  " in piece:
-                piece = piece.replace(b"  ", b" ")
-            piece = piece.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
-        if piece.strip():
-            table = _parsed(piece, columns, "," if comma else " ", f"{path}: from row {first} on")
-            yield table, first
-            first += len(table)
-    if columns is None:
-        raise InputError(f"{path}: is empty, expected columns {' '.join(names)}")
+@dataclass
+class Rows:
+    """The rows of a file as text, piece by piece.
 
+    Attributes:
+        path: The file.
+        kind: What is read.
+        title: What the file was recognised as; "" before its first piece.
+        left_out: Rows that cannot be used.
+        count: How many rows were read, with those that are left out.
+    """
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The file in pieces of whole lines."""
-    with refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"), path.open("rb") as file:
+    path: Path
+    kind: Kind
+    title: str = ""
+    left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))
+    count: int = 0
+
+    def tables(self) -> "Iterator[tuple[pa.Table, Ids]]":
+        """The rows, each with its number in the file, from 1; a header and blank rows do not count."""
+        with self._opened() as file:
+            with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
+                start = file.read(1 << 10).removeprefix(BOM).lstrip()
+                file.seek(0)
+            yield from self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
+        if not self.count:
+            raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
+        with refusing(InputError, lambda error: f"{self.path}: {error}"):
+            self.left_out.check(self.count)
+
+    def _opened(self) -> IO[bytes]:
+        with refusing(OSError, lambda error: f"cannot read {self.path}: {error.strerror or error}"):
+            file = self.path.open("rb")
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+        return gzip.open(file) if packed else file  # type: ignore[return-value]
+
+    def _of_text(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
+        columns: Columns | None = None
+        for piece in self._pieces(file):
+            body = piece
+            if columns is None:
+                body = piece.removeprefix(BOM).lstrip(b"\r\n")
+                line, _, rest = body.partition(b"\n")
+                columns = recognising.recognised(line.decode(errors="replace").rstrip("\r"), self.path, self.kind)
+                self.title, body = columns.title, rest if columns.header else body
+            if columns.separator == " ":  # one blank between columns, and none around them
+                body = body.translate(BLANKS)
+                while b"  " in body:
+                    body = body.replace(b"  ", b" ")
+                body = body.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
+            if body.strip():
+                yield self._parsed(body, columns)
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+        """The file in pieces of whole lines."""
         rest = b""
-        while piece := file.read(PIECE):
-            lines, newline, rest = (rest + piece).rpartition(b"\n")
-            if newline:
-                yield lines + newline
-            if len(rest) > LONGEST_LINE:
-                raise InputError(f"{path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
+        with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
+            while piece := file.read(PIECE):
+                lines, newline, rest = (rest + piece).rpartition(b"\n")
+                if newline:
+                    yield lines + newline
+                if len(rest) > LONGEST_LINE:
+                    raise InputError(f"{self.path}: holds a line of more than {LONGEST_LINE} bytes: it is no table")
         if rest.strip():
             yield rest + b"\n"
 
+    def _parsed(self, piece: bytes, columns: Columns) -> "tuple[pa.Table, Ids]":
+        import pyarrow as pa
+        from pyarrow import csv
 
-def _parsed(piece: bytes, names: list[str], delimiter: str, where: str) -> "pa.Table":
-    import pyarrow as pa
-    from pyarrow import csv
+        damaged: list[int] = []
 
-    try:
-        return csv.read_csv(pa.BufferReader(piece), csv.ReadOptions(column_names=names),
-                            csv.ParseOptions(delimiter=delimiter, quote_char='"' if delimiter == "," else False),
-                            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())))
-    except pa.ArrowInvalid as error:
-        said = ascii(str(error).splitlines()[0])[1:-1][:150]
-        raise InputError(f"{where}: {said}; expected {' '.join(names)}") from None
+        def leave_out(row: Any) -> str:
+            damaged.append(row.number)
+            self.left_out.add(f"not {row.expected_columns} columns",
+                              f"row {self.count + row.number}: {row.text[:80]}")
+            return "skip"
 
+        with refusing(pa.ArrowInvalid, lambda error: f"{self.path}: from row {self.count + 1} on: "
+                      f"{ascii(first_line(error))[1:-1]}; expected {self.kind.expected}"):
+            table = csv.read_csv(
+                pa.BufferReader(piece), csv.ReadOptions(column_names=columns.names, use_threads=False),
+                csv.ParseOptions(delimiter=columns.separator, quote_char='"' if columns.separator in ",;" else False,
+                                 invalid_row_handler=leave_out),
+                csv.ConvertOptions(column_types=dict.fromkeys(columns.names, pa.string())))
+        numbers = np.delete(np.arange(len(table) + len(damaged)), np.array(damaged, np.int64) - 1) + self.count + 1
+        self.count += len(table) + len(damaged)
+        return table, numbers
 
-def sides(column: Any, otherwise: Side, first: int, path: Path) -> tuple[Ids, Marks]:
-    """The ids of a column, int64 [n], and which of them are images, bool [n]."""
-    from pyarrow import compute
+    def _of_json(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
+        """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
+        import pyarrow as pa
 
-    image, caption = (compute.starts_with(column, f"{side}:").to_numpy() for side in ("image", "caption"))
-    if image.any() or caption.any():
-        column = compute.replace_substring_regex(column, "^(image|caption):", "")
-    return numbers(column, first, path), (image | ~caption) if otherwise == "image" else image
+        value, held = next(iter(self.kind.value)), []
+        with refusing((ValueError, EOFError), lambda error: f"{self.path}: is not JSON: {error}"):
+            content = file.read(LARGEST_JSON + 1)
+            if len(content) > LARGEST_JSON:
+                raise InputError(f"{self.path}: is longer than {LARGEST_JSON:,} bytes of JSON; give it as TREC's rows")
+            tree = parsing.from_json(content.removeprefix(BOM), of_pairs=self._without_repetition)
+        for query, listed in tree.items() if isinstance(tree, dict) else [("", None)]:
+            if isinstance(listed, list) and not self.kind.needs_value:
+                listed = dict.fromkeys(map(str, listed), 1)
+            if not isinstance(listed, Mapping):
+                raise InputError(f"{self.path}: expected JSON, query: document: {value}, got "
+                                 f"{ascii(tree if listed is None else {query: listed})[:80]}")
+            held += [(query, document, str(each)) for document, each in listed.items()]
+        self.title = f"{self.kind.noun} in JSON, query: document: {value}"
+        if held:
+            self.count = len(held)
+            names = (recognising.QUERY, recognising.DOCUMENT, value)
+            yield pa.table({name: pa.chunked_array([list(column)], pa.string()) for name, column in zip(
+                names, zip(*held, strict=True), strict=True)}), np.arange(1, len(held) + 1)
 
-
-def pairs(table: "pa.Table", first: int, path: Path) -> tuple[Ids, Ids, Marks]:
-    """The ids of a table's images and captions, int64 [n] each, and in which rows the image is the query, bool [n].
-
-    A plain number in the column of queries is a caption, in that of documents an image.
-    """
-    if "image" in table.column_names:
-        image, caption = (numbers(table[name], first, path) for name in ("image", "caption"))
-        return image, caption, np.zeros(len(table), bool)
-    query, asks = sides(table["query"], "caption", first, path)
-    document, answers = sides(table["document"], "image", first, path)
-    if (wrong := np.flatnonzero(asks == answers)).size:
-        kind = "an image" if asks[wrong[0]] else "a caption"
-        raise InputError(f"{path}: row {first + wrong[0]} pairs {kind} with {kind}; name a caption and an image")
-    return np.where(asks, query, document), np.where(asks, document, query), asks
-
-
-def numbers(column: Any, first: int, path: Path) -> Ids:
-    """Read a column of text as whole numbers, int64 [n]."""
-    import pyarrow as pa
-
-    try:
-        found: Ids = column.cast(pa.int64()).to_numpy()
+    def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:  # Python would keep the second
+                raise InputError(f"{self.path}: lists {name[:40]!a} twice")
+            found[name] = value
         return found
-    except (pa.ArrowInvalid, ValueError):
-        row, value = next(((row, value) for row, value in enumerate(column.to_pylist())
-                           if not re.fullmatch(r"-?\d{1,18}", value or "")), (0, column[0].as_py()))
-        raise InputError(f"{path}: row {first + row}: {(value or '')[:40]!a} is no id; expected whole numbers, or "
-                         "image:12 and caption:55") from None
+
+    def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
+        """The ids of images and captions, and bool [n] each: where the image is the query, and what can be used."""
+        first, second = ("image", "caption") if "image" in table.column_names else ("query", "document")
+        one, other = names.of(table[first]), names.of(table[second])
+        if first == "image":
+            image, caption, asks = one[0], other[0], np.zeros(len(table), bool)
+            wrong = (one[1] == CAPTION) | (other[1] == IMAGE)
+        else:
+            image, caption, asks, wrong = by_sides(one, other)
+        if wrong.any():
+            raise InputError(f"{self.path}: row {numbers[wrong][0]} pairs two of a kind: "
+                             f"{_texts(table, np.argmax(wrong))}; name an image and a caption")
+        usable = (image != UNKNOWN) & (caption != UNKNOWN)
+        if not usable.all() and not names.by_file and names.collection is not None:
+            raise InputError(f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} holds what "
+                             "is no id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
+                             "files")
+        self.leave_out(NO_ID, table, numbers, ~usable)
+        return image, caption, asks, usable
+
+    def values(self, table: "pa.Table") -> tuple[Floats, Marks]:
+        """The column of values, float64 [n], 1 where there is none; and which are finite numbers, bool [n]."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        (name,) = self.kind.value
+        if name not in table.column_names:
+            return np.ones(len(table)), np.ones(len(table), bool)
+        try:
+            values: Floats = table[name].cast(pa.float64()).to_numpy()
+        except (pa.ArrowInvalid, ValueError):
+            texts = compute.utf8_trim_whitespace(table[name]).to_pylist()
+            values = np.array([_number(text) for text in texts])
+        return values, np.isfinite(values)
+
+    def leave_out(self, reason: str, table: "pa.Table", numbers: Ids, wrong: Marks) -> None:
+        """Leave out the rows that are wrong."""
+        for row in np.flatnonzero(wrong).tolist():
+            self.left_out.add(reason, f"row {numbers[row]}: {_texts(table, row)}")
 
 
-def finite(table: "pa.Table", name: str, first: int, path: Path) -> Floats:
-    """Read a column of text as numbers, float64 [n]."""
-    import pyarrow as pa
+def _texts(table: "pa.Table", row: Any) -> str:
+    """What is read of a row."""
+    return " ".join(ascii((table[name][int(row)].as_py() or "")[:40])[1:-1]
+                    for name in (*IDS, "grade", "score") if name in table.column_names)
 
+
+def _number(text: str | None) -> float:
     try:
-        values: Floats = table[name].cast(pa.float64()).to_numpy()
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if not len(wrong):
-            return values
-        row = int(wrong[0])
-    except (pa.ArrowInvalid, ValueError):
-        row = next((row for row, value in enumerate(table[name].to_pylist()) if not _is_finite(value)), 0)
-    raise InputError(f"{path}: row {first + row}: the {name} {(table[name][row].as_py() or '')[:40]!a} is not finite")
-
-
-def _is_finite(text: str | None) -> bool:
-    try:
-        return bool(np.isfinite(float(text or "")))
+        return float(text or "nan")
     except ValueError:
-        return False
+        return float("nan")
 
 
 def same_text(collection: Collection, languages: Languages | None = None) -> tuple[Ids, Relevance]:

@@ -4,7 +4,7 @@ Relevance other than one image per caption comes from a qrels file, or from capt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
+from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
-from pipeline.evaluation.retrieval import Ids, Protocol, mistakes, rows_of
+from pipeline.evaluation.retrieval import Collection, Ids, Protocol, mistakes, rows_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.files.digest import of_folder, sha256
+from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
@@ -128,6 +130,7 @@ class Truth:
 
     qrels: Path | None = None  # a file of judgements; None for the captions' own images
     same_text: bool = False  # whether captions with the same text are one query, for which all their images are right
+    left_out: float = field(default=SHARE, compare=False)  # the largest share of rows of qrels that may be left out
 
     @classmethod
     def of(cls, settings: Evaluate) -> "Truth":
@@ -150,6 +153,11 @@ class Truth:
             return settings
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,
                                            "same_text": "positive" if self.same_text else None})
+
+    @property
+    def needs_manifest(self) -> bool:
+        """Whether a manifest has to say which caption or image is meant."""
+        return self.same_text or (self.qrels is not None and qrels.names_files(self.qrels))
 
     @property
     def words(self) -> str:
@@ -182,7 +190,9 @@ def matrix(path: Path, columns: Columns, truth: Truth) -> System:
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     """Replace a system's right answers."""
     if truth.qrels is not None:
-        return replace(system, relevance=qrels.read(truth.qrels, system))
+        names = Names(system, None if manifest is None else lambda: files_of(system, manifest))
+        judgements = qrels.read(truth.qrels, system, names, truth.left_out)
+        return replace(system, relevance=judgements.relevance, judgements=judgements)
     if truth.same_text:
         system.require_ids()
         if manifest is None:
@@ -191,6 +201,14 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
         kept, relevance = same_text(replace(system, captions=texts), system.languages)
         return replace(system.only(np.arange(system.shape[0]), kept), relevance=relevance)
     return system
+
+
+def files_of(pool: Collection, manifest: Manifest) -> list[str]:
+    """The files of a pool's images, in its order."""
+    images = manifest.images
+    rows = rows_of(images["image_id"].to_numpy(), pool.image_ids,
+                   lambda each: f"the manifest of {manifest.dataset} has no image {each}, which the pool has")
+    return images["file"].iloc[rows].tolist()
 
 
 def _of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
@@ -239,4 +257,6 @@ def told(system: System, truth: Truth) -> dict[str, Any]:
     i2t, t2i = system.relevance.i2t, system.relevance.t2i
     told = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
             "graded": i2t.grade is not None or t2i.grade is not None}
+    if system.judgements is not None and system.judgements.left_out:
+        told["left_out"] = system.judgements.left_out
     return {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}

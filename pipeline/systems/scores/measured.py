@@ -3,13 +3,14 @@
 The same scores always give the same numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
+from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.metrics import parse_all
 from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, measure as measure_folds, of_pool
 from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties, placements
@@ -21,7 +22,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
 from pipeline.systems.scores import runs
-from pipeline.systems.scores.judged import Columns, Truth
+from pipeline.systems.scores.judged import Columns, Truth, files_of
 from pipeline.systems.scores.system import Part, System
 
 if TYPE_CHECKING:
@@ -75,10 +76,20 @@ def _passes(settings: Evaluate) -> int:
     return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
 
 
-def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate) -> dict[str, Any]:
-    """Measure a run file, which lists the best candidates of each query."""
-    run = runs.read(path)
-    collection, relevance = _judged(run, columns, truth)
+def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate,
+                tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """Measure a run file, which lists the best candidates of each query. tell: is told what files are read as."""
+    collection, names = _pool(columns, truth)
+    run, title = runs.read(path, names)
+    tell(f"{path}: read as {title}")
+    if collection is None:
+        assert truth.qrels is not None
+        collection = runs.collection_of(run, *qrels.ids(truth.qrels, names))
+    relevance, beyond = Relevance.of_owner(collection.caption_image, len(collection.image_ids)), {}
+    if truth.qrels is not None:
+        judged = qrels.read(truth.qrels, collection, names, truth.left_out)
+        tell(f"{truth.qrels}: read as {judged.title}")
+        relevance, beyond = judged.relevance, {"left_out": judged.left_out} if judged.left_out else {}
     fold = runs.fold_of(path, run, collection, relevance, ties)
     metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
     listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
@@ -88,23 +99,21 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
     images, captions = collection.shape
     split = {"split": columns.known_split} if columns.known_split else {}
     return {"run": path.name, **split, "images": images, "captions": captions, "protocol": "all", "ties": ties,
-            "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found}
+            "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found} | beyond
 
 
-def _judged(run: Mapping[Any, runs.Run], columns: Columns, truth: Truth) -> tuple[Collection, Relevance]:
+def _pool(columns: Columns, truth: Truth) -> tuple[Collection | None, Names]:
+    """The pool of a run, None if its files alone say it; and which ids mean what."""
     if truth.same_text or columns.captions_per_image is not None:
         raise InputError("--same-text and --captions-per-image are not for --from-run; name its --manifest or --qrels")
     if columns.manifest is None and truth.qrels is None:
         raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
-    if columns.manifest is not None:
-        split = Manifest.load(columns.manifest).split(columns.split or "test")
-        collection = Collection(split.image_ids, split.caption_ids, split.caption_image)
-        if truth.qrels is None:
-            return collection, Relevance.of_owner(split.caption_image, len(split.image_ids))
-    else:
-        assert truth.qrels is not None
-        collection = runs.collection_of(dict(run), *qrels.ids(truth.qrels))
-    return collection, qrels.read(truth.qrels, collection)
+    if columns.manifest is None:
+        return None, Names()
+    manifest = Manifest.load(columns.manifest)
+    split = manifest.split(columns.split or "test")
+    pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
+    return pool, Names(pool, lambda: files_of(pool, manifest))
 
 
 def extend(system: System, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:

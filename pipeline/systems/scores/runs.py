@@ -2,32 +2,31 @@
 
     caption:55 Q0 image:12 1 0.8342 NAME     TREC: query, Q0, document, rank, score, system
     {"caption:55": {"image:12": 0.8342}}     ranx, in a file that ends in .json
+    query-id,corpus-id,score                 any table with such a header is read, too, see `judgements.columns`
 
 A candidate that a run does not list is never found. Equal scores are tied; ranks are not read.
 """
 
 import json
-from collections.abc import Iterator
+import warnings
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.evaluation.judgements import rows
+from pipeline.evaluation.judgements.columns import RUN
+from pipeline.evaluation.judgements.names import Names
+from pipeline.evaluation.judgements.rows import Rows
 from pipeline.evaluation.metrics.base import Fold
 from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side, similarity
 from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
 from pipeline.evaluation.retrieval.top import scores_at, top
 from pipeline.evaluation.retrieval.workers import Progress, after
-from pipeline.files import atomic, parsing
-from pipeline.parts.errors import InputError, refusing
+from pipeline.files import atomic
+from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.systems.scores.system import System
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-TREC = ("query", "q0", "document", "rank", "score", "system")
 WAYS: tuple[tuple[Direction, Side, Side], ...] = (("i2t", "image", "caption"), ("t2i", "caption", "image"))
 
 
@@ -72,36 +71,19 @@ def _best(system: System, way: Direction, count: int, generator: np.random.Gener
     return np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1)
 
 
-def read(path: Path) -> dict[Direction, Run]:
-    """Read a run. A plain number is a caption as a query, an image as a document."""
+def read(path: Path, names: Names | None = None) -> tuple[dict[Direction, Run], str]:
+    """Read a run; also what it was recognised as. names: finds ids by how they are written."""
     parts: dict[Direction, list[Run]] = {"i2t": [], "t2i": []}
-    for table, first in _of_json(path) if path.suffix == ".json" else rows.tables(path, TREC):
-        image, caption, asks = rows.pairs(table, first, path)
-        score = rows.finite(table, "score", first, path)
+    rows = Rows(path, RUN)
+    for table, numbers in rows.tables():
+        image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
+        score, finite = rows.values(table)
+        rows.leave_out("no finite score", table, numbers, ~finite)
+        if rows.left_out:  # without a row, what is below it would be ranked higher
+            raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}")
         parts["i2t"].append(Run(image[asks], caption[asks], score[asks]))
         parts["t2i"].append(Run(caption[~asks], image[~asks], score[~asks]))
-    return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}
-
-
-def _of_json(path: Path) -> "Iterator[tuple[pa.Table, int]]":
-    import pyarrow as pa
-
-    def without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in found:  # Python would keep the second
-                raise InputError(f"{path}: lists {name[:40]!a} twice")
-            found[name] = value
-        return found
-
-    with (refusing((ValueError, AttributeError), f"{path}: is no run of ranx; expected JSON: query, document, score"),
-          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
-        tree = parsing.from_json(path.read_bytes(), of_pairs=without_repetition)
-        listed = [(query, document, str(score)) for query, found in tree.items() for document, score in found.items()]
-    if not listed:
-        raise InputError(f"{path}: is empty, expected JSON: query, document, score")
-    columns = [list(column) for column in zip(*listed, strict=True)]
-    yield pa.table(dict(zip(("query", "document", "score"), columns, strict=True))), 1
+    return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}, rows.title
 
 
 def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
@@ -129,9 +111,17 @@ def _placed(path: Path, run: Run, collection: Collection, positives: Positives, 
     size = len(collection.ids(answering))
     key = query * size + candidate
     order = np.argsort(key, kind="stable")
-    if (twice := np.flatnonzero(key[order][1:] == key[order][:-1])).size:
+    again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
+    if (twice := again[run.score[order][again] != run.score[order][again - 1]]).size:
         row = order[twice[0]]
-        raise InputError(f"{path}: lists {answering} {run.candidate[row]} twice for {asking} {run.query[row]}")
+        raise InputError(f"{path}: lists {answering} {run.candidate[row]} twice for {asking} {run.query[row]}, with "
+                         "different scores; leave one")
+    if again.size:
+        warnings.warn(f"{path}: {counted(again.size, 'row')} repeated with the same score; one of each counts",
+                      InputWarning, stacklevel=2)
+        once = np.sort(np.delete(order, again))
+        run, query, key = Run(run.query[once], run.candidate[once], run.score[once]), query[once], key[once]
+        order = np.argsort(key, kind="stable")
     wanted = positives.query * size + positives.candidate
     at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
     found = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.judgements.qrels import Judgements
 from pipeline.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
@@ -50,6 +51,7 @@ class System(Collection):
         folder: The store that it was opened from; None for a view, and for other sources.
         has_ids: Whether its ids are an image's and a caption's; otherwise they number rows and columns.
         relevance: The right answers; None if they are each caption's own image.
+        judgements: The file of right answers, where `relevance` is from one.
         languages: Each caption's language as text [C]; None where captions have none.
         split: The split that is ranked; None if it is unknown.
         pools: With distractors: the system itself and its distractors, in the order of rows and columns; else ().
@@ -61,6 +63,7 @@ class System(Collection):
     folder: Path | None = None
     has_ids: bool = True
     relevance: Relevance | None = None
+    judgements: Judgements | None = None
     languages: Languages | None = None
     split: str | None = None
     pools: tuple[System, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pandas as pd
 import pytest
 
 from pipeline.evaluation.judgements import qrels, rows
+from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
 from pipeline.evaluation.retrieval import Relevance, as_similarity
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.judged import Truth, judge
+from pipeline.parts.errors import InputError, InputWarning
+from pipeline.systems.scores.judged import Truth, judge, told
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.array([30, 10, 20]), np.array([7, 5, 6, 8])
@@ -46,40 +48,45 @@ def write(folder: Path, text: str | bytes) -> Path:
     "\ufeffCaption_ID,image_id,relevance\r\n5,10,1.0\r\n7,30,2\r\n5,20,1\r\n"])
 def test_a_file_of_one_direction_counts_in_both(tmp_path: Path, text: str) -> None:
     expected = {(10, 5, 1.0), (30, 7, 2.0), (20, 5, 1.0)}
-    found = qrels.read(write(tmp_path, text), COLLECTION)
+    found = qrels.read(write(tmp_path, text), COLLECTION).relevance
     assert pairs(found) == (expected, expected)
     assert found.owner.tolist() == [0, 1, 1, 2]
 
 
 def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> None:
-    assert pairs(qrels.read(write(tmp_path, "caption,image\n5,10\n"), COLLECTION))[0] == {(10, 5, 1.0)}
-    both = qrels.read(write(tmp_path, "image:10 0 caption:5 1\ncaption:6 0 image:10 3\n"), COLLECTION)
+    assert pairs(qrels.read(write(tmp_path, "caption,image\n5,10\n"), COLLECTION).relevance)[0] == {(10, 5, 1.0)}
+    both = qrels.read(write(tmp_path, "image:10 0 caption:5 1\ncaption:6 0 image:10 3\n"), COLLECTION).relevance
     assert pairs(both) == ({(10, 5, 1.0)}, {(10, 6, 3.0)})
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("5 0 99 1\n", "the pool lacks 1 of 1 image ids, such as 99 in row 1"),
-    ("image:10 0 caption:5 1\n5 0 10 1\n99 0 10 1\n", "the pool lacks 1 of 2 caption ids, such as 99 in row 3"),
-    ("99 0 10 1\n5 0 10 1\n", "the pool lacks 1 of 2 caption ids, such as 99 in row 1"),
-    ("5 0 10 good\n", "row 1: the grade 'good' is not finite"),
-    ("5 0 10 1\n7 0 30 nan\n", "row 2: the grade 'nan'"),
-    ("5 0 10 1\n7 0 30 1e999\n", "row 2: the grade '1e999'"),
-    ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice; leave"),
+    ("5 0 99 1\n", "no grade is above 0; left out 1 of 1 row (the pool lacks the image: 1); the first: row 1: 5 99 1"),
+    ("".join(f"{query} 0 10 1\n" for query in (5, 97, 98, 99, 100)), "judged.txt: 4 of 5 rows (the pool lacks the "
+     "caption: 4), more than 1 % of all; repair them"),
+    ("5 0 10 good\n", "left out 1 of 1 row (a grade that is no number: 1); the first: row 1: 5 10 good"),
+    ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice, 1 and 2; leave"),
+    ("image,caption,grade\n10,5,1\n10,5,2\n30,7,1\n30,7,2\n", "judged twice, 1 and 2, and 1 more pairs"),
     ("5 0 10 1\n7 0 30 1e308\n", "row 2: the grade 1e+308 is above 1e+09"),
-    ("image,caption\n10,5\n10,5\n30,7\n30,7\n", "judged twice, and 1 more pairs"),
-    ("5 0 10\n", "Expected 4 columns, got 3"),
-    ("5 0 10 1 x\n", "Expected 4 columns, got 5"),
-    ("image,caption\n10,5,3\n", "Expected 2 columns, got 3"),
-    ("image,picture\n10,5\n", "expected TREC's four columns, or CSV with the header"),
-    ("caption:5 0 caption:6 1\n", "row 1 pairs a caption with a caption"),
-    ("video7 0 10 1\n", "row 1: 'video7' is no id"),
-    ("5.5 0 10 1\n", "row 1: '5.5' is no id"),
+    ("5 0 10 1 x\n", "expected TREC's `query 0 document grade`, or a header such as image,caption,grade or "
+     "query-id,corpus-id,score; the first row is '5 0 10 1 x'"),
+    ("image,picture\n10,5\n", "; the first row is 'image,picture'"),
+    ("image,img_id,caption\n10,10,5\n", "has several columns for the image: image, img_id; leave one"),
+    ("caption:5 0 caption:6 1\n", "row 1 pairs two of a kind: caption:5 caption:6 1"),
+    ("video7 0 10 1\n", "row 1: video7 10 1 holds what is no id; expected whole numbers, image:12 and caption:55, or "
+     "with --manifest images' files"),
+    ("5.5 0 10 1\n", "5.5 10 1 holds what is no id"),
     ("99999999999999999999 0 10 1\n", "is no id"),
     ("5 0 10 0\n", "nothing is right by these judgements"),
     ("", "is empty"),
+    ("query-id\tcorpus-id\tscore\n", "is empty"),
     (b"5 0 10 \xff\xfe\n", "UTF8"),
-    (b"\x80\x04\x95" + bytes(300), "row 1"),
+    (b"\x80\x04\x95" + bytes(300), "the first row is"),
+    (b"\x1f\x8b" + bytes(300), "cannot read"),
     (b"x" * 200_000, "a line of more than 100000 bytes"),
+    ('{"5": 3}', "expected JSON, query: document: grade, got {'5': 3}"),
+    ('[{"5": 3}]', "expected JSON, query: document: grade, got [{'5': 3}]"),
+    ('{"5": {"10": 1}, "5": {"20": 1}}', "lists '5' twice"),
+    ('{"5": {"10": 1}', "is not JSON"),
     ("5 0 10 1\n" * 30, "more rows than there are pairs, 24; leave one row for each pair")])
 def test_what_is_no_file_of_judgements_is_refused_in_a_line(tmp_path: Path, text: str | bytes, said: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -87,6 +94,56 @@ def test_what_is_no_file_of_judgements_is_refused_in_a_line(tmp_path: Path, text
     assert said in str(refused.value)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 400
+
+
+FILES = ["val2014/COCO_val2014_000000000030.jpg", "beach/a dog.jpg", "000000000020.jpg"]
+
+
+@pytest.mark.parametrize(("text", "title"), [
+    ("query-id\tcorpus-id\tscore\n5\t10\t1\n7\t30\t2\n", "BEIR's qrels with a header, tabs between columns; read are "
+     "query-id, corpus-id, score"),
+    ("\ufeffQuery ID;Corpus_ID;Score\r\n5;10;1\r\n7;30;2\r\n", "BEIR's qrels with a header, semicolons"),
+    ("query-id\tcorpus-id\tscore\n5\ta dog.jpg\t1\n7\tCOCO_val2014_000000000030.jpg\t2\n", "BEIR's qrels"),
+    ("query-id\tcorpus-id\tscore\nbeach\\a dog.jpg\t5\t1\n000000000030.jpg\t7\t2\n", "BEIR's qrels"),  # images ask
+    ("qid,docno,label,note\n5,beach/a dog.jpg, 1,x\n7,30.0,2,y\n7,./val2014/COCO_val2014_000000000030,2,z\n",
+     "PyTerrier's qrels with a header, commas between columns; read are qid, docno, label, not note"),
+    ('q_id,doc_id,score\n"5","10",1\n"7","30",2.0\n', "ranx's qrels"),
+    ("query_id doc_id relevance iteration\n5 10 1 0\n7 30 2 0\n", "ir_measures' qrels"),
+    ("5\t10\t1\n7\t30\t2\n", "qrels without a header, 3 columns: query document grade"),
+    ("5\t0\ta dog.jpg\t1\n7\t0\t30\t2\n", "TREC qrels without a header, 4 columns"),
+    ("  5   0  10\t1 \n\n 7 0 30 2\n5 0 10 1\n", "TREC qrels"),  # one row twice
+    ('{"5": {"10": 1}, "7": {"image:30": 2}}', "judgements in JSON, query: document: grade"),
+    ('{"a dog.jpg": {"5": 1}, "image_30": {"7": 2}}', "judgements in JSON"),
+    ("image,caption,grade\na dog.jpg,a dog.jpg#0,1\n30,000000000030.jpg#0,2\n", "pairs of images and captions")])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.filterwarnings("ignore::pipeline.parts.errors.InputWarning")
+def test_what_tools_write_is_read_by_content(tmp_path: Path, text: str, title: str, packed: bool) -> None:
+    content = gzip.compress(text.encode()) if packed else text.encode()
+    found = qrels.read(write(tmp_path, content), COLLECTION, Names(COLLECTION, lambda: FILES))
+    assert pairs(found.relevance) == ({(10, 5, 1.0), (30, 7, 2.0)}, {(10, 5, 1.0), (30, 7, 2.0)})
+    assert found.title.startswith(title)
+
+
+def test_rows_that_cannot_be_used_are_left_out_and_counted(tmp_path: Path) -> None:
+    """BEIR's own ArguAna judges a document that its corpus lacks."""
+    path = write(tmp_path, "5 0 10 1\n7 0 30 2\n7 0 30 2\n5 0\n99 0 10 1\n5 0 20 high\n")
+    with pytest.warns(InputWarning) as warned:
+        found = qrels.read(path, COLLECTION)
+    assert pairs(found.relevance)[0] == {(10, 5, 1.0), (30, 7, 2.0)}
+    assert found.left_out == {"not 4 columns": 1, "a grade that is no number": 1, "the pool lacks the caption": 1}
+    assert [str(each.message).partition(": ")[2] for each in warned] == [
+        "left out 3 of 6 rows (not 4 columns: 1, a grade that is no number: 1, the pool lacks the caption: 1); the "
+        "first: row 4: 5 0 (not 4 columns)", "1 row repeated with the same grade; one of each counts"]
+    judged = judge(System.of("mine", as_similarity(np.ones((3, 4))), COLLECTION.caption_image, IMAGES, CAPTIONS),
+                   Truth(path), None)
+    assert told(judged, Truth(path))["relevance"]["left_out"] == found.left_out
+    with pytest.raises(InputError, match="4 of 7 rows"):
+        qrels.read(write(tmp_path, path.read_text() + "98 0 10 1\n"), COLLECTION, share=0.0)
+
+
+def test_a_manifest_is_needed_where_ids_are_files(tmp_path: Path) -> None:
+    assert not Truth(write(tmp_path, "caption:5 0 image:10 1\n7 0 30 1\n")).needs_manifest
+    assert Truth(write(tmp_path, "5 0 a.jpg 1\n")).needs_manifest
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
@@ -104,7 +161,7 @@ def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
                                    for key in keys.tolist()))
     collection = Collection(np.arange(1000), np.arange(5000), np.arange(5000) // 5)
     tracemalloc.start()
-    found = qrels.read(path, collection)
+    found = qrels.read(path, collection).relevance
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.array_equal(np.sort(found.t2i.candidate * 5000 + found.t2i.query), np.sort(keys))
@@ -144,7 +201,7 @@ def test_equal_captions_in_two_languages_are_two() -> None:
 @pytest.mark.parametrize(("grade", "written", "rounded"), [("2", "2", False), ("2.6", "3", True), ("0.2", "1", True)])
 def test_qrels_that_are_written_say_whether_a_grade_was_rounded(tmp_path: Path, grade: str, written: str, rounded: bool
                                                                 ) -> None:
-    read = qrels.read(write(tmp_path, f"5 0 10 {grade}\n"), COLLECTION)
+    read = qrels.read(write(tmp_path, f"5 0 10 {grade}\n"), COLLECTION).relevance
     assert qrels.write(tmp_path / "q.txt", read, IMAGES, CAPTIONS) is rounded
     assert (tmp_path / "q.txt").read_text() == f"image:10 0 caption:5 {written}\ncaption:5 0 image:10 {written}\n"
 
@@ -154,7 +211,8 @@ def test_a_folder_of_two_json_files_is_read_as_eccv_captions_package_has_it(tmp_
     with pytest.raises(InputError, match=r"expected one file \*_caption_to_image\.json"):
         qrels.read(tmp_path, COLLECTION)
     (tmp_path / "pm_caption_to_image.json").write_text('{"8": [20]}')
-    assert pairs(qrels.read(tmp_path, COLLECTION)) == ({(10, 5, 1.0), (10, 6, 1.0), (30, 7, 1.0)}, {(20, 8, 1.0)})
+    found = pairs(qrels.read(tmp_path, COLLECTION).relevance)
+    assert found == ({(10, 5, 1.0), (10, 6, 1.0), (30, 7, 1.0)}, {(20, 8, 1.0)})
     for text in ("[1]", '{"x": [1]}', '{"8": 3}', "{"):
         (tmp_path / "pm_caption_to_image.json").write_text(text)
         with pytest.raises(InputError, match="expected JSON, from ids to lists of ids"):
