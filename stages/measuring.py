@@ -74,8 +74,7 @@ truth = joined(
     "truth", _truth,
     click.option("--qrels", type=FilePath(), metavar="FILE",
                  help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
-                 "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files where the manifest is "
-                 "known."),
+                 "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files with the manifest."),
     click.option("--same-text", type=click.Choice(["positive"]),
                  help="Count equal captions as one query, right for each of their images (as HGR and mteb do)."))
 # Options that name files to write; the command takes `files`.
