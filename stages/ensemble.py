@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
     from pipeline.systems.fusion.methods import shares as shares_of
     from pipeline.systems.scores import fuse, judged
+    from pipeline.systems.scores.made import LACKS
     from pipeline.systems.scores.system import System
 
 # Entries of a member's record that an ensemble's record does not take over.
@@ -165,6 +166,9 @@ def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
     found |= {"ensemble": name, "features": {feature: " + ".join(recipes) for feature, recipes in features.items()},
               "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
               "members": list(heads.values())}
+    if lacks := {reason: max(made.get(LACKS, {}).get(reason, 0) for made in every)
+                 for made in every for reason in made.get(LACKS, {})}:
+        found[LACKS] = lacks
     protocols = {store.protocol.name: store.protocol for store in stores if store.protocol}
     if len(protocols) > 1:
         raise InputError(f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one")

@@ -209,7 +209,7 @@ class _Asked:
         pool = judged.judge(pool, truth, known)
         if pool.judgements is not None:
             say(f"{truth.qrels}: read as {pool.judgements.title}")
-        beyond |= judged.told(pool, truth)
+        beyond |= judged.told(pool, truth, known)
         every = []
         for rules in protocols:
             with Progress(f"rank {pool.name}", "image", measured.work(pool, rules, self.settings)) as bar:

@@ -236,12 +236,14 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
     store = out or paths.features(manifest.dataset, feature or "")
     extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
     job = importers.ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
-                              extract.dtype, extract.on_error, changes["if_changed"], changes["frames"])
+                              extract.dtype, extract.on_error, changes["if_changed"], changes["frames"],
+                              settings.manifest.left_out)
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
     told = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
             + f", reported as {done.reported_as}")
-    failed = [f"{len(done.failed):,} failed, see {store}/failures.csv"] if done.failed else []
+    failed = [f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
+              f"{store}/failures.csv; training and scores leave them out"] if done.failed else []
     say(told, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 

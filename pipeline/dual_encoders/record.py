@@ -13,7 +13,7 @@ from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System
 
 ZERO_SHOT = "zero-shot"
@@ -46,7 +46,7 @@ def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained
     """Compose the record of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
     languages = {"languages": manifest.languages} if manifest.languages else {}
-    return Made(languages | {
+    return Made(languages | lacking(manifest.left_out) | {
         "dataset": manifest.dataset, "split": "+".join(splits), "recipe": name, "ensemble": None, "features": {},
         "text": ZERO_SHOT, "seed": 0, "untrained": [], "manifest": manifest.digest,
         "members": [{"head": name, "checkpoint": same, "files": dict(encoder.files), "weights": same, "feature": "",

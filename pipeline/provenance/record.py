@@ -14,7 +14,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System
 
 
@@ -29,7 +29,9 @@ def made_from(head: training.Head, manifest: Manifest, split: str, source: train
     networks = said["networks"]
     trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
     several = {"languages": manifest.languages} if manifest.languages else {}
-    return Made(several | {
+    of_split = np.flatnonzero(manifest.images["split"].isin(split.split("+")).to_numpy())
+    lacks = lacking(manifest.left_out, int((~source.done[of_split]).sum()))
+    return Made(several | lacks | {
         "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
         "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
         "untrained": [] if trained else [feature], "manifest": manifest.digest,

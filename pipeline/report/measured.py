@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.evaluation.statistics import STATISTICS, ImageHits
+from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.provenance.results import HITS
@@ -47,6 +48,7 @@ class Origin:
         transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
         zero_shot: Whether it is a pretrained dual encoder; it has no features, and its recipe is its name.
         rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
+        lacks: What was left out of the data set or the pool, in words; "" if nothing was.
     """
 
     dataset: str
@@ -66,6 +68,7 @@ class Origin:
     transductive: bool = False
     rerank: tuple[tuple[str, Any], ...] = ()
     zero_shot: bool = False
+    lacks: str = field(default="", compare=False)
 
     @property
     def benchmark(self) -> str | None:
@@ -259,7 +262,7 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
             untrained=tuple(sorted(made_from["untrained"])), steps=names.steps(made_from),
             trained_on="" if trained_on == made_from["dataset"] else trained_on, distractors=distractors,
             transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
-            rerank=_rerank(made_from),
+            rerank=_rerank(made_from), lacks=by_reason(scores.get("left_out", {})),
             zero_shot=not letters and any(ENCODER in member for member in made_from["members"]))
         if origin.zero_shot != (not letters):
             raise ValueError(f"features {letters!r}")

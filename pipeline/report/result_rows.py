@@ -138,6 +138,8 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     notes = []
     if made := sorted(stand_ins(member for system in measured for member in system.members)):
         notes.append(Note(f"Not the papers' networks; stand-ins made these features: {', '.join(made)}.", STAND_IN))
+    for origin in {system.origin: system.origin for system in measured if system.origin.lacks}.values():
+        notes.append(Note(f"Left out of {names.dataset(origin.dataset)} ({origin.split} split): {origin.lacks}."))
     encoders = {member.head: member.encoder for system in measured for member in system.members if member.encoder}
     if encoders:
         trained = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"

@@ -10,6 +10,7 @@ from invented import BERT, built, system
 from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import RELEASED, checkpoints
 from pipeline.parts.errors import InputError
+from pipeline.report import result_rows
 from pipeline.report.measured import outside_benchmarks, read_metrics
 from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 from pipeline.report.page.headline import headlines
@@ -37,6 +38,14 @@ def test_a_metric_that_one_seed_lacks_is_no_metric_of_the_system() -> None:
         (found,) = read_metrics(lacking | {name: entry | {"all": more}})
         assert "i2t_map_at_r" not in found.values
         assert len(found.values["rsum"]) == 2
+
+
+def test_what_was_left_out_stands_below_a_table() -> None:
+    plain, lacking = system("sample", "all"), system("sample", "all")
+    only(lacking)["all"]["left_out"] = {"no caption": 2}
+    notes = [[note.text for note in result_rows.remarks(read_metrics(each))] for each in (plain, lacking)]
+    said = "Left out of the sample of rendered scenes (test split): no caption: 2."
+    assert (said in notes[1], notes[0]) == (True, [note for note in notes[1] if note != said])
 
 
 def test_one_seed_has_no_spread() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import TERMINAL, wrapped
 
 # A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol.
@@ -88,6 +89,10 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     for judged, metrics in numbers.get("extended", {}).items():
         yield from (f"{judged} {line}" for line in _metrics({"metrics": metrics}))
     yield from _languages(numbers)
+    if lacks := numbers.get("left_out"):
+        yield f"left out of the data set or this pool: {by_reason(lacks)}"
+    if lacks := numbers.get("relevance", {}).get("left_out"):
+        yield f"left out of the judgements: {by_reason(lacks)}"
 
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:

@@ -5,13 +5,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pipeline.features.extractors.base import Items
 from pipeline.features.store import Extra
+from pipeline.files import image_names
+from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
@@ -57,6 +59,10 @@ class FeatureSource:
         dimension: D.
         files: All files that the features come from.
         extras: What is stored beside the features.
+        title: What the source was recognised as.
+        left_out: Entries that cannot be used, where the image has another one or is not known.
+        repeated: How many entries repeat another one with the same features.
+        entries: How many entries there are, with those that are left out.
         faults: Row of the manifest -> the place of its features and why they cannot be used, if the index already
             shows it.
         notes: Lines for the user.
@@ -68,6 +74,10 @@ class FeatureSource:
     dimension: int
     files: Sequence[Path]
     extras: Mapping[str, Extra] = field(default_factory=dict)
+    title: str = ""
+    left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))
+    repeated: int = 0
+    entries: int = 0
     faults: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     read_place: Callable[[Place], SourceItems] | None = None
@@ -105,6 +115,36 @@ class FeatureSource:
         else:
             self.faults[row] = (f"{place}: expected {self.dimension} values an item, as in the first file, got "
                                 f"{dimension}")
+
+    def add_whole(self, row: int, several: Sequence[Place], damaged: str) -> None:
+        """Add an image of which the source may have several entries: the first whole one counts.
+
+        Args:
+            row: The image's row of the manifest.
+            several: The places of its features.
+            damaged: Why an entry that cannot be read is left out.
+        """
+        whole: list[tuple[Place, SourceItems]] = []
+        wrong: list[tuple[Place, str]] = []
+        for place in several:
+            try:
+                self.places[row] = place
+                whole.append((place, self.read(row)))
+            except UnusableItems as error:
+                wrong.append((place, f"{place}: {error}"))
+        if not whole:
+            self.places[row], self.faults[row] = wrong.pop()
+        for _, why in wrong:
+            self.left_out.add(damaged, why)
+        if whole:
+            (self.places[row], first), *others = whole
+            self.counts[row] = len(first.features)
+            for place, items in others:
+                if np.array_equal(first.features, items.features):
+                    self.repeated += 1
+                else:
+                    self.left_out.add("an image has other features there, too, and the first count",
+                                      f"{place}; {self.places[row]}")
 
     def count_others(self, rows: Sequence[int | None], noun: str, manifest: Manifest) -> None:
         """Note for the user how many entries of the source belong to no image of the manifest.
@@ -172,48 +212,48 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
             "bytes": total, "sampled_sha256": digest.hexdigest()}
 
 
-# Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a COCO
-# file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's own,
-# else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
-NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?(\d{1,18})")
-
-
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
     """Find the image that each id stands for.
 
     Returns for each id a row of the manifest, None for an id that is no image's there.
     """
+    find = finder(ids, manifest, source)
+    return [find(text) for text in ids]
+
+
+def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[str], int | None]:
+    """Make a function that finds the image that an id stands for.
+
+    Code bases name images in three ways: by the file (`36979`, `COCO_val2014_000000000042.jpg`), by the number in a
+    COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`), or by the manifest's image_id (COCO's
+    own, else Karpathy's imgid). A source uses one of them throughout: the one that matches most of its ids.
+    """
     best: list[int | None] = []
-    by_name = _unshared(manifest, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)), \
-        lambda text: (text, PurePosixPath(text).name)
-    by_number = _unshared(manifest, lambda path: _number(path.stem)), _number
-    for table, names in (by_name, by_number, by_image_id(manifest)):
-        found = [next((table[name] for name in names(text) if name in table), None) for text in ids]
+    files, chosen = manifest.images["file"].tolist(), None
+    for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
+        found = [_found(text, *way) for text in ids]
         if best and found != best and _known(found) == _known(best) == len(ids):
             at, meant = next((place, row) for place, row in enumerate(found) if row is not None and row != best[place])
             raise InputError(f"{source}: its ids mean one image by file name and another by number or image id, the "
                              f"first {ids[at]!r}; name its images by their files with suffix, such as "
                              f"{manifest.images['file'][meant]}")
         if not best or _known(found) > _known(best):
-            best = found
+            best, chosen = found, way
     if not _known(best):
         raise InputError(f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
                          f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "
                          f"{manifest.images['image_id'][0]}); give the manifest of the images that it was made from")
-    return best
+    assert chosen is not None
+    table, names = chosen
+    return lambda text: _found(text, table, names)
+
+
+def _found(text: str, table: Mapping[str, int], names: Callable[[str], Iterable[str]]) -> int | None:
+    return next((table[name] for name in names(text) if name in table), None)
 
 
 def _known(rows: list[int | None]) -> int:
     return sum(row is not None for row in rows)
-
-
-def _unshared(manifest: Manifest, names_of: Callable[[PurePosixPath], Iterable[str]]) -> dict[str, int]:
-    """Name -> row; names that two files share are left out."""
-    rows: dict[str, set[int]] = {}
-    for row, file in enumerate(manifest.images["file"]):
-        for name in names_of(PurePosixPath(file)):
-            rows.setdefault(name, set()).add(row)
-    return {name: found.pop() for name, found in rows.items() if len(found) == 1}
 
 
 def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
@@ -223,8 +263,3 @@ def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Ite
     """
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()
-
-
-def _number(text: str) -> tuple[str, ...]:
-    match = NUMBERED.fullmatch(PurePosixPath(text).name)
-    return (str(int(match[1])),) if match else ()

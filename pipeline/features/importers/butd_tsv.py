@@ -1,15 +1,19 @@
-"""TSV files of region features, as bottom-up-attention and LXMERT write them: one or several, rows in any order.
+"""TSV files of region features, as bottom-up-attention, LXMERT and VinVL write them: one or several, rows in any order.
 
 A row has plain text fields, and arrays in base64. The index reads the head of a row and skips its features, so that it
 reads about a hundredth of a file. Where the computed length does not lead to the end of a row, the row is read
 completely and marked for examination.
+
+A process that dies leaves a row cut off, and the next process writes its first row on the same line; often the image
+of the cut row comes again later. Of several rows of an image the first whole one counts; damaged rows and those that
+repeat an image with other features are left out.
 """
 
 from __future__ import annotations
 
 import binascii
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -17,21 +21,33 @@ import numpy as np
 import pybase64
 
 from pipeline.features.extractors import butd
-from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
+from pipeline.features.importers.base import (
+    UNKNOWN_SIZE,
+    FeatureSource,
+    OnFound,
+    Place,
+    SourceItems,
+    UnusableItems,
+    finder,
+)
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 
-# peteanderson80/bottom-up-attention, tools/generate_tsv.py, and LXMERT (airsplay/lxmert), whose arrays of objects and
-# attributes stand before num_boxes. Neither writes a header.
+# peteanderson80/bottom-up-attention, tools/generate_tsv.py; LXMERT (airsplay/lxmert), whose arrays of objects and
+# attributes stand before num_boxes; VinVL's features.tsv (microsoft/Oscar). None writes a header, but users do.
 ANDERSON = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
 LXMERT = ("img_id", "img_h", "img_w", "objects_id", "objects_conf", "attrs_id", "attrs_conf", "num_boxes", "boxes",
           "features")
-COLUMNS = {len(columns): columns for columns in (ANDERSON, LXMERT)}
+VINVL = ("image_id", "num_boxes", "features")
+COLUMNS = {len(columns): columns for columns in (ANDERSON, LXMERT, VINVL)}
+TOOLS = {ANDERSON: "bottom-up-attention", LXMERT: "LXMERT", VINVL: "VinVL"}
 # Column -> (what the BUTD engines call it, its dtype in the file, values an item).
 EXTRAS = {"boxes": ("boxes", "<f4", 4), "objects_id": ("object", "<i8", 1), "objects_conf": ("object_score", "<f4", 1),
           "attrs_id": ("attribute", "<i8", 1), "attrs_conf": ("attribute_score", "<f4", 1)}
 HEAD = 1 << 13  # bytes; what stands before the boxes fits for some 250 of them
 LONGEST = 1 << 26  # bytes of a row
+TRIED = 20  # lines, of which one at least must be a whole row
+DAMAGED = "damaged row"  # why a row is left out
 COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 
 
@@ -57,29 +73,45 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
 
     source = FeatureSource.empty(manifest, read)
     source.dimension, source.files = dimension, [file.path for file in files]
+    source.title = f"{TOOLS[columns]}'s TSV, {len(columns)} columns: {', '.join(columns)}"
+    source.entries = len(texts)
     beside = {name for column, (name, _, _) in EXTRAS.items() if column in columns}
     source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
-    rows = rows_of(texts, manifest, source.files[0])
-    for text, row, (path, position) in zip(texts, rows, positions, strict=True):
-        place = Place(path, f"line {position.line}", position)
-        if row is not None:
-            _add(source, row, text, place)
-        elif not position.boxes:
-            raise InputError(f"{place}: expected {len(columns)} columns that begin with an id of {manifest.dataset}, "
-                             f"got {text[:40]!r}; correct or remove the row")
-    source.count_others(rows, "rows", manifest)
+    _place(source, texts, positions, manifest)
     return source
 
 
-def _add(source: FeatureSource, row: int, text: str, place: Place) -> None:
-    if row in source.places:
-        raise InputError(f"{place}: the image {text} stands in {source.place(row)} too; take one of the rows out")
-    source.places[row], source.counts[row] = place, place.at.boxes
-    if not place.at.sound:
-        try:
-            source.read(row)
-        except UnusableItems as error:
-            source.faults[row], source.counts[row] = f"{place}, id {text}: {error}", 0
+def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, RowPosition]], manifest: Manifest
+           ) -> None:
+    """Find the image of each row."""
+    sure = [text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined]
+    find, places = finder(sure, manifest, source.files[0]), dict[int, list[Place]]()
+    rows: list[int | None] = []
+    for text, (path, position) in zip(texts, positions, strict=True):
+        id_ = _last_id(text, sure, find) if position.joined else text
+        start = position.start - len(id_ or "") * position.joined
+        place = Place(path, f"line {position.line}, id {id_ or '?'}",
+                      position._replace(start=start, length=position.length + position.start - start))
+        rows.append(None if id_ is None else find(id_))
+        if rows[-1] is not None:
+            places.setdefault(rows[-1], []).append(place)
+        elif id_ is None or not position.boxes:
+            source.left_out.add(DAMAGED, f"{path}, line {position.line}: begins with {text[-40:]!a}")
+    for row, several in places.items():
+        if len(several) == 1 and several[0].at.sound:
+            source.places[row], source.counts[row] = several[0], several[0].at.boxes
+        else:
+            source.add_whole(row, several, DAMAGED)
+    source.count_others(rows, "rows", manifest)
+
+
+def _last_id(text: str, ids: Sequence[str], find: Callable[[str], int | None]) -> str | None:
+    """The id at the end of a field that begins with the rest of a cut row; None if several may be meant."""
+    lengths, numbers = {*map(len, ids)}, all(each.isdigit() for each in ids)
+    ends = [text[-length:] for length in sorted(lengths) if length <= len(text)]
+    known = {row: end for end in ends if (row := find(end)) is not None
+             and (not numbers or (end.isdigit() and end[0] != "0"))}
+    return next(iter(known.values())) if len(known) == 1 else None
 
 
 class TsvRow(dict[str, bytes]):
@@ -115,10 +147,11 @@ class TsvRow(dict[str, bytes]):
     def decoded(self, dimension: int) -> SourceItems:
         """Decode the row's features, boxes and labels."""
         boxes = self.number("num_boxes")
-        width, height = (self.number(next(name for name in self if name.endswith(axis))) for axis in ("_w", "_h"))
+        size = [self.number(name) for axis in ("_w", "_h") for name in self if name.endswith(axis)]
         extras = {name: self.array(column, dtype, boxes, values) for column in self if column in EXTRAS
                   for name, dtype, values in [EXTRAS[column]]}
-        return SourceItems(self.array("features", "<f4", boxes, dimension), extras, (width, height))
+        return SourceItems(self.array("features", "<f4", boxes, dimension), extras,
+                           (size[0], size[1]) if size else UNKNOWN_SIZE)
 
 
 class RowPosition(NamedTuple):
@@ -129,61 +162,82 @@ class RowPosition(NamedTuple):
     length: int  # its length in bytes
     boxes: int  # its number of items, 0 where that cannot be read
     sound: bool  # whether it ends where a row with that many items must end
+    joined: bool = False  # whether its id stands right behind a row that was cut off; `start` is then the id's end
 
 
 class TsvFile:
-    """One file, with the columns and the dimension D of its first row."""
+    """One file, with the columns and the dimension D of its first whole row."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.start, self.first_line = path, 0, 1  # behind a header
         with self._open() as file:
             if file.read(8).startswith(COMPRESSED):
                 raise InputError(f"{path}: is compressed; unpack it first, for rows are read in the manifest's order")
             file.seek(0)
-            line = self._line(file, 1)
-        received = line.count(b"\t") + 1
-        if received not in COLUMNS:
-            raise InputError(f"{path}, line 1: expected {' or '.join(map(str, COLUMNS))} columns with tabs between "
-                             f"them, got {received}; not a TSV of region features")
-        self.columns = COLUMNS[received]
-        with refusing(UnusableItems, lambda error: f"{path}, line 1: {error}; correct or remove the row"):
-            row = TsvRow.of(line, self.columns)
-            boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
-            if not length or length % (4 * boxes):
-                raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into float32, "
-                                    "so the row is cut off or damaged")
-            self.dimension = length // (4 * boxes)
+            self.columns, self.dimension = self._recognised(file)
+
+    def _recognised(self, file: BinaryIO) -> tuple[tuple[str, ...], int]:
+        """The columns and the dimension, of the first whole row; a damaged one may stand before it."""
+        wrong = ""
+        for number in range(1, TRIED + 1):
+            line = self._line(file, number)
+            if number == 1 and line[:200].split(b"\t")[0].strip().lower() in (b"image_id", b"img_id"):
+                names = tuple(line.decode(errors="replace").strip().lower().split("\t"))
+                if names not in TOOLS:
+                    raise InputError(f"{self.path}, line 1: the header names {', '.join(names)[:200]}; expected "
+                                     f"{' or '.join(', '.join(columns) for columns in TOOLS)}")
+                self.start, self.first_line = file.tell(), 2
+                continue
+            received = line.count(b"\t") + 1
+            columns = COLUMNS.get(received)
+            try:
+                if columns is None:
+                    raise UnusableItems(f"expected 3, 6 or 10 columns with tabs between them, got {received}; not a "
+                                        "TSV of region features: it begins with "
+                                        f"{line[:40].decode(errors='replace')!a}")
+                row = TsvRow.of(line, columns)
+                boxes, length = row.number("num_boxes"), len(row["features"].rstrip(b"=")) * 3 // 4
+                if not length or length % (4 * boxes):
+                    raise UnusableItems(f"features: num_boxes {boxes} does not divide their {length} bytes into "
+                                        "float32, so the row is cut off or damaged; correct or remove the row")
+                return columns, length // (4 * boxes)
+            except UnusableItems as error:
+                wrong = wrong or f"{self.path}, line {number}: {error}"
+            if not line:
+                break
+        raise InputError(wrong)
 
     def rows(self) -> Iterator[tuple[str, RowPosition]]:
         """Find the id and the position of each row; blank lines are skipped."""
         with self._open() as file:
-            size, start, line = os.fstat(file.fileno()).st_size, 0, 1
+            size, start, line = os.fstat(file.fileno()).st_size, self.start, self.first_line
             while start < size:
                 file.seek(start)
                 head = file.read(HEAD)
-                position = self._sound(file, head, line, start, size) or self._whole(file, line, start)
-                row = head[:position.length]
-                if row.strip():
-                    text = row.split(b"\t", 1)[0].strip()[:200].decode(errors="replace")
-                    if not text:
-                        raise InputError(f"{self.path}, line {line}: expected an id in the first column, got "
-                                         f"{head[:20]!r}; correct or remove the row")
-                    yield text, position
-                start, line = start + position.length, line + 1
+                position = self._sound(file, head, line, start, size)
+                if position is not None:
+                    length = position.length
+                    yield _id(head[:length]), position
+                else:
+                    file.seek(start)
+                    raw = self._line(file, line)
+                    length = len(raw)
+                    if raw.strip():
+                        yield from self._examined(raw, line, start)
+                start, line = start + length, line + 1
 
     def _sound(self, file: BinaryIO, head: bytes, line: int, start: int, size: int) -> RowPosition | None:
         """The row that begins with `head`, None where it does not end where it should."""
         before = self.columns.index("num_boxes") + 1
         fields = head.split(b"\t", before)[:before]
         known = sum(map(len, fields)) + before - 1
-        if len(fields) < before or b"\n" in head[:known]:
+        if len(fields) < before or b"\n" in head[:known] or not fields[0].strip():
             return None
         try:
             boxes = TsvRow(zip(self.columns, fields, strict=False)).number("num_boxes")
         except UnusableItems:
             return None
-        # After num_boxes: a tab, the boxes, a tab, the features.
-        length = known + 2 + sum(-(-boxes * values * 4 // 3) * 4 for values in (4, self.dimension))
+        length = known + sum(1 + each for each in self._lengths(boxes))
         if start + length > size:
             return None
         file.seek(start + length)
@@ -192,15 +246,38 @@ class TsvFile:
             return None
         return RowPosition(line, start, length + end.find(b"\n") + 1, boxes, True)
 
-    def _whole(self, file: BinaryIO, line: int, start: int) -> RowPosition:
-        """A row that is read to its end."""
-        file.seek(start)
-        raw = self._line(file, line)
+    def _lengths(self, boxes: int) -> list[int]:
+        """Characters of the fields that follow num_boxes."""
+        return [-(-boxes * {"boxes": 4, "features": self.dimension}[name] * 4 // 3) * 4
+                for name in self.columns[self.columns.index("num_boxes") + 1:]]
+
+    def _examined(self, raw: bytes, line: int, start: int) -> list[tuple[str, RowPosition]]:
+        """The rows of a line that does not end where a row must: a damaged one, and those behind it."""
+        fields, behind = raw.rstrip(b"\r\n").split(b"\t"), len(self.columns) - 1
+        found: list[tuple[str, RowPosition]] = []
+        while len(fields) > behind + 1 and (boxes := self._boxes([b"", *fields[-behind:]])) and \
+                [*map(len, fields[-len(self._lengths(boxes)):])] == self._lengths(boxes):
+            length = sum(1 + len(each) for each in fields[-behind:])
+            fields = fields[:-behind]
+            end = start + sum(map(len, fields)) + len(fields) - 1
+            before = self._boxes(fields)
+            whole = self._lengths(before)[-1] if before else len(fields[-1])
+            if rest := fields[-1][whole:]:  # the row before is whole, and lacks its newline alone
+                fields[-1] = fields[-1][:whole]
+                found.append((_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True)))
+            else:
+                found.append((fields[-1][-200:].decode(errors="replace"),
+                              RowPosition(line, end, length, boxes, True, joined=True)))
+        boxes = self._boxes(fields)
+        length = sum(map(len, fields)) + len(fields) - 1
+        return [(_id(fields[0]), RowPosition(line, start, length, boxes, False)), *reversed(found)]
+
+    def _boxes(self, fields: list[bytes]) -> int:
+        """The number of items of a row, 0 where that cannot be read."""
         try:
-            boxes = TsvRow.of(raw, self.columns).number("num_boxes")
-        except UnusableItems:
-            boxes = 0
-        return RowPosition(line, start, len(raw), boxes, False)
+            return TsvRow(zip(self.columns, fields, strict=True)).number("num_boxes")
+        except (UnusableItems, ValueError):
+            return 0
 
     def _open(self) -> BinaryIO:
         with refusing(OSError, lambda error: f"{self.path}: {error.strerror}; name the .tsv files"):
@@ -211,3 +288,8 @@ class TsvFile:
         if len(line) == LONGEST:
             raise InputError(f"{self.path}, line {number}: longer than {LONGEST:,} bytes; not a TSV of region features")
         return line
+
+
+def _id(row: bytes) -> str:
+    """The first field of a row."""
+    return row.split(b"\t", 1)[0].strip()[:200].decode(errors="replace")

@@ -2,17 +2,18 @@
 
 Nothing is unpickled except tensors.
 
-    .npy  [n, D], or [1, n, D] as VATEX's organisers write I3D features
+    .npy  [n, D], [1, n, D] as VATEX's organisers write I3D features, or [n, D, 1]
     .npz  as MILVLG/bottom-up-attention.pytorch writes it: x [n, D] ([D, n] in the files for MCAN), bbox, num_bbox,
           image_h, image_w; objects_id, objects_conf, attrs_id, attrs_conf where they are members. Its member `info`
-          is a pickle and is not read.
+          is a pickle and is not read. Other tools call x feat or features, and bbox boxes. Which axis is n is known by
+          the boxes; where n is D, it is what it is in the other files.
     .pth  a tensor [n, D], or a map [C, H, W] or [1, C, H, W] as facebookresearch/grid-feats-vqa writes it: H * W
           items of C values, row by row
 """
 
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,15 +22,17 @@ import torch
 
 from pipeline.features.extractors import butd
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
+from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped, opened
 from pipeline.files.npz import Arrays
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
 # Member of an .npz -> what the BUTD engines call it.
-MEMBERS = {"bbox": "boxes", "objects_id": "object", "objects_conf": "object_score", "attrs_id": "attribute",
-           "attrs_conf": "attribute_score"}
-FEATURES = ("x", "features")
+MEMBERS = {"bbox": "boxes", "boxes": "boxes", "objects_id": "object", "objects_conf": "object_score",
+           "attrs_id": "attribute", "attrs_conf": "attribute_score"}
+FEATURES = ("x", "features", "feature", "feat", "feats")
+COUNTS, BOXES = ("num_bbox", "num_boxes"), ("bbox", "boxes")  # what says how many boxes there are
 # No network gives more; a damaged header may.
 MOST_ITEMS, MOST_VALUES = 16_384, 65_536
 
@@ -47,46 +50,69 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     if not files:
         raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(READERS)}, found none")
     rows = rows_of([name for name, _ in files], manifest, paths[0])
-    file_of: dict[int, Path] = {}
+    files_of: dict[int, list[Path]] = {}
     for (_, file), row in zip(files, rows, strict=True):
-        if row in file_of:
-            raise InputError(f"{file}: is of the image {manifest.images['file'][row]}, as is {file_of[row]}; take one "
-                             "of them out")
         if row is not None:
-            file_of[row] = file
-    source = FeatureSource.empty(manifest, lambda place: load(place.file))
-    for row in sorted(file_of):
-        source.add(row, Place(file_of[row]), partial(_first_shape, source, file_of[row]))
+            files_of.setdefault(row, []).append(file)
+    lying = _are_lying([file for row in sorted(files_of) for file in files_of[row]])
+    source = FeatureSource.empty(manifest, lambda place: load(place.file, lying))
+    source.left_out, source.entries = LeftOut("file"), len(files)
+    suffixes = sorted({file.suffix for _, file in files})
+    source.title = f"a file an image, {', '.join(suffixes)}" + ", its arrays [D, n]" * bool(lying)
+    for row in sorted(files_of):
+        several = [Place(file) for file in files_of[row]]
+        if len(several) == 1 or not source.dimension:
+            source.add(row, several[0], partial(_first_shape, source, several[0].file, lying))
+        if len(several) > 1:
+            source.faults.pop(row, None)
+            source.add_whole(row, several, "damaged file")
         on_found(1)
-    source.files = [file_of[row] for row in sorted(file_of)]
+    source.files = [file for row in sorted(files_of) for file in files_of[row]]
     source.count_others(rows, "files", manifest)
+    if source.counts.any() and source.counts.max() > source.dimension:
+        source.notes.append(f"{source.counts.max():,} items of {source.dimension:,} values an image: if it is the "
+                            "other way round, save the arrays transposed, [n, D]")
     return source
 
 
-def _first_shape(source: FeatureSource, file: Path) -> tuple[int, ...]:
+def _are_lying(files: Sequence[Path]) -> bool | None:
+    """Whether the files' features are [D, n], by the first whose boxes tell; None if none does."""
+    for file in files:
+        if file.suffix == ".npz":
+            with suppress(Exception), opened(file) as held:  # a damaged one is reported when it is read
+                arrays = Arrays(held)
+                shape = arrays.shape(_features(arrays))
+                if len(shape) == 2 and shape[0] != shape[1]:
+                    return _lying(shape, arrays, None)
+    return None
+
+
+def _first_shape(source: FeatureSource, file: Path, lying: bool | None) -> tuple[int, ...]:
     """The shape of a file's features. The first readable file says what else the files hold."""
-    found = shape_of(file)
+    found = shape_of(file, lying)
     if not source.dimension:
-        beside = load(file).extras
+        beside = load(file, lying).extras
         source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
     return found
 
 
-def npy(path: Path) -> SourceItems:
+def npy(path: Path, lying: bool | None = None) -> SourceItems:
     """Map an .npy."""
     array = mapped(path)
-    return SourceItems(array[0] if array.ndim == 3 and len(array) == 1 else array)
+    if array.ndim == 3 and 1 in (len(array), array.shape[2]):
+        array = array[0] if len(array) == 1 else array[:, :, 0]
+    return SourceItems(array)
 
 
-def npz_shape(path: Path) -> Shape:
+def npz_shape(path: Path, lying: bool | None = None) -> Shape:
     """Read the shape of an .npz from its members' headers."""
     with opened(path) as file:
         arrays = Arrays(file)
         shape = arrays.shape(_features(arrays))
-        return shape[::-1] if _lying(shape, arrays) else shape
+        return shape[::-1] if _lying(shape, arrays, lying) else shape
 
 
-def npz(path: Path) -> SourceItems:
+def npz(path: Path, lying: bool | None = None) -> SourceItems:
     """Read an .npz."""
     with opened(path) as file:
         arrays = Arrays(file)
@@ -94,27 +120,28 @@ def npz(path: Path) -> SourceItems:
         extras = {name: arrays.array(member) for member, name in MEMBERS.items() if member in arrays.members}
         sized = {"size": (int(arrays.array("image_w")), int(arrays.array("image_h")))} \
             if "image_w" in arrays.members else {}
-        return SourceItems(features.T if _lying(features.shape, arrays) else features, extras, **sized)
+        return SourceItems(features.T if _lying(features.shape, arrays, lying) else features, extras, **sized)
 
 
 def _features(arrays: Arrays) -> str:
     found = [name for name in FEATURES if name in arrays.members]
     if len(found) != 1:
-        raise ValueError(f"expected a member {' or '.join(FEATURES)}, got {', '.join(arrays.members)}")
+        raise ValueError(f"expected one member of {', '.join(FEATURES)}, got {', '.join(arrays.members)}")
     return found[0]
 
 
-def _lying(shape: Shape, arrays: Arrays) -> bool:
-    """Whether features are [D, n]: only the second axis is as long as there are boxes."""
-    if len(shape) != 2 or not ("num_bbox" in arrays.members or "bbox" in arrays.members):
+def _lying(shape: Shape, arrays: Arrays, otherwise: bool | None) -> bool:
+    """Whether features are [D, n]: only the second axis is as long as there are boxes. otherwise: where n is D."""
+    count, boxes = (next((name for name in names if name in arrays.members), None) for names in (COUNTS, BOXES))
+    if len(shape) != 2 or not (count or boxes):
         return False
-    boxes = int(arrays.array("num_bbox")) if "num_bbox" in arrays.members else arrays.shape("bbox")[0]
-    if boxes not in shape:
-        raise ValueError(f"expected features of {boxes} boxes, got shape {shape}")
-    return shape[0] != boxes
+    number = int(arrays.array(count)) if count else arrays.shape(str(boxes))[0]
+    if number not in shape:
+        raise ValueError(f"expected features of {number} boxes, got shape {shape}")
+    return bool(otherwise) if shape[0] == shape[1] else shape[0] != number
 
 
-def pth(path: Path) -> SourceItems:
+def pth(path: Path, lying: bool | None = None) -> SourceItems:
     """Read a .pth."""
     return SourceItems(_items(_tensor(path)).float().numpy())
 
@@ -137,15 +164,15 @@ def _items(tensor: torch.Tensor) -> torch.Tensor:
 
 
 # Suffix -> (reads only the shape, reads everything).
-READERS: dict[str, tuple[Callable[[Path], Shape], Callable[[Path], SourceItems]]] = {
-    ".npy": (lambda path: npy(path).features.shape, npy), ".npz": (npz_shape, npz),
-    ".pth": (lambda path: tuple(_items(_tensor(path)).shape), pth)}  # its data are mapped, not read, where torch can
+READERS: dict[str, tuple[Callable[[Path, bool | None], Shape], Callable[[Path, bool | None], SourceItems]]] = {
+    ".npy": (lambda path, lying: npy(path).features.shape, npy), ".npz": (npz_shape, npz),
+    ".pth": (lambda path, lying: tuple(_items(_tensor(path)).shape), pth)}  # its data are mapped where torch can
 
 
-def shape_of(path: Path) -> Shape:
+def shape_of(path: Path, lying: bool | None = None) -> Shape:
     """Read the shape of a file's features, from its header where that is possible."""
     with _readable():
-        shape = READERS[path.suffix][0](path)
+        shape = READERS[path.suffix][0](path, lying)
     return possible(shape)
 
 
@@ -158,10 +185,10 @@ def possible(shape: Shape) -> Shape:
     return shape
 
 
-def load(path: Path) -> SourceItems:
+def load(path: Path, lying: bool | None = None) -> SourceItems:
     """Read a file's features and what is stored beside them."""
     with _readable():
-        found = READERS[path.suffix][1](path)
+        found = READERS[path.suffix][1](path, lying)
     if found.features.dtype.kind != "f":
         raise UnusableItems(f"expected floats, got {found.features.dtype}")
     return SourceItems(np.require(found.features, np.float32, ("C", "A")), found.extras, found.size)

@@ -13,8 +13,9 @@ from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
 from pipeline.files import atomic, record
 from pipeline.files.digest import digest
+from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, counted
+from pipeline.parts.errors import InputError, counted, refusing
 
 FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
 
@@ -35,6 +36,7 @@ class ImportJob:
         on_error: Whether an image that is missing or damaged ends the import.
         if_changed: Whether a store with other content is refused or replaced.
         frames: The most frames that a clip keeps; of photographs all items are kept.
+        left_out: The largest share of entries that may be left out because they are damaged or repeat an image.
 
     Raises:
         InputError: If `reported_as` is not a name in one line.
@@ -51,6 +53,7 @@ class ImportJob:
     on_error: Literal["fail", "skip"] = "fail"
     if_changed: Literal["refuse", "redo"] = "refuse"
     frames: int = FRAMES
+    left_out: float = SHARE
 
     def __post_init__(self) -> None:
         if self.reported_as is not None and not (self.reported_as.strip() and self.reported_as.isprintable()):
@@ -71,6 +74,9 @@ class ImportJob:
         if self.format not in FORMATS:
             raise InputError(f"format {self.format!r}: expected one of {', '.join(FORMATS)}")
         source = FORMATS[self.format](self.paths, self.manifest, on_found)
+        source.left_out.share = self.left_out
+        with refusing(InputError, lambda error: f"{', '.join(map(str, self.paths))}: {error}"):
+            source.left_out.check(source.entries)
         if self.manifest.kind == "video":
             source.counts = np.minimum(source.counts, self.frames)
         return source
@@ -154,7 +160,13 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
                          f"{files[row]} ({reason}); accept that with --on-error skip, or repair the source and "
                          "import again with --if-changed redo")
-    return Imported(todo.images, failed, job.name(source), source.notes)
+    listed = job.store.with_name(f".{job.store.stem}.left_out.csv")
+    source.left_out.save(listed)
+    notes = [f"read as {source.title}"] if source.title else []
+    if source.repeated:
+        notes.append(f"{counted(source.repeated, source.left_out.noun)} repeated with the same features; the first of "
+                     "each counts")
+    return Imported(todo.images, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes)
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
@@ -166,7 +178,8 @@ def _check_whole(job: ImportJob, source: FeatureSource) -> None:
         raise InputError(f"{', '.join(map(str, job.paths))}: {len(source.faults):,} of {len(source.counts):,} images "
                          f"are missing or damaged, the first {job.manifest.images['file'][row]} (id "
                          f"{job.manifest.images['image_id'][row]}): {reason}; complete the source"
-                         + (", or leave them out with --on-error skip" if job.on_error == "fail" else ""))
+                         + (", or leave them out with --on-error skip" if job.on_error == "fail" else "")
+                         + "".join(f"; {note}" for note in source.notes))
 
 
 def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:

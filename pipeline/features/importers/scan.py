@@ -45,6 +45,12 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     source = FeatureSource.empty(manifest, _read)
     for name in filter(None, names):
         on_found(_add(source, folder, name, texts))
+    found = [f"{name}_ims.npy" for name in names if name]
+    source.title = f"SCAN's files, {', '.join(found)}, {CAPTIONS} captions an image"
+    if texts.others:
+        every = len(texts.others) + len(source.places)
+        source.notes.append(f"{len(texts.others):,} of {every:,} images are not in the manifest, the first "
+                            f"{texts.others[0]}")
     if texts.unlike:
         source.notes.append(f"{texts.unlike:,} of {texts.compared:,} captions are spelt otherwise than in the manifest")
     return source
@@ -68,6 +74,8 @@ def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> in
                          f"{source.files[0].name}, got {items} of {dimension}; give one set of features")
     rows = texts.rows(ids_file, ids, captions_file, captions)
     for image, (row, count) in enumerate(zip(rows, _counts(counts_file, n, items).tolist(), strict=True)):
+        if row is None:
+            continue
         if row in source.places:
             raise InputError(f"{file}: image {image} stands in {source.places[row].file.name} too; an image belongs to "
                              "one split")
@@ -148,21 +156,25 @@ class TextCheck:
         self.row_of, self.name_of = by_image_id(manifest)
         self.captions = manifest.table.groupby("image_id", sort=False)["caption"].agg(list).tolist()
         self.compared = self.unlike = 0
+        self.others: list[str] = []  # images that the manifest lacks
 
-    def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> list[int]:
-        """Find the manifest's row of each image."""
+    def rows(self, ids_file: Path, ids: list[str], captions_file: Path, captions: list[str]) -> list[int | None]:
+        """Find the manifest's row of each image, None for one that it lacks; most must be there."""
         n = len(captions) // CAPTIONS
         step = len(ids) // n
         image_of: dict[int, int] = {}  # row -> image
+        found, missing = list[int | None](), None
         for image in range(n):
             line, here = image * step + 1, ids[image * step:(image + 1) * step]
             row = next((self.row_of[name] for name in self.name_of(here[0]) if name in self.row_of), None)
-            if row is None:
-                raise InputError(f"{ids_file}, line {line}: expected an image id of {self.manifest.dataset}, got "
-                                 f"{here[0]!r}; give the manifest of these images")
             if any(text != here[0] for text in here):
                 raise InputError(f"{ids_file}: has an id a caption, expected the lines {line} to {line + step - 1} to "
                                  f"be equal, got {', '.join(here)}")
+            found.append(row)
+            if row is None:
+                missing = missing or (line, here[0])
+                self.others.append(f"{here[0]!r} in {ids_file}, line {line}")
+                continue
             if row in image_of:
                 raise InputError(f"{ids_file}, line {line}: the id {here[0]} stands in line "
                                  f"{image_of[row] * step + 1} too; an image has one place")
@@ -174,5 +186,8 @@ class TextCheck:
                 raise InputError(f"{captions_file}, line {unlike[0] + 1}: {captions[unlike[0]]!r} is no caption of "
                                  f"image {self.manifest.images['image_id'][row]} in the manifest, which has "
                                  f"{self.captions[row][0]!r}; give the manifest of the features' data set")
-        self.compared += len(captions)
-        return list(image_of)
+        if missing and len(image_of) < n / 2:
+            raise InputError(f"{ids_file}, line {missing[0]}: expected an image id of {self.manifest.dataset}, got "
+                             f"{missing[1]!r}; give the manifest of these images, it has {len(image_of):,} of {n:,}")
+        self.compared += CAPTIONS * len(image_of)
+        return found

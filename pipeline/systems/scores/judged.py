@@ -249,14 +249,16 @@ def notes(system: System, found: retrieval.Metrics) -> list[str]:
         system.scores, as_relevance(system.truth, system.shape), found, ids, ordered)]
 
 
-def told(system: System, truth: Truth) -> dict[str, Any]:
-    """Describe the relevance for results."""
+def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
+    """Describe for results the relevance, and what was left out of the pool before it was measured."""
+    left_out = system.made_from.lacks if system.made_from or manifest is None else manifest.left_out
+    lacks = {"left_out": left_out} if left_out else {}
     if system.relevance is None:
-        return {}
+        return lacks
     source = truth.qrels.name if truth.qrels else "equal captions"
     i2t, t2i = system.relevance.i2t, system.relevance.t2i
     told = {"source": source, "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
             "graded": i2t.grade is not None or t2i.grade is not None}
     if system.judgements is not None and system.judgements.left_out:
         told["left_out"] = system.judgements.left_out
-    return {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}
+    return lacks | {"relevance": told | ({"digest": truth.digest()} if truth.qrels else {})}

@@ -1,6 +1,7 @@
 """The record of what made a system, which is kept in its store, in results and in systems made of it."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pipeline.files.digest import digest
@@ -15,8 +16,17 @@ CONTENTS = "contents"
 # each of the two is on any split), k (a number or "all"; the store may hold more candidates), the combination and its
 # weight, whether scores are logits, the protocol (name, folds) and the distractors (dataset, seal).
 RERANKED = "reranked"
+# The key of what its data set and split lack: reason -> count of captions that the manifest's reader left out and of
+# images without features. Where nothing is left out there is no such key.
+LACKS = "lacks"
 # The keys of the system whose scores were corrected (system, seal), and of the embeddings of the correction's bank.
 RESCORED, BANK = "rescored", "bank"
+
+
+def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, Any]:
+    """Compose the part of a record that says what is left out: of the manifest, and images without features."""
+    counts = dict(left_out) | ({"images without features": without_features} if without_features else {})
+    return {LACKS: counts} if counts else {}
 
 
 class Made(dict[str, Any]):
@@ -50,6 +60,12 @@ class Made(dict[str, Any]):
     def trained_on(self) -> str:
         """The data set that its heads were trained on."""
         return str(self.get("trained_on", self.dataset))
+
+    @property
+    def lacks(self) -> dict[str, int]:
+        """What was left out of its data set and pool, reason -> count."""
+        apart = len(self.get("left_out", ()))  # images that not all members of an ensemble have
+        return dict(self.get(LACKS, {})) | ({"images that a member lacks": apart} if apart else {})
 
     @property
     def members(self) -> list[dict[str, Any]]:

@@ -105,8 +105,14 @@ def test_two_files_of_one_image(job: ImportJob) -> None:
     file = file_of(job, 2)
     (job.paths[0] / "again").mkdir()
     (job.paths[0] / "again" / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(InputError, match=r"is of the image val2014/.*, as is .*; take one of them out"):
-        import_features(job)
+    again = job.paths[0] / "again" / file.name
+    assert "1 file repeated with the same features; the first of each counts" in import_features(job).notes
+    again.write_bytes(b"damaged")
+    notes = import_features(replace(job, store=job.store.with_name("t.zarr"))).notes
+    assert any(note.startswith("left out 1 of 7 files (damaged file: 1)") for note in notes)
+    again.write_bytes(file_of(job, 3).read_bytes())
+    notes = import_features(replace(job, store=job.store.with_name("u.zarr"))).notes
+    assert any(note.startswith("left out 1 of 7 files (an image has other features there, too") for note in notes)
 
 
 def test_files_that_are_not_features_are_not_looked_at(job: ImportJob) -> None:
@@ -149,9 +155,33 @@ def test_a_tensor_of_another_shape(shape: tuple[int, ...], tmp_path: Path) -> No
         folder.shape_of(tmp_path / "m.pth")
 
 
+@pytest.mark.parametrize("lying", [True, False])
+def test_as_many_boxes_as_values_is_what_the_other_files_are(lying: bool, tmp_path: Path) -> None:
+    table = foreign.manifest(4)
+    there = foreign.pictures(table, [5, 9, 4, 9], 9)
+    for each in there:
+        features = each.features.T if lying else each.features
+        np.savez(tmp_path / f"{each.file.split('/')[-1]}.npz", feat=features, boxes=each.boxes)
+    done = import_features(foreign.job(table, "folder", [tmp_path], tmp_path / "s.zarr"))
+    assert done.notes == ["read as a file an image, .npz" + ", its arrays [D, n]" * lying]
+    features, counts = FeatureStore(tmp_path / "s.zarr").read(np.arange(4))
+    assert counts.tolist() == [5, 9, 4, 9]
+    assert np.array_equal(features[3], there[3].features)
+
+
+def test_axes_of_one_and_images_with_more_items_than_values(tmp_path: Path) -> None:
+    table = foreign.manifest(2)
+    for each in foreign.pictures(table, [20, 20], 9):
+        np.save(tmp_path / f"{each.stem}.jpg.npy", each.features.astype(np.float16)[:, :, None])
+    done = import_features(foreign.job(table, "folder", [tmp_path], tmp_path / "s.zarr"))
+    assert done.notes[1] == ("20 items of 9 values an image: if it is the other way round, save the arrays transposed, "
+                             "[n, D]")
+    assert FeatureStore(tmp_path / "s.zarr").layout.dimension == 9
+
+
 @pytest.mark.parametrize(("members", "said"), [
-    ({"y": ONES}, "expected a member x or features, got y"),
-    ({"x": ONES, "features": ONES}, "expected a member x or features, got x, features"),
+    ({"y": ONES}, "expected one member of x, features, feature, feat, feats, got y"),
+    ({"x": ONES, "features": ONES}, "expected one member of x, .*, got x, features"),
     ({"x": ONES, "num_bbox": np.array(5)}, r"expected features of 5 boxes, got shape \(4, 9\)"),
     ({"x": ONES[0]}, r"expected features \[n, D\], got shape \(9,\)"),
 ])

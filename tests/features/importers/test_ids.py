@@ -24,7 +24,9 @@ COCO = ["train2014/COCO_train2014_000000000042.jpg", "val2014/COCO_val2014_00000
 @pytest.mark.parametrize(("files", "image_ids", "ids", "rows"), [
     (COCO, [42, 7], ["COCO_val2014_000000000007", "COCO_train2014_000000000042"], [1, 0]),
     (COCO, [42, 7], ["7", "42", "9"], [1, 0, None]),
-    (COCO, [42, 7], ["000000000007.jpg", "COCO_val2017_000000000009"], [None, None]),
+    (COCO, [42, 7], ["000000000007.jpg", "COCO_val2017_000000000009"], [1, None]),
+    (COCO, [42, 7], ["7.jpg", "9.jpg"], [None, None]),  # a photograph of another data set
+    (["a/b.jpg"], [42], ["a\\b.jpg", " ./b.jpg ", "a/b.jpg.npz"], [0, 0, None]),
     (COCO, [42, 7], ["000000000007", "000000000042"], [1, 0]),
     (["000000000007.jpg", "000000000042.jpg"], [0, 1], ["COCO_val2014_000000000042", "7"], [1, 0]),
     (COCO, [42, 7], ["val2014/COCO_val2014_000000000007", "train2014/COCO_train2014_000000000042.jpg"], [1, 0]),

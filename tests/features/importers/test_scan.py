@@ -70,9 +70,11 @@ def test_the_array_is_only_ever_mapped(job: ImportJob, monkeypatch: pytest.Monke
      "dev_ims.npy: has a row a caption, expected the five rows of an image to be equal, rows 5 and 9"),
     (change_array("testall_ims.npy", lambda array: np.where(np.arange(3)[:, None, None] == 1, np.nan, array)),
      "testall_ims.npy, row 1, id .*: features: expected finite values, got nan in item 0"),
-    (change_lines("dev_ids.txt", lambda lines: ["99999", *lines[1:]]), "dev_ids.txt, line 1: expected an image id of "
-                                                                       "coco, got '99999'"),
-    (change_lines("dev_ids.txt", lambda lines: [lines[0], "x", lines[2]]), "dev_ids.txt, line 2: .*got 'x'"),
+    (change_lines("dev_ids.txt", lambda lines: ["99999", *lines[1:]]), "1 of 12 images are missing .*not in the "
+                                                                       "manifest, the first '99999' in .*line 1"),
+    (change_lines("dev_ids.txt", lambda lines: [lines[0], "x", lines[2]]), "the first 'x' in .*dev_ids.txt, line 2"),
+    (change_lines("train_ids.txt", lambda lines: ["x" for _ in lines]),
+     "train_ids.txt, line 1: expected an image id of coco, got 'x'; .*it has 0 of 6"),
     (change_lines("dev_ids.txt", lambda lines: [lines[1], lines[0], lines[2]]), "caps.txt, line 1: .* is no caption"),
     (change_lines("dev_ids.txt", lambda lines: [line for line in lines for _ in range(5)][:9] + lines[:1] * 6),
      "dev_ids.txt: has an id a caption, expected the lines 6 to 10 to be equal"),
@@ -99,10 +101,20 @@ def test_another_data_sets_manifest_is_refused(job: ImportJob) -> None:
         import_features(replace(job, manifest=other))
 
 
+def test_images_that_a_manifest_left_out_are_passed_over(job: ImportJob) -> None:
+    """A manifest without an image whose captions were blank reads the released files of all."""
+    fewer = TABLE.table[TABLE.table["image_id"] != TABLE.images["image_id"][0]].reset_index(drop=True)
+    done = import_features(replace(job, manifest=replace(TABLE, source=fewer)))
+    assert done.images == 11
+    assert "1 of 12 images are not in the manifest, the first " in done.notes[1]
+
+
 def test_captions_spelt_otherwise_are_told(job: ImportJob) -> None:
     """The released COCO files spell some words in the American way: two captions of five may differ, not three."""
     change_lines("dev_caps.txt", lambda lines: ["colour", "grey", *lines[2:]])(job.paths[0])
-    assert import_features(job).notes == ["2 of 60 captions are spelt otherwise than in the manifest"]
+    assert import_features(job).notes == [
+        "read as SCAN's files, train_ims.npy, dev_ims.npy, testall_ims.npy, 5 captions an image",
+        "2 of 60 captions are spelt otherwise than in the manifest"]
     change_lines("dev_caps.txt", lambda lines: [*lines[:2], "theatre", *lines[3:]])(job.paths[0])
     with pytest.raises(InputError, match=r"dev_caps\.txt, line 1: 'colour' is no caption"):
         import_features(replace(job, store=job.store.with_name("t.zarr")))

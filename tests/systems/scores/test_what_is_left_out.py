@@ -1,0 +1,50 @@
+"""What was left out of a data set is said wherever numbers of it stand; nothing is written where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.evaluation.retrieval.summary import to_markdown, to_text
+from pipeline.manifest import Manifest
+from pipeline.systems.scores.judged import Truth, told
+from pipeline.systems.scores.made import Made, lacking
+from pipeline.systems.scores.system import System
+
+TABLE = pd.DataFrame({"image_id": [1, 2], "file": ["a.jpg", "b.jpg"], "bytes": 1, "split": "test",
+                      "caption_id": [1, 2], "caption": ["a dog", "a cat"]})
+LEFT_OUT = {"no caption": 2, "not decodable": 1}
+
+
+def pool(**made: Any) -> System:
+    return System.of("mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(made))
+
+
+def test_a_record_has_counts_only_where_something_is_left_out() -> None:
+    assert lacking({}) == {}
+    assert told(pool(dataset="mine"), Truth()) == {}
+    assert told(pool(**lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
+    assert told(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
+
+
+def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
+    manifest = Manifest(TABLE, "mine", Path(), left_out=LEFT_OUT)
+    assert told(pool(), Truth(), manifest) == {"left_out": LEFT_OUT}
+    assert told(pool(), Truth(), replace(manifest, left_out={})) == {}
+
+
+@pytest.mark.parametrize("write", [to_text, to_markdown])
+def test_evaluate_says_it(write: Any) -> None:
+    ways = {"r1": 100.0, "r5": 100.0, "r10": 100.0, "median_rank": 1.0, "mean_rank": 1.0}
+    numbers = {"images": 2, "captions": 2, "protocol": "all", "ties": "expected", "rsum": 600.0, "i2t": ways,
+               "t2i": ways, "tied": {"i2t": 0, "t2i": 0}}
+    assert "left out" not in write([("mine", numbers)])
+    judged = {"source": "q", "pairs": {"i2t": 2, "t2i": 2}, "graded": False, "left_out": {"not 4 columns": 1}}
+    said = write([("mine", numbers | {"left_out": LEFT_OUT, "relevance": judged})])
+    assert "left out of the data set or this pool: no caption: 2, not decodable: 1" in said
+    assert "left out of the judgements: not 4 columns: 1" in said
