@@ -18,6 +18,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
     from pipeline import manifest
     from pipeline.files import atomic, record, remembered, remote
+    from pipeline.files.left_out import LeftOut
     from pipeline.manifest import SPLITS, Manifest
     from pipeline.manifest.build import READERS
     from pipeline.settings import Settings
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
               help="Folder of images.")
 @click.option("--videos", type=options.FilePath(), help="Folder of video files, in the place of --images.")
 @click.option("--annotations", type=options.FilePath(), show_default="the data set's card",
-              help="Karpathy's or COCO's .json; a .csv with columns image,caption[,split][,language], or "
-              "video,caption[,split][,start,end]; img2dataset's tars or Parquet; or the files of Multi30K, MSR-VTT, "
-              "VATEX or HGR.")
+              help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
+              "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
+              "Multi30K, MSR-VTT, VATEX or HGR.")
 @click.option("--format", "form", metavar="NAME", show_default="as it looks",
               help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
 @click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
@@ -41,11 +42,14 @@ if TYPE_CHECKING:
               "there are no photographs.")
 @click.option("--fetch", is_flag=True, help="Download images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="manifest.on_error",
+              help="Whether a caption or image that cannot be used ends the command, or is left out, within "
+              "manifest.left_out.")
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
 @options.with_settings_or_shipped
 def manifest_command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
                      annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool,
-                     fetch: bool, out: Path | None) -> None:
+                     fetch: bool, on_error: str | None, out: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex, sample,
@@ -65,20 +69,25 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
         role_graphs = paths.root / card.role_graphs
     annotations, form = annotations or paths.root / card.annotations, form or card.format
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
-    asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch])
+    limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
+    asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch, *limits])
     if asked_for is not None and record.is_done(remembered, asked_for):
         say(f"{path}: nothing to do", err=False)
         return
+    left_out = LeftOut("caption", *limits)
     with Progress("fetch", "image", shown=fetch) as bar:
         table = manifest.build(card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
-                               fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update)
+                               fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update, left_out=left_out,
+                               say=lambda line: say(line, err=line.startswith("note: ")))
     with Progress("look at photographs", table.noun, len(table.images)) as bar:
         table = manifest.with_checksums(table, remembered / "photographs", bar.update)
     table = table.save(path)
+    left_out.save(paths.left_out(card.name))
     if asked_for is not None:
         with suppress(OSError):  # the root is read-only or full: the next run reads all again
             record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
+    say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
     own = Path("manifests", f"{card.name}.yaml")
     says = f"as the card {own} says" if (paths.root / own).is_file() else f"as the built-in card {card.name} says"
     differing, alike, left = manifest.compared(card, table)

@@ -12,6 +12,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pipeline.files import remote
 SUFFIXES = (".tar", ".parquet")
 PACKED = re.compile("|".join(map(re.escape, SUFFIXES)), re.IGNORECASE)
 # Columns of Parquet in which images are looked for; one may be a struct with a field `bytes`, as of Hugging Face.
-IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "img", "bytes")
+IMAGE_COLUMNS = ("jpg", "jpeg", "png", "webp", "image", "images", "img", "bytes", "imagebytes", "imgbytes")
 OPEN = 4  # files that a process keeps open
 LARGEST = 1 << 28  # bytes of the largest member that is read; a damaged header may claim more
 FRESH = 60.0  # seconds for which a file of an object store is assumed to be unchanged
@@ -63,7 +64,8 @@ class Parquet:
 
         self._file: Any = parquet.ParquetFile(file)
         self.columns: list[str] = self._file.schema_arrow.names
-        self.column = next((name for name in IMAGE_COLUMNS if name in self.columns and self._holds_bytes(name)), None)
+        known = {name.lower().replace("_", ""): name for name in reversed(self.columns) if self._holds_bytes(name)}
+        self.column = next((known[name] for name in IMAGE_COLUMNS if name in known), None)
         counts = [self._file.metadata.row_group(group).num_rows for group in range(self._file.num_row_groups)]
         self._ends = list(accumulate(counts))
         self._lock = threading.Lock()
@@ -73,7 +75,9 @@ class Parquet:
     def _holds_bytes(self, name: str) -> bool:
         from pyarrow import types
 
-        kind = self._file.schema_arrow.field(name).type
+        kind = self._file.schema_arrow.field(self.columns.index(name)).type
+        if types.is_list(kind) or types.is_large_list(kind):
+            kind = kind.value_type  # of a list of images, the first is meant
         if types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
             kind = kind.field("bytes").type
         return bool(types.is_binary(kind) or types.is_large_binary(kind))
@@ -98,6 +102,9 @@ class Parquet:
         if self.column is None:
             raise OSError(f"no column of images; expected {', '.join(IMAGE_COLUMNS)}, got {', '.join(self.columns)}")
         values = self._file.read_row_group(group, columns=[self.column]).column(0)
+        if types.is_list(values.type) or types.is_large_list(values.type):
+            some = compute.if_else(compute.greater(compute.list_value_length(values), 0), values, None)
+            values = compute.list_element(compute.fill_null(some, [None]), 0)
         return compute.struct_field(values, "bytes") if types.is_struct(values.type) else values
 
     def sizes(self) -> dict[str, int]:
@@ -110,10 +117,16 @@ class Parquet:
             self._sizes = {str(row): length for row, length in lengths if length is not None}
         return self._sizes
 
-    def texts(self, names: list[str]) -> dict[str, list[Any]]:
-        """Read columns whole: column -> its values."""
-        columns: dict[str, list[Any]] = self._file.read(columns=names).to_pydict()
-        return columns
+    @property
+    def is_of_hugging_face(self) -> bool:
+        """Whether the library `datasets` wrote it."""
+        return b"huggingface" in (self._file.schema_arrow.metadata or {})
+
+    def batches(self, columns: Sequence[int], rows: int) -> Iterator[list[list[Any]]]:
+        """Read columns, given by their numbers: the values of at most so many rows at a time."""
+        names = [self.columns[column] for column in columns]
+        for batch in self._file.iter_batches(rows, columns=names):
+            yield [batch.column(name).to_pylist() for name in names]
 
 
 # An open file of many images.

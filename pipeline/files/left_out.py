@@ -102,7 +102,7 @@ class LeftOut:
         """Such as "3 of 40,000 captions (no caption: 2, damaged row: 1)"."""
         number = sum(self.counts.values())
         of = f" of {self._total:,}" if self._total else ""
-        marked = f"; marked as failed by the tool of origin: {sum(self._by_origin.values()):,}" if self._by_origin \
+        marked = f"; failed at the source: {sum(self._by_origin.values()):,}" if self._by_origin \
             else ""
         noun = counted(self._total or number, self.noun).partition(" ")[2]
         return f"{number:,}{of} {noun} ({by_reason(self.counts)}{marked})"

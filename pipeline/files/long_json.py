@@ -56,6 +56,15 @@ def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
         raise KeyError(missing[0])
 
 
+def elements(parts: Iterable[str]) -> Iterator[Any]:
+    """Read the outermost list by elements, as `members` reads an object."""
+    text = _Text(parts)
+    for _ in text.members("[]"):
+        yield text.value()
+    if text.next():
+        raise text.error("expected nothing behind the last bracket")
+
+
 class _Text:
     """A text that is consumed from its start; its parts are read when they are needed."""
 

@@ -14,11 +14,14 @@ from unicodedata import normalize
 import numpy as np
 
 from pipeline.files import containers, remote
-from pipeline.files.gallery_file import VIDEO_SUFFIXES, Kind
+from pipeline.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Kind
+from pipeline.files.left_out import LeftOut
 from pipeline.manifest import fetch
 from pipeline.manifest.dataset import Dataset, Statistics
-from pipeline.manifest.reader import Reader
+from pipeline.manifest.image_names import Folder, plain, unnamed
+from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.role_graphs import read as graphs_of
+from pipeline.manifest.split_names import split_of
 from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted, refusing
@@ -33,9 +36,11 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
     "vatex": "pipeline.manifest.videos:VATEX",
     "hgr": "pipeline.manifest.videos:HGR",
     "karpathy": "pipeline.manifest.json_captions:KARPATHY",
-    "csv": "pipeline.manifest.captions_csv:READER",
     "multi30k": "pipeline.manifest.multi30k:READER",
     "webdataset": "pipeline.manifest.webdataset:READER",
+    "parquet": "pipeline.manifest.rows.reader:PARQUET",
+    "json": "pipeline.manifest.rows.reader:JSON",
+    "csv": "pipeline.manifest.rows.reader:CSV",
 }, "readers")
 """Format -> its reader. The first that recognises the annotations reads them, unless the user names one."""
 
@@ -52,7 +57,8 @@ def all_test(files: list[str]) -> dict[str, str]:
 def build(dataset: str, images: Path | None, annotations: Path, form: str | None = None,
           draw: Callable[[list[str]], dict[str, str]] = all_test, kind: Kind | None = None,
           role_graphs: Path | None = None, fetch_addresses: bool = False, on_start: fetch.OnImage = lambda count: None,
-          on_image: fetch.OnImage = lambda count: None) -> Manifest:
+          on_image: fetch.OnImage = lambda count: None, left_out: LeftOut | None = None,
+          say: Callable[[str], object] = lambda line: None) -> Manifest:
     """Read annotations and check them against the folder of images or clips.
 
     Args:
@@ -66,39 +72,37 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         fetch_addresses: Whether images that are named by their addresses are fetched into the folder.
         on_start: Called with the number of images to fetch.
         on_image: Called with 1 for each that is done.
+        left_out: Receives what cannot be used; None for one with the limits that ship.
+        say: Called with a line for what the annotations are taken for, before they are read, and for what is read
+            otherwise than it is written.
 
     Returns:
-        The manifest, with the size of each image file in bytes.
+        The manifest, with the size of each image file in bytes, and with the counts of what is left out.
 
     Raises:
-        InputError: In one line, for a missing or unreadable annotation file or image; a file named twice; a caption
-            without image or image without caption; an image of the folder that is not named, where the format names
-            every image; an empty caption; text that is not UTF-8; a path that leaves the folder; an unknown split; ids
-            used twice; a language that is no language tag; a clip that ends before it begins, or lies in a tar or in
-            an object store; clips where images are expected, or images where clips are; role graphs that do not fit
-            their captions.
+        InputError: In one line, for missing or unreadable annotations; more that cannot be used than `left_out` allows:
+            images that are missing, or have no caption; blank captions; damaged rows. Also for a file named twice; a
+            path that leaves the folder; an unknown split; ids used twice; a language that is no language tag; a clip
+            that ends before it begins, or is in a tar or in an object store; clips where images are expected, or images
+            where clips are; role graphs that do not fit their captions.
     """
+    left_out = LeftOut() if left_out is None else left_out
     reader = _reader(annotations, form)
     if images is not None and not (images.is_dir() or remote.address(images)):
         noun = f"{kind or 'image'}s"
         raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}")
-    table = reader.read(annotations)
-    if table.empty:
-        raise InputError(f"{annotations}: holds no captions")
-    table = fetch.fetched(table, images, fetch_addresses, on_start, on_image)
-    files = table["file"].unique().tolist()
-    if "split" not in table.columns:
-        table["split"] = table["file"].map(draw(files))
+    table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
+    table = _usable(table, left_out, annotations)
+    table = fetch.fetched(table, images, fetch_addresses, left_out, on_start, on_image)
     kind = kind or (table["kind"].iloc[0] if "kind" in table.columns else "image")
+    table, sizes = _found(table, images, kind, left_out, say, annotations)
+    if "split" not in table.columns:
+        table["split"] = table["file"].map(draw(table["file"].unique().tolist()))
     table = _with_clips(table, kind, annotations)
     _check_rows(table, annotations)
-    for file in files:
-        _check_path(file, annotations)
-    if kind == "video" and images is not None:
-        _check_plain(images, files)
-    sizes = _sizes(images, files, annotations, kind) if images is not None else dict.fromkeys(files, NO_FILE)
     if images is not None and reader.names_every_image and not remote.address(images):
-        _check_all_named(images, set(files), annotations, kind)
+        _note_unnamed(images, set(sizes), kind, left_out, say)
+    left_out.check(len(table) + sum(left_out.counts.values()))
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
@@ -106,7 +110,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
-    return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path())
+    return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts))
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:
@@ -145,24 +149,85 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
     return table
 
 
-def _check_all_named(folder: Path, named: set[str], source: Path, kind: Kind) -> None:
-    suffixes = VIDEO_SUFFIXES if kind == "video" else fetch.SUFFIXES
-    silent = []
-    for place, _, names in os.walk(folder):
-        below = "" if (path := Path(place)) == folder else f"{path.relative_to(folder).as_posix()}/"
-        silent += [below + name for name in names
-                   if os.path.splitext(name)[1].lower() in suffixes and below + name not in named]
-    if silent:
-        raise InputError(f"{folder}: {counted(len(silent), kind)} without a caption in {source.name}, the first "
-                         f"{min(silent)!r}; caption them or take them out of the folder")
+def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFrame:
+    """Leave out blank captions, and captions that are there twice by their id; name splits as manifests do."""
+    blank = table["caption"].isna() | (table["caption"] == "") | table["caption"].str.isspace()
+    for file in table.loc[blank, "file"]:
+        left_out.add("no caption", f"{source}, {file}")
+    table = table[~blank] if blank.any() else table
+    if (again := table.duplicated("caption_id")).any() and (again := table.duplicated()).any():
+        for file in table.loc[again, "file"]:
+            left_out.add("doubled", f"{source}, {file}")
+        table = table[~again]
+    left_out.check(len(table) + sum(left_out.counts.values()))
+    if table.empty:
+        raise InputError(f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines()))
+    if "split" in table.columns:
+        known = {name: split_of(name) if isinstance(name, str) else None for name in table["split"].unique()}
+        table = table.assign(split=[known[name] or name for name in table["split"]])
+    return table.reset_index(drop=True)
+
+
+def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut, say: Callable[[str], object],
+           source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
+    names = table["file"].unique().tolist()
+    file_of = {name: name if ORDINARY.fullmatch(name) else plain(name, folder) for name in names}
+    for file in file_of.values():
+        _check_path(file, source)
+    if folder is None:
+        return _renamed(table, file_of), dict.fromkeys(file_of.values(), NO_FILE)
+    if kind == "video":
+        _check_plain(folder, [*file_of.values()])
+    sizes = _sizes(folder, [*dict.fromkeys(file_of.values())])
+    absent = [name for name, file in file_of.items() if sizes[file] < 0]
+    if absent and not remote.address(folder):
+        spelled = Folder(folder)
+        file_of |= spelled.find(absent, folder)
+        sizes |= _sizes(folder, [file_of[name] for name in absent])
+        absent = [name for name in absent if sizes[file_of[name]] < 0]
+    if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
+        say(f"note: {counted(len(changed), 'name')} of {kind}s are spelled otherwise than their files, which are used, "
+            f"such as {file_of[changed[0]]} for {changed[0]!r}")
+    if absent:
+        hint = "" if remote.address(folder) else spelled.meant(absent[0])
+        if len(absent) == len(names):
+            raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
+                             f"{len(names)} {kind}s that it names are not in the folder{hint}")
+        captions = table["file"].value_counts()
+        for name in absent:
+            left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=int(captions[name]))
+            hint = ""
+        table = table[~table["file"].isin(absent)].reset_index(drop=True)
+        file_of = {name: file for name, file in file_of.items() if sizes[file] >= 0}
+    return _renamed(table, file_of), {file: sizes[file] for file in file_of.values()}
+
+
+def _renamed(table: pd.DataFrame, file_of: dict[str, str]) -> pd.DataFrame:
+    """Replace names by files. Names of one file are one image."""
+    if all(name == file for name, file in file_of.items()):
+        return table
+    several = len({*file_of.values()}) < len(file_of)
+    table = table.assign(file=table["file"].map(file_of))
+    if several:
+        table["image_id"] = table.groupby("file", sort=False)["image_id"].transform("first")
+        order = table.groupby("file", sort=False).ngroup().argsort(kind="stable")
+        table = table.iloc[order].reset_index(drop=True)
+    return table
+
+
+def _note_unnamed(folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]) -> None:
+    """Count images of the folder that the annotations do not name."""
+    images, companions = unnamed(folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES)
+    for file in images:
+        left_out.add(f"{kind} without a caption", f"{folder / file}")
+    if companions:
+        say(f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}")
 
 
 def _check_rows(table: pd.DataFrame, source: Path) -> None:
     if {table[name].dtype.kind for name in ("image_id", "caption_id")} != {"i"}:
         raise InputError(f"{source}: image and caption ids must be integers of at most 64 bits")
-    empty = table[(table["caption"] == "") | table["caption"].str.isspace()]
-    if len(empty):
-        raise InputError(f"{source}: empty caption for {empty['file'].iloc[0]!r} ({len(empty)} in all)")
     unknown = table[~table["split"].isin(SPLITS)]
     if len(unknown):
         raise InputError(f"{source}: {unknown['file'].iloc[0]!r} is in the unknown split "
@@ -193,9 +258,7 @@ def _check_path(file: str, source: Path) -> None:
     if ORDINARY.fullmatch(file):
         return
     path = PurePosixPath(file)
-    if path.as_posix() != file:
-        raise InputError(f"{source}: write the path {file!r} as {path.as_posix()!r}, so that no file has two names")
-    if path.is_absolute() or ".." in path.parts or "\\" in file or "\0" in file:
+    if path.is_absolute() or ".." in path.parts or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")
 
 
@@ -206,17 +269,14 @@ def _check_plain(folder: Path, files: list[str]) -> None:
         raise InputError(f"{where}: clips are decoded from plain files of this machine; copy or unpack them")
 
 
-def _sizes(folder: Path, files: list[str], source: Path, kind: Kind) -> dict[str, int]:
+def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
+    """File -> its size in bytes, -1 if there is none."""
     with refusing(OSError, str):
         sizes = containers.sizes(folder, files)
-    sizes |= {file: _size(folder, file, source) for file in files if file not in sizes}
-    if absent := [file for file in files if sizes[file] < 0]:
-        raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
-                         f"{len(files)} {kind}s that it names are not in the folder")
-    return sizes
+    return sizes | {file: _size(folder, file) for file in files if file not in sizes}
 
 
-def _size(folder: Path, file: str, source: Path) -> int:
+def _size(folder: Path, file: str) -> int:
     """Its size in bytes; -1 if there is no such file."""
     place = f"{folder}/{file}"
     try:  # folders may be links, those are the user's own; a linked file that leads out is refused

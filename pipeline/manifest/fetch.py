@@ -2,7 +2,7 @@
 
 Addresses in a file from elsewhere are not trusted. Only http and https are fetched, only from public addresses of the
 internet (also after a redirect, and checked on the connection itself), without cookies or passwords, and no more than
-`LARGEST` bytes each. Photographs that cannot be fetched are left out, with a warning.
+`LARGEST` bytes each. Photographs that cannot be fetched are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import socket
 import time
 import urllib.error
 import urllib.request
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -22,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipeline.files.atomic import write_bytes
-from pipeline.parts.errors import InputError, InputWarning, counted
+from pipeline.files.gallery_file import IMAGE_SUFFIXES
+from pipeline.files.left_out import LeftOut
+from pipeline.parts.errors import InputError, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ LARGEST = 64 * 1024 * 1024
 SECONDS = 20.0  # without a byte
 WHOLE = 300.0  # seconds for a whole file
 AT_ONCE = 16
-SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address stands in the last 32 bits
 UNICAST = ipaddress.ip_network("2000::/3")
 OnImage = Callable[[int], object]
@@ -42,11 +42,11 @@ def is_address(file: str) -> bool:
     return file.lower().startswith(("http://", "https://"))
 
 
-def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnImage, on_image: OnImage
-            ) -> pd.DataFrame:
+def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, left_out: LeftOut, on_start: OnImage,
+            on_image: OnImage) -> pd.DataFrame:
     """Fetch what a table of annotations names by address.
 
-    Returns the table with files instead of addresses. Images that cannot be fetched are left out, with a warning.
+    Returns the table with files instead of addresses. Images that cannot be fetched are left out.
     """
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
@@ -72,12 +72,12 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, on_start: OnI
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
     lost = {address: reason for address, reason in reasons.items() if reason}
     kept = table[~table["file"].isin(lost)].reset_index(drop=True)
-    first = f"the first {next(iter(lost))[:100]} ({next(iter(lost.values()))})" if lost else ""
     if kept.empty:
-        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, {first}")
-    if lost:
-        warnings.warn(f"{len(lost)} of {len(lost) + kept['file'].nunique()} images could not be fetched: left out, "
-                      f"{first}", InputWarning, stacklevel=3)
+        first, reason = next(iter(lost.items()))
+        raise InputError(f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})")
+    captions = table["file"].value_counts()
+    for address, reason in lost.items():  # an address that is dead is no fault of the annotations
+        left_out.add("not fetched", f"{address[:1000]} ({reason})", by_origin=True, count=int(captions[address]))
     return kept.assign(file=[names.get(file, file) for file in kept["file"]])
 
 
@@ -87,7 +87,7 @@ def name_of(address: str) -> str:
         suffix = PurePosixPath(urlsplit(address).path).suffix.lower()
     except ValueError:  # an invalid address is refused when it is fetched
         suffix = ""
-    return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in SUFFIXES else ".jpg")
+    return hashlib.sha256(address.encode()).hexdigest()[:32] + (suffix if suffix in IMAGE_SUFFIXES else ".jpg")
 
 
 def content_of(address: str) -> bytes:

@@ -6,6 +6,8 @@ features can be extracted. Karpathy's are dataset_coco.json, dataset_flickr30k.j
 like them.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,34 +16,57 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.files import remote
+from pipeline.files.left_out import LeftOut
 from pipeline.files.parsing import text, whole
-from pipeline.manifest.reader import Reader, expecting, members_of, table_of_rows
+from pipeline.manifest.reader import Reader, Source, expecting, members_of, table_of_rows
 from pipeline.manifest.table import SPLITS
+from pipeline.manifest.text_file import TextFile
 from pipeline.parts.errors import InputError, refusing
 
-NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})\d*)", re.IGNORECASE)
-BEGINNING = 1 << 16  # bytes that are looked at to recognise a file
+NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})(\d*))", re.IGNORECASE)
 NO_OBJECT = "no object"
 CAPTION = ["image_id", "caption_id", "caption"]
-# "restval" holds the images of COCO's val2014 that the split gives back to training (Karpathy & Fei-Fei 2015).
-SPLIT_OF = {"restval": "train"}
+NO_ID = -1
+COCO_KEYS = re.compile(r'"(file_name|image_id|annotations)"\s*:')
+KARPATHY_KEYS = re.compile(r'"(sentences|sentids|imgid|cocoid)"\s*:')
+
+
+def _beginning(path: Path) -> str:
+    """The beginning of a JSON file that holds an object; "" for anything else."""
+    if path.suffix.lower() != ".json" or remote.address(path) or not path.is_file():
+        return ""
+    beginning = TextFile(path).beginning().lstrip()
+    return beginning if beginning.startswith("{") else ""
 
 
 def _is_coco(path: Path) -> bool:
-    """Tell COCO's layout from Karpathy's, which has `filename` in the place of `file_name`."""
+    """Tell COCO's layout from Karpathy's, which has sentences in its images."""
     if path.is_dir():
         return bool(_captions_in(path))
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return re.search(rb'"(file_name|image_id|annotations)"\s*:', file.read(BEGINNING)) is not None
+    beginning = _beginning(path)
+    return COCO_KEYS.search(beginning) is not None and not _is_karpathy(path) \
+        and re.match(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")', beginning) is None
 
 
-def coco(path: Path) -> pd.DataFrame:
+def _is_karpathy(path: Path) -> bool:
+    beginning = _beginning(path)
+    return KARPATHY_KEYS.search(beginning) is not None and '"images"' in beginning
+
+
+def coco(source: Source) -> pd.DataFrame:
     """Read a file in COCO's layout, or the captions of all splits in a folder. Images are in the file's order."""
+    path = source.path
     if not path.is_dir():
-        return _file(path, "")
-    return pd.concat([_file(file, f"{place}/") for file, place in _captions_in(path)], ignore_index=True)
+        source.say(f"{path}: read as COCO's JSON, {TextFile(path).called}")
+        return _file(source, path, "")
+    found = _captions_in(path)
+    years = sorted({match[4] for match in map(NAME.fullmatch, (file.stem for file, _ in found)) if match})
+    if len(years) > 1:
+        raise InputError(f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
+                         f"such as --annotations {found[0][0]}")
+    source.say(f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in found)}")
+    return pd.concat([_file(source, file, f"{place}/") for file, place in found], ignore_index=True)
 
 
 def _captions_in(folder: Path) -> list[tuple[Path, str]]:
@@ -50,18 +75,22 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
     return [(file, match[2]) for file, match in found if match]
 
 
-def _file(path: Path, place: str) -> pd.DataFrame:
+def _file(source: Source, path: Path, place: str) -> pd.DataFrame:
     files: dict[int, str] = {}
     objects: list[tuple[int, Any]] = []
-    with expecting(path, "in COCO's layout"):
-        table = table_of_rows(_captions(path, files, objects), CAPTION)
+    with expecting(path, "in COCO's layout: lists images (id, file_name) and annotations (image_id, caption)"):
+        table = table_of_rows(_captions(path, files, objects, source.left_out), CAPTION)
         if table.empty:
             table = table_of_rows(_of_objects(path, files, objects), CAPTION)
         elif objects:
             raise KeyError("caption")
-        places = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
-        if (places < 0).any():
-            raise KeyError(int(table["image_id"].iloc[int(places.argmin())]))
+    places = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
+    if (places < 0).any():
+        for image in table.loc[places < 0, "image_id"]:
+            source.left_out.add("image not listed", f"{path}, image_id {image}")
+        table, places = table[places >= 0], places[places >= 0]
+    if (table["caption_id"] == NO_ID).any():
+        table["caption_id"] = range(len(table))
     order = np.argsort(places, kind="stable")
     table = table.iloc[order].reset_index(drop=True)
     table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(places[order])
@@ -70,13 +99,16 @@ def _file(path: Path, place: str) -> pd.DataFrame:
     return table
 
 
-def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]]) -> Iterator[tuple[int, int, str]]:
+def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]], left_out: LeftOut
+              ) -> Iterator[tuple[int, int, str]]:
     """Read captions, and gather the files of images and the categories of objects, which have no captions."""
     for member, each in members_of(path, "images", "annotations"):
         if member == "images":
             files[whole(each["id"])] = text(each["file_name"])
+        elif isinstance(caption := each.get("caption"), str):
+            yield whole(each["image_id"]), whole(each.get("id", NO_ID)), caption.strip()
         elif "caption" in each:
-            yield whole(each["image_id"]), whole(each["id"]), text(each["caption"]).strip()
+            left_out.add("no caption", f"{path}, image_id {each['image_id']}")
         else:
             objects.append((whole(each["image_id"]), each.get("category_id")))
 
@@ -91,26 +123,32 @@ def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, 
     return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in own.items())
 
 
-def karpathy(path: Path) -> pd.DataFrame:
+def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    rows = (row for number, (_, image) in enumerate(members_of(path, "images")) for row in _sentences(image, number))
-    with refusing(LookupError, "the annotation file is not in Karpathy's layout: expected a list 'images'"):
-        return table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
+    path = source.path
+    source.say(f"{path}: read as Karpathy's JSON, {TextFile(path).called}")
+    rows = (row for number, (_, image) in enumerate(members_of(path, "images"))
+            for row in _sentences(image, number, source))
+    with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
+        table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
+    if len(table) and (table["caption_id"] == NO_ID).any():
+        table["caption_id"] = range(len(table))
+    return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 
-def _sentences(image: Any, number: int) -> list[tuple[int, str, str, int, str]]:
-    with expecting(f"annotation file, image {number}", "in Karpathy's layout"):
-        file = "/".join(filter(None, [image.get("filepath", ""), image["filename"]]))
-        image_id = whole(image.get("cocoid", image["imgid"]))
-        split = SPLIT_OF.get(image["split"], image["split"])
-        captions = [(image_id, file, split, whole(sentence["sentid"]), sentence["raw"])
+def _sentences(image: Any, number: int, source: Source) -> list[tuple[int, str, str | None, int, Any]]:
+    where = f"{source.path}, image {number}"
+    with expecting(where, "in Karpathy's layout (filename, split and sentences with raw)"):
+        file = "/".join(filter(None, [text(image.get("filepath", "")), text(image["filename"])]))
+        image_id = whole(image.get("cocoid", image.get("imgid", number)))
+        split = text(image["split"]) if "split" in image else None
+        captions = [(image_id, file, split, whole(sentence.get("sentid", NO_ID)), sentence["raw"])
                     for sentence in image["sentences"]]
-    if not captions:
-        raise InputError(f"annotation file, image {number} ({file!r}): has no caption")
-    if not all(isinstance(text, str) for text in (file, split, *(row[4] for row in captions))):
-        raise InputError(f"annotation file, image {number}: file name, split and captions must be text")
-    return captions
+    usable = [row for row in captions if isinstance(row[4], str)]
+    for _ in range(max(len(captions) - len(usable), not captions)):
+        source.left_out.add("no caption", f"{where}, {file}")
+    return usable
 
 
 COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)
-KARPATHY = Reader("a .json file in Karpathy's layout", lambda path: path.suffix.lower() == ".json", karpathy)
+KARPATHY = Reader("a .json file in Karpathy's layout", _is_karpathy, karpathy)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.manifest.reader import Reader, text_of
+from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.table import LANGUAGE
+from pipeline.manifest.text_file import text_of
 from pipeline.parts.errors import InputError, refusing
 
 # Bytes of an unpacked file; Multi30K's largest has 2.7 million. A file that unpacks to more is damaged or hostile.
@@ -29,11 +30,12 @@ SOURCES = [*((language, "task2", f"{number}.{language}", "test_2016") for langua
 LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_2016_images.txt"}
 
 
-def read(path: Path) -> pd.DataFrame:
+def read(source: Source) -> pd.DataFrame:
     """Read the captions of the splits train, val and test (test_2016).
 
     Returns a row for each caption. Images are numbered in the order of the lists, train first.
     """
+    path = source.path
     root = _data(path)
     rows: list[tuple[int, str, str, int, str, str]] = []
     images = 0

@@ -28,8 +28,9 @@ import pandas as pd
 from pipeline.files import npy
 from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
-from pipeline.manifest.reader import Reader, expecting, json_of, members_of, table_of, text_of
+from pipeline.manifest.reader import Reader, Source, expecting, json_of, members_of, table_of
 from pipeline.manifest.table import ROLE_GRAPH
+from pipeline.manifest.text_file import text_of
 from pipeline.parts.errors import InputError, refusing
 
 MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
@@ -43,8 +44,9 @@ SPLITS = {"train": "trn", "val": "val", "test": "tst"}
 FOLDER = "public_split"
 
 
-def msrvtt(path: Path) -> pd.DataFrame:
+def msrvtt(source: Source) -> pd.DataFrame:
     """Read MSR-VTT: clips in the order of their numbers."""
+    path = source.path
     splits: dict[str, str] = {}
     captions: dict[str, list[str]] = {}
     for file in _msrvtt_files(path):
@@ -104,8 +106,9 @@ def _is_msrvtt(path: Path) -> bool:
     return path.suffix == ".json" and path.is_file() and b'"video_id"' in path.open("rb").read(100_000)
 
 
-def vatex(path: Path) -> pd.DataFrame:
+def vatex(source: Source) -> pd.DataFrame:
     """Read VATEX: the clips of the training file, then those of the validation file, val before test."""
+    path = source.path
     train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
     listed, half = splits_of(path / FOLDER), len(held_out) // 2
     names = list(held_out)
@@ -146,8 +149,9 @@ def splits_of(folder: Path) -> dict[str, list[str]]:
     return {split: names_of(file) for split, file in files.items() if file.is_file()}
 
 
-def hgr(path: Path) -> pd.DataFrame:
+def hgr(source: Source) -> pd.DataFrame:
     """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column `role_graph`."""
+    path = source.path
     with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
         captions = dict(members_of(path / HGR_CAPTIONS))
     splits = splits_of(path / FOLDER)

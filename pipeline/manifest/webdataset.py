@@ -1,114 +1,197 @@
-"""Images and captions in WebDataset's tars or in Parquet, as img2dataset writes them: a folder of such files, or one.
+"""Images with their captions beside them: WebDataset's tars, img2dataset's tars and folders, folders of image and text.
 
-An image's captions are the lines of its .txt, or else `caption` or `captions` of its .json; in Parquet the column
-`caption`, `captions` or `text`. Where Parquet has no images, a column `url` names files below the image folder, or
-addresses, see fetch.py.
+Files of one name but for the suffix belong together: 000000042.jpg, .txt and .json. An image's captions are the lines
+of its .txt, or else those of its .json. img2dataset writes 00000.tar, or the folder 00000, and beside it 00000.parquet,
+which says which images could not be fetched, and 00000_stats.json. The folder is also that of the images.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
 from pipeline.files import containers, parsing, remote
-from pipeline.manifest.reader import Reader, table_of
-from pipeline.parts.errors import InputError
+from pipeline.files.gallery_file import IMAGE_SUFFIXES
+from pipeline.files.left_out import LeftOut
+from pipeline.manifest.reader import Reader, Source, table_of
+from pipeline.manifest.rows import cells
+from pipeline.manifest.rows.columns import find
+from pipeline.manifest.rows.reader import NOT_FETCHED
+from pipeline.manifest.split_names import split_of
+from pipeline.parts.errors import InputError, refusing
 
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp"}
-CAPTIONS = ("captions", "caption", "text")
-ADDRESSES = ("url", "URL", "image_url")
-KEY = "key"  # img2dataset's number of an image
-Found = tuple[str, str | None, str | None, list[str]]  # file, key, split, captions
+TEXTS = (".txt", ".caption")  # of captions, a line each
+LOOKED_AT = 1000  # files of a folder by which it is recognised
+LARGEST_TEXT = 1 << 24  # bytes of captions
+Sample = tuple[str, str, str | None, list[str]]  # file, key, split, captions
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A tar, or a folder of files."""
+
+    path: Path
+    name: str  # what the names of its files begin with
+    files: Iterable[str]
+    read: Callable[[str], bytes]
+
+    @property
+    def sidecar(self) -> Path:
+        """img2dataset's table of what was to be fetched."""
+        return self.path.with_name(f"{self.path.name.removesuffix('.tar')}.parquet")
 
 
 def recognises(path: Path) -> bool:
-    """Whether a path is a tar or Parquet file, or a folder that holds such files."""
-    return bool(_files(path))
+    """Whether a path is a tar, or a folder of tars or of images with texts beside them."""
+    if path.suffix.lower() == ".tar" or remote.address(path):
+        return bool(_tars(path))
+    return path.is_dir() and (bool(_tars(path)) or bool(_folders(path)) or _has_pairs(path))
 
 
-def _files(path: Path) -> list[str]:
-    """The names of tar and Parquet files in a folder; "" for the path itself if it is such a file."""
-    if path.suffix.lower() in containers.SUFFIXES:
-        return [""] if remote.address(path) or path.is_file() else []
-    if remote.address(path):
-        names = [name for name in remote.listed(path) if "/" not in name]
-    else:
-        names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
-    return [name for name in names if name.lower().endswith(containers.SUFFIXES)]
+def _tars(path: Path) -> list[Path]:
+    if path.suffix.lower() == ".tar":
+        return [path] if remote.address(path) or path.is_file() else []
+    names = [name for name in remote.listed(path) if "/" not in name] if remote.address(path) \
+        else [each.name for each in path.iterdir()] if path.is_dir() else []
+    return [path / name for name in sorted(names) if name.lower().endswith(".tar") and not name.startswith(".")]
 
 
-def read(path: Path) -> pd.DataFrame:
-    """Read tars or Parquet."""
-    found: list[Found] = []
-    for name in _files(path):
-        place = path / name if name else path
-        try:
-            container = containers.opened(place)
-            found += (_of_parquet if isinstance(container, containers.Parquet) else _of_tar)(container, place)
-        except (OSError, ValueError) as error:
-            told = str(error)
-            raise InputError(told if told.startswith(str(place)) else f"{place}: {told}") from None
-    silent = [file for file, _, _, captions in found if not captions]
-    if silent:
-        raise InputError(f"{path}: {len(silent)} of {len(found)} images have no caption, the first {silent[0]}")
-    keys = [key for _, key, _, _ in found if key is not None and key.isdecimal() and len(key) < 19]
-    numbers = list(map(int, keys)) if len({*map(int, keys)}) == len(found) else list(range(len(found)))
+def _folders(path: Path) -> list[Path]:
+    """img2dataset's folders: those with a table of their name."""
+    return [file.with_suffix("") for file in sorted(path.glob("*.parquet")) if file.with_suffix("").is_dir()]
+
+
+def _has_pairs(folder: Path) -> bool:
+    stems: dict[str, set[str]] = {"image": set(), "text": set()}
+    for number, file in enumerate(os.scandir(folder)):
+        stem, suffix = os.path.splitext(file.name)
+        kind = "image" if suffix.lower() in IMAGE_SUFFIXES else "text" if suffix.lower() in TEXTS else ""
+        if kind and not file.name.startswith("."):
+            stems[kind].add(stem)
+        if number > LOOKED_AT:
+            break
+    return bool(stems["image"] & stems["text"])
+
+
+def _shards(path: Path) -> Iterator[Shard]:
+    for tar in _tars(path):
+        with refusing((OSError, ValueError), partial(_about, tar)):
+            opened = containers.opened(tar)
+        yield Shard(tar, tar.name, opened.sizes(), opened.read)
+    if not _tars(path):
+        for folder in _folders(path) or [path]:
+            name = "" if folder == path else folder.name
+            files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
+                           and not any(part.startswith((".", "__MACOSX")) for part in file.relative_to(folder).parts))
+            yield Shard(folder, name, files, _reading(folder))
+
+
+def _reading(folder: Path) -> Callable[[str], bytes]:
+    def read(name: str) -> bytes:
+        file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()) or file.stat().st_size > LARGEST_TEXT:
+            raise OSError("leaves the folder, or is too large for captions")
+        return file.read_bytes()
+
+    return read
+
+
+def _about(place: Path, error: Exception) -> str:
+    return str(error) if str(error).startswith(str(place)) else f"{place}: {error}"
+
+
+def read(source: Source) -> pd.DataFrame:
+    """Read tars or folders."""
+    path = source.path
+    shards = list(_shards(path)) if path.is_dir() and not _tars(path) else _shards(path)
+    source.say(f"{path}: read as {_title(path)}")
+    samples: list[Sample] = []
+    for shard in shards:
+        samples += _samples(shard, source.left_out)
+        _note_failures(shard, source.left_out)
+    if not samples:
+        source.left_out.check(sum(source.left_out.counts.values()))
+        raise InputError(f"{path}: holds no image with a caption of its name, such as 1.jpg and 1.txt")
+    keys = [key for _, key, _, _ in samples if key.isdecimal() and len(key) < 19]
+    numbers = list(map(int, keys)) if len({*map(int, keys)}) == len(samples) else list(range(len(samples)))
     table = table_of((number, file, split, captions)
-                     for number, (file, _, split, captions) in zip(numbers, found, strict=True))
+                     for number, (file, _, split, captions) in zip(numbers, samples, strict=True))
     return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 
-def _of_tar(container: containers.Container, place: Path) -> Iterator[Found]:
-    members: dict[str, dict[str, str]] = {}
-    for name in container.sizes():
+def _title(path: Path) -> str:
+    tars = _tars(path)
+    if remote.address(path) or not tars:
+        what = "folders with images and texts" if not tars else "tars"
+        return f"img2dataset's {what}" if not remote.address(path) and _folders(path) else f"WebDataset's {what}" \
+            if tars else "images with a text beside each"
+    by_tool = any(tar.with_suffix(".parquet").is_file() or tar.with_name(f"{tar.stem}_stats.json").is_file()
+                  for tar in tars)
+    other = [file.name for file in sorted(path.glob("*.parquet")) if not file.with_suffix(".tar").is_file()] \
+        if path.is_dir() else []
+    unread = f"; not read: {', '.join(other)[:100]}" if other else ""
+    return f"{'img2dataset' if by_tool else 'WebDataset'}'s tars{unread}"
+
+
+def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
+    members: dict[str, dict[str, list[str]]] = {}
+    for name in shard.files:
         path = PurePosixPath(name)
-        members.setdefault(path.with_suffix("").as_posix(), {})[path.suffix.lower()] = name
+        if not path.name.startswith("."):
+            members.setdefault(path.with_suffix("").as_posix(), {}).setdefault(path.suffix.lower(), []).append(name)
     for stem, parts in members.items():
-        images = [parts[suffix] for suffix in parts if suffix in IMAGE_SUFFIXES]
+        images = [name for suffix in parts if suffix in IMAGE_SUFFIXES for name in parts[suffix]]
         if not images:
             continue
+        where = f"{shard.path}, {images[0]}"
         if len(images) > 1:
-            raise ValueError(f"{images[0]!a} and {images[1]!a} are two images of one name; rename one")
-        image = images[0]
-        told = parsing.from_json(container.read(parts[".json"])) if ".json" in parts else {}
-        told = told if isinstance(told, dict) else {}
-        captions = _captions(container.read(parts[".txt"]).decode("utf-8") if ".txt" in parts
-                             else next((told[name] for name in CAPTIONS if told.get(name)), None))
-        yield f"{place.name}/{image}", PurePosixPath(stem).name, _split(told), captions
-
-
-def _of_parquet(container: containers.Container, place: Path) -> Iterator[Found]:
-    assert isinstance(container, containers.Parquet)
-    where = next((name for name in ADDRESSES if name in container.columns), None)
-    if container.column is None and where is None:
-        raise InputError(f"{place}: expected images' bytes in a column {', '.join(containers.IMAGE_COLUMNS)}, or their "
-                         f"addresses in a column {', '.join(ADDRESSES)}; it has {', '.join(container.columns)}")
-    by_address = where if container.column is None else None
-    texts = container.texts([name for name in (KEY, "split", *CAPTIONS, by_address) if name in container.columns])
-    # Rows without an image or an address are left out: img2dataset could not fetch these images.
-    rows = [int(name) for name in container.sizes()] if by_address is None else \
-        [number for number, file in enumerate(texts[by_address]) if file is not None]
-    for number in rows:
-        row = {column: values[number] for column, values in texts.items()}
-        captions = _captions(next((row[column] for column in CAPTIONS if row.get(column)), None))
-        if by_address is not None:
-            yield str(row[by_address]), None, _split(row), captions
+            left_out.add("two images of one name", f"{where} and {images[1]}")
+            continue
+        try:
+            split, captions = _described(shard, {suffix: names[0] for suffix, names in parts.items()})
+        except (ValueError, OSError) as error:  # UnicodeDecodeError is a ValueError
+            left_out.add("not UTF-8" if isinstance(error, UnicodeDecodeError) else "damaged row", f"{where}: {error}")
+            continue
+        if captions:
+            yield "/".join(filter(None, [shard.name, images[0]])), PurePosixPath(stem).name, split, captions
         else:
-            yield f"{place.name}/{number}", None if row.get(KEY) is None else str(row[KEY]), _split(row), captions
+            left_out.add("no caption", where)
 
 
-def _captions(value: Any) -> list[str]:
-    lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else []
-    found = [line.strip() for line in lines if isinstance(line, str) and line.strip()]
-    for line in found:
-        line.encode()  # JSON can spell half of a surrogate pair, which is a ValueError here
-    return found
+def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[str]]:
+    """The split and captions of a sample: the lines of its text, or else what its JSON says."""
+    told: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
+    told = told if isinstance(told, dict) else {}
+    captions = [line.strip() for suffix in TEXTS if suffix in parts
+                for line in shard.read(parts[suffix]).decode("utf-8-sig").split("\n") if line.strip()]
+    if not captions:
+        named = list(told)
+        captions = [caption for column in find(named).roles.get("caption", ())
+                    for caption in cells.captions_of(told[named[column]]) if caption]
+    split = told.get("split")
+    return (split_of(split) or split) if isinstance(split, str) else None, captions
 
 
-def _split(told: dict[str, Any]) -> str | None:
-    value = told.get("split")
-    return value if isinstance(value, str) else None
+def _note_failures(shard: Shard, left_out: LeftOut) -> None:
+    """Count the images that img2dataset could not fetch."""
+    if remote.address(shard.path) or not shard.sidecar.is_file():
+        return
+    with refusing((OSError, ValueError), partial(_about, shard.sidecar)):
+        table = containers.opened(shard.sidecar)
+        assert isinstance(table, containers.Parquet)
+        if "status" not in table.columns:
+            return
+        columns = [table.columns.index(name) for name in ("status", "url") if name in table.columns]
+        for batch in table.batches(columns, 1 << 16):
+            for status, address in zip(batch[0], batch[-1], strict=True):
+                if status != "success":
+                    left_out.add(NOT_FETCHED, f"{shard.sidecar}, {address}", by_origin=True)
 
 
-READER = Reader("a folder of .tar or .parquet files with images and captions", recognises, read)
+READER = Reader("a folder of tars, or of images, with captions beside each image", recognises, read)

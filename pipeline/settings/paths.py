@@ -54,6 +54,10 @@ class Paths:
         """The folder beside a manifest: its recorded inputs, photographs' checksums, digests and list of images."""
         return self.root / "data" / f".{_name(dataset)}"
 
+    def left_out(self, dataset: str) -> Path:
+        """The list of what a data set's annotations have and its manifest leaves out."""
+        return self.remembered(dataset) / "left_out.csv"
+
     def features(self, dataset: str, feature: str) -> Path:
         """The store of a feature."""
         return self.root / "features" / _name(dataset) / f"{feature}.zarr"

@@ -23,8 +23,8 @@ def test_it_is_counted_listed_and_said(tmp_path: Path) -> None:
     left_out.check(40_000)
     assert left_out.counts == {"no caption": 1, "image missing": 2, "not fetched": 1}
     assert left_out.lines(Path("data/.mine/left_out.csv")) == [
-        "left out 4 of 40,000 captions (no caption: 1, image missing: 2, not fetched: 1; marked as failed by the tool "
-        "of origin: 1); listed in data/.mine/left_out.csv"]
+        "left out 4 of 40,000 captions (no caption: 1, image missing: 2, not fetched: 1; failed at the source: 1)"
+        "; listed in data/.mine/left_out.csv"]
     left_out.save(tmp_path / ".mine" / "left_out.csv")
     with (tmp_path / ".mine" / "left_out.csv").open(encoding="utf-8", newline="") as file:
         assert [*csv.reader(file)] == [["reason", "where"], ["no caption", "captions.csv, row 3, a.jpg"],

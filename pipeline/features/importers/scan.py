@@ -21,7 +21,7 @@ import numpy as np
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, by_image_id
 from pipeline.files import npy
 from pipeline.manifest import Manifest
-from pipeline.manifest.reader import not_utf8
+from pipeline.manifest.text_file import not_utf8
 from pipeline.parts.errors import InputError, refusing
 
 # The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the first 1,000 images of

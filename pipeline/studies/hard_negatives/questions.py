@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline.files.atomic import write_text
 from pipeline.files.parsing import from_json, from_yaml
-from pipeline.manifest.reader import text_of
+from pipeline.manifest.text_file import text_of
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, look_up, refusing
 from pipeline.settings import first_fault

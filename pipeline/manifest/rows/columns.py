@@ -1,0 +1,139 @@
+"""Which column of a table holds what, by the names that tools and data sets give their columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.parts.errors import InputError
+
+# Role -> names of its columns, without case, blanks, _ and -. Earlier names are taken before later ones.
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "image": ("image", "images", "imagepath", "imagefile", "imagefilename", "imagefilepath", "imagename", "img",
+              "imgpath", "imgfile", "imgname", "file", "filename", "filepath", "filenames", "path", "photo", "picture",
+              "url", "imageurl", "uri", "link", "imageid", "imgid", "id"),
+    "video": ("video", "videos", "videopath", "videofile", "videoname", "videoid", "clip"),
+    "caption": ("caption", "captions", "text", "texts", "title", "raw", "sentence", "sentences", "comment", "comments",
+                "description", "descriptions", "alttext", "alt", "conversations"),
+    "split": ("split", "subset", "partition"),
+    "language": ("language", "lang"),
+    "start": ("start", "starttime"),
+    "end": ("end", "endtime"),
+    "image id": ("cocoid", "imageid", "imgid", "key"),
+    "caption id": ("captionid", "sentid", "annotationid"),
+    "status": ("status",),  # img2dataset's: "success", or why a row has no image
+}
+NUMBERED = re.compile(r"(.*?)\d+")
+SHOWN = 300  # characters of columns and first row in a message
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are used.
+
+    Attributes:
+        names: All names, as the table has them.
+        roles: Role, a key of `NAMES` -> numbers of its columns; several only for captions.
+        unused: Names of columns that might be read in their place.
+    """
+
+    names: Sequence[str]
+    roles: Mapping[str, tuple[int, ...]]
+    unused: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        used = ", ".join(f"{role} in {' and '.join(self.names[column] for column in columns)}"
+                         for role, columns in self.roles.items())
+        return used + (f" (not read: {', '.join(self.unused)})" if self.unused else "")
+
+    @property
+    def kind(self) -> str:
+        """What the rows describe."""
+        return "video" if "video" in self.roles else "image"
+
+
+def plain(name: str) -> str:
+    """A column's name without what spellings differ in."""
+    return re.sub(r"[\s_\-﻿]+", "", name).casefold()
+
+
+def find(names: Sequence[str], images: int | None = None) -> Columns:
+    """Find the roles of columns.
+
+    Args:
+        names: The columns' names.
+        images: The column of images' bytes, if there is one.
+
+    Returns:
+        The columns; check them with `require`.
+    """
+    plains = [plain(name) for name in names]
+    roles: dict[str, tuple[int, ...]] = {}
+    unused: list[str] = []
+    for role, known in NAMES.items():
+        taken = [column for columns in roles.values() for column in columns]
+        if role == "image" and images is not None:
+            roles[role] = (images,)
+            continue
+        if role == "caption":
+            roles |= {role: found} if (found := _captions(plains, known)) else {}
+            unused += [names[column] for column, name in enumerate(plains) if name in known and found
+                       and column not in found]
+            continue
+        named = [column for name in known for column, other in enumerate(plains)
+                 if other == name and column not in taken]
+        if named:
+            roles[role] = (named[0],)
+            if role == "image":  # ids and addresses beside a file are no second reading
+                weak = known[known.index("url"):]
+                unused += [names[column] for column in named[1:] if plains[column] not in weak]
+    if "image" in roles and "video" in roles and plains[roles["image"][0]] in ("id", "imageid", "imgid", "url", "path"):
+        del roles["image"]
+    return Columns(names, roles, unused)
+
+
+def _captions(plains: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
+    """All columns of the first name that there is: caption twice, or caption1, caption2 and so on."""
+    for name in known:
+        same = tuple(column for column, other in enumerate(plains) if other == name)
+        numbered = tuple(column for column, other in enumerate(plains)
+                         if (match := NUMBERED.fullmatch(other)) and match[1] == name)
+        if same or numbered:
+            return same + numbered
+    return ()
+
+
+def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Columns:
+    """Check that a table has images or videos, and captions.
+
+    Args:
+        columns: Its columns.
+        path: The file, for the message.
+        first: The first row, for the message.
+
+    Returns:
+        The columns.
+
+    Raises:
+        InputError: If it lacks one, or has both images and videos.
+    """
+    roles = columns.roles
+    if {"image", "video"} <= roles.keys():
+        raise InputError(f"{path}: has both columns {columns.names[roles['image'][0]]} and "
+                         f"{columns.names[roles['video'][0]]}; a data set holds images or videos")
+    lacking = [] if {"image", "video"} & roles.keys() else ["image (or file_name, url, video)"]
+    lacking += [] if "caption" in roles else ["caption (or text)"]
+    if lacking:
+        row = f", the first row {_shown(first)}" if first else ""
+        raise InputError(f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"
+                         f"{row}. Call them image and caption, or name another format with --format")
+    if columns.kind == "video" and len({"start", "end"} & roles.keys()) == 1:
+        raise InputError(f"{path}: has a column {'start' if 'start' in roles else 'end'} alone; expected start and "
+                         "end, in seconds, or neither")
+    return columns
+
+
+def _shown(values: Sequence[object]) -> str:
+    text = ", ".join(f"{value!r:.60}" for value in values) or "none"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

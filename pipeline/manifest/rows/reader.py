@@ -1,0 +1,239 @@
+"""Annotations that are tables: one file, or a folder of files of one format with the splits in their names.
+
+Of several captions in a row (a list, or several columns) each is a caption. Rows that name one image, together or
+apart, are that image's captions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pipeline.files import containers, remote
+from pipeline.files.left_out import LeftOut
+from pipeline.manifest.reader import Reader, Source
+from pipeline.manifest.rows import cells, columns
+from pipeline.manifest.rows.columns import Columns
+from pipeline.manifest.rows.json_rows import LINES, JsonRows
+from pipeline.manifest.rows.parquet_rows import ParquetRows
+from pipeline.manifest.rows.row_file import Batch, RowFile
+from pipeline.manifest.rows.separated import SeparatedFile, layout_of
+from pipeline.manifest.split_names import split_in
+from pipeline.manifest.table import LANGUAGE
+from pipeline.manifest.text_file import TextFile
+from pipeline.parts.errors import InputError, counted
+
+SPAN = ("start", "end")
+NOT_FETCHED = "not fetched"
+SUFFIXES = {"csv": (".csv", ".tsv", ".tab", ".psv"), "json": (".json", *LINES), "parquet": (".parquet",)}
+OPEN: dict[str, Callable[[Path, str], RowFile]] = {
+    "csv": lambda path, name: SeparatedFile(path), "json": lambda path, name: JsonRows(path), "parquet": ParquetRows}
+METADATA = "metadata"  # the file of Hugging Face's imagefolder, in the folder of its images
+
+
+@dataclass
+class _Table:
+    """The rows of a manifest, as they are gathered from files."""
+
+    left_out: LeftOut
+    numbers: dict[Any, int] = field(default_factory=dict)  # image, or a clip's file and span -> its number
+    parts: list[pd.DataFrame] = field(default_factory=list)
+    captions: int = 0
+    ids: dict[str, bool] = field(default_factory=lambda: {"image id": True, "caption id": True})  # whether to be used
+
+    def add(self, file: RowFile, used: Columns, split: str | None, folder: str) -> None:
+        """Read a file's rows."""
+        asked = [*dict.fromkeys(column for columns_ in used.roles.values() for column in columns_)]
+        for batch in file.batches(asked, self.left_out):
+            of_column = dict(zip(asked, batch.columns, strict=True))
+            values = {role: [of_column[column] for column in columns_] for role, columns_ in used.roles.items()}
+            part = self._rows(_Place(file, batch), values, used.kind, folder)
+            if "split" not in used.roles:
+                part["split"] = split
+            self.parts.append(part)
+
+    def _rows(self, place: _Place, values: dict[str, list[list[Any]]], kind: str, folder: str) -> pd.DataFrame:
+        files = [f"{folder}{name}" if name else None for name in map(cells.name_of, values[kind][0])]
+        rows, captions = _captions(values["caption"], place, self.left_out) if None not in files else ([], [])
+        if None in files:
+            rows, captions = self._named(files, values, place)
+        span = [_seconds(values[edge][0], place) for edge in SPAN if edge in values and kind == "video"]
+        images = [*zip(files, *span, strict=True)] if span else files
+        numbers, whole = self.numbers, len(rows) == len(files) and rows == range(len(files))
+        taken: Callable[[Sequence[Any]], Sequence[Any]] = \
+            (lambda column: column) if whole else lambda column: [column[row] for row in rows]
+        part: dict[str, Any] = {"image_id": [numbers.setdefault(image, len(numbers)) for image in taken(images)],
+                                "file": taken(files), "caption_id": range(self.captions, self.captions + len(rows)),
+                                "caption": captions}
+        self.captions += len(rows)
+        if "split" in values:
+            part["split"] = ["" if value is None else str(value).strip() for value in taken(values["split"][0])]
+        if "language" in values:
+            part[LANGUAGE] = [str(value or "").strip() for value in taken(values["language"][0])]
+        part |= {edge: taken(seconds) for edge, seconds in zip(SPAN, span, strict=False)}
+        for role, used in self.ids.items():
+            if used and role in values and (found := cells.whole(taken(values[role][0]))) is not None:
+                part[role] = found
+            else:
+                self.ids[role] = False
+        return pd.DataFrame(part)
+
+    def _named(self, files: list[str | None], values: dict[str, list[list[Any]]], place: _Place
+               ) -> tuple[list[int], list[str]]:
+        """The captions of rows that name an image; those of others are left out."""
+        status = values.get("status", [[None] * len(files)])[0]
+        for row, name in enumerate(files):
+            if name is None:
+                failed = place.file.images is not None or status[row] not in (None, "success")
+                self.left_out.add(NOT_FETCHED if failed else "no image name", place.of(row), by_origin=failed)
+        named = [row for row, name in enumerate(files) if name is not None]
+        rows, captions = _captions([[column[row] for row in named] for column in values["caption"]],
+                                   place.only(named), self.left_out)
+        return [named[row] for row in rows], captions
+
+    def whole(self) -> pd.DataFrame:
+        """All rows; an image's captions may stand apart in the files."""
+        table = pd.concat(self.parts, ignore_index=True)
+        if "split" in table.columns and (table["split"].isna() | (table["split"] == "")).all():
+            table = table.drop(columns="split")
+        elif "split" in table.columns and (silent := table["split"].isna() | (table["split"] == "")).any():
+            for row in table[silent].itertuples():
+                self.left_out.add("no split", f"{row.file}")
+            table = table[~silent]
+        table = table.sort_values("image_id", kind="stable", ignore_index=True)
+        return self._with_ids(table)
+
+    def _with_ids(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Replace numbers by the file's own ids, if they are ids: of one image each."""
+        for role, column in (("image id", "image_id"), ("caption id", "caption_id")):
+            if self.ids[role] and role in table.columns:
+                pairs = table[[role, column]].drop_duplicates()
+                if not pairs[role].duplicated().any() and not pairs[column].duplicated().any():
+                    table[column] = table[role]
+        return table.drop(columns=[role for role in self.ids if role in table.columns])
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the rows of a batch are, for the list of what is left out."""
+
+    file: RowFile
+    batch: Batch
+    rows: Sequence[int] | None = None
+
+    def of(self, row: int) -> str:
+        return f"{self.file.path}, {self.file.unit} {self.batch.places[self.rows[row] if self.rows else row]}"
+
+    def only(self, rows: Sequence[int]) -> _Place:
+        return _Place(self.file, self.batch, rows)
+
+
+def _captions(values: list[list[Any]], place: _Place, left_out: LeftOut) -> tuple[Sequence[int], list[str]]:
+    """The captions of rows, and the row of each."""
+    if len(values) == 1:
+        try:
+            captions = list(map(str.strip, values[0]))
+        except TypeError:  # lists, or null
+            captions = [""]
+        if "" not in captions and not any(caption[0] == "[" for caption in captions):
+            return range(len(captions)), captions
+    rows, found = list[int](), list[str]()
+    for row, of_row in enumerate(zip(*values, strict=True)):
+        captions = [caption for value in of_row for caption in cells.captions_of(value)]
+        good = [caption for caption in captions if caption]
+        lost = len(captions) - len(good)
+        if good and len(of_row) > 1:
+            lost = 0  # an image may have fewer captions than there are columns
+        for _ in range(lost):
+            left_out.add("no caption", place.of(row))
+        rows += [row] * len(good)
+        found += good
+    return rows, found
+
+
+def _seconds(values: Iterable[Any], place: _Place) -> list[float]:
+    found = []
+    for value in values:
+        second = cells.seconds(value)
+        if second is None:
+            raise InputError(f"{place.file.path}: expected seconds in the columns start and end, got {value!a:.40}")
+        found.append(second)
+    return found
+
+
+def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:
+    """The files of a format: the path itself, or those of a folder, each with the split that its name says.
+
+    Hugging Face's imagefolder has a `metadata` file in the folder of each split.
+    """
+    suffixes = SUFFIXES[form]
+    if remote.address(path) and path.suffix.lower() not in suffixes:
+        names = [name for name in remote.listed(path) if name.lower().endswith(suffixes)]
+        return [(path / name, split_in(Path(name).stem)) for name in sorted(names) if "/" not in name]
+    if not path.is_dir():
+        return [(path, split_in(path.stem))]
+    described = [file for file in sorted([*path.glob(f"{METADATA}.*"), *path.glob(f"*/{METADATA}.*")])
+                 if file.suffix.lower() in suffixes]
+    if described:
+        return [(file, None if file.parent == path else split_in(file.parent.name)) for file in described]
+    listed = [file for folder in (path, path / "data") if folder.is_dir() for file in sorted(folder.iterdir())
+              if file.suffix.lower() in suffixes and not file.name.startswith(".") and file.is_file()]
+    return [(file, split_in(file.stem)) for file in listed]
+
+
+def _read(source: Source, form: str) -> pd.DataFrame:
+    path, files = source.path, files_of(source.path, form)
+    if not files:
+        raise InputError(f"{path}: holds no {' or '.join(SUFFIXES[form])} file")
+    if form != "parquet" and len(files) > 1 and None in (splits := [split for _, split in files]):
+        unnamed = files[splits.index(None)][0]
+        raise InputError(f"{path}: holds {counted(len(files), 'file')} of captions, and the name of {unnamed.name} "
+                         f"says no split; name one of them with --annotations, or call them train{unnamed.suffix}, "
+                         f"val{unnamed.suffix} and test{unnamed.suffix}")
+    gathered = _Table(source.left_out)
+    for number, (file, split) in enumerate(files):
+        below = file.relative_to(path).as_posix() if file != path else file.name
+        opened = OPEN[form](file, below)
+        used = columns.require(columns.find(opened.names, opened.images), file, opened.first)
+        by_name = split if len(files) > 1 or source.split_by_name else None
+        if number == 0:
+            more = f"; {counted(len(files), 'file')}" if len(files) > 1 else ""
+            named = "" if "split" in used.roles or by_name is None else "; split by the name of the file"
+            source.say(f"{path}: read as {opened.title}{more}; {used}{named}")
+        folder = f"{below.rpartition('/')[0]}/" if "/" in below and opened.images is None and form != "parquet" else ""
+        gathered.add(opened, used, by_name, folder)
+    if not gathered.parts:
+        raise InputError(f"{path}: holds no captions")
+    return gathered.whole().assign(kind=used.kind)
+
+
+def _is_csv(path: Path) -> bool:
+    if path.is_dir() or remote.address(path) or path.suffix.lower() in SUFFIXES["csv"]:
+        return bool([file for file, _ in files_of(path, "csv") if file.suffix.lower() in SUFFIXES["csv"]])
+    if not path.is_file() or path.suffix.lower() in (*containers.SUFFIXES, *SUFFIXES["json"]):
+        return False
+    beginning = TextFile(path).beginning()
+    return "\0" not in beginning and layout_of(beginning.splitlines()[:-1]).is_whole
+
+
+def _is_json(path: Path) -> bool:
+    if path.is_dir():
+        return bool(files_of(path, "json"))
+    return path.suffix.lower() in SUFFIXES["json"] and (path.is_file() or bool(remote.address(path)))
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir() or remote.address(path):
+        return bool(files_of(path, "parquet"))
+    return path.suffix.lower() == ".parquet" and path.is_file()
+
+
+CSV = Reader("a table of captions (CSV, TSV) with columns such as image, caption, split", _is_csv,
+             lambda source: _read(source, "csv"), names_every_image=True)
+JSON = Reader("JSON with objects of image and caption", _is_json, lambda source: _read(source, "json"))
+PARQUET = Reader("Parquet with captions, and images or their names", _is_parquet,
+                 lambda source: _read(source, "parquet"))

@@ -1,0 +1,50 @@
+"""What files of rows have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.files.left_out import LeftOut
+
+
+class Batch(NamedTuple):
+    """Some rows: where each is in the file, such as line 7, and the values of the columns that were asked for."""
+
+    places: Sequence[int]
+    columns: list[list[Any]]
+
+
+class RowFile(ABC):
+    """A file with columns, read some rows at a time.
+
+    Attributes:
+        path: The file.
+        title: Its format, for messages, such as "CSV separated by ;, UTF-8".
+        names: The names of its columns.
+        first: The values of its first row, for messages.
+        images: The column of images' bytes; None if images are files of their own.
+        unit: What `Batch.places` count, "line" or "row".
+    """
+
+    path: Path
+    title: str
+    names: Sequence[str]
+    first: Sequence[Any]
+    images: int | None = None
+    unit: str = "row"
+
+    @abstractmethod
+    def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
+        """Read rows, in order.
+
+        Args:
+            columns: Numbers of columns. Of the column `images`, the values are names of images, None for a row that
+                has none.
+            left_out: Receives rows that cannot be read.
+
+        Yields:
+            At most `AT_ONCE` rows.
+        """

@@ -1,0 +1,122 @@
+"""Text files of annotations: what encoding they are in, and their contents part by part.
+
+UTF-8 is read with or without a mark of byte order, UTF-16 with one. A file that is not UTF-8 and has single letters
+beyond ASCII between others is read as Windows-1252, in which Excel saves; any other one is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+
+from pipeline.files import remote
+from pipeline.parts.errors import InputError, refusing
+
+PART = 1 << 20  # bytes of a file that are read at once
+BEGINNING = 1 << 16  # bytes by which a file is recognised
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+# How the encodings are called.
+NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
+# Of text that was decoded with surrogateescape: letters beyond ASCII, and bytes that were none.
+LETTER, WRONG = re.compile("[^\x00-\x7f\udc80-\udcff]"), re.compile("[\udc80-\udcff]+")
+
+
+class TextFile:
+    """A text file, here or in an object store.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._is_damaged = path, False
+
+    @cached_property
+    def encoding(self) -> str:
+        """The name of the encoding; the whole file is looked at unless a mark says it.
+
+        Raises:
+            InputError: If the file cannot be read, or is in none that is known.
+        """
+        decode, wrong, right = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode, list[str](), False
+        for number, part in enumerate(chain(self._bytes(), [b""])):
+            if number == 0 and (mark := next((mark for mark in MARKS if part.startswith(mark)), None)):
+                return MARKS[mark]
+            if number == 0 and b"\0" in part[:BEGINNING]:
+                raise InputError(f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its "
+                                 "byte order; save it as UTF-8")
+            if not (text := decode(part, final=not part)).isascii():
+                wrong += WRONG.findall(text)
+                right = right or LETTER.search(text) is not None
+        self._is_damaged = bool(wrong) and right
+        if right or not wrong:
+            return "utf-8"  # with bytes that are none, which their reader refuses or leaves out
+        if sum(len(run) == 1 for run in wrong) >= 0.9 * len(wrong):
+            return "cp1252"
+        raise InputError(f"{self.path}: is not UTF-8, and in an encoding that cannot be told, such as GBK; convert it: "
+                         f"iconv -f GBK -t UTF-8 {self.path.name} > utf8{self.path.suffix}")
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a file in UTF-8 has bytes that are no text."""
+        return self.encoding == "utf-8" and self._is_damaged
+
+    @property
+    def called(self) -> str:
+        """What the encoding is called."""
+        return NAMES[self.encoding]
+
+    def parts(self, errors: str = "strict") -> Iterator[str]:
+        """Read the contents, part by part.
+
+        Args:
+            errors: What is done with bytes that are no text: "strict" refuses them, "surrogateescape" keeps them as
+                halves of surrogate pairs.
+        """
+        decode, before = codecs.getincrementaldecoder(self.encoding)(errors).decode, 0
+        with not_utf8(self.path):
+            for content in chain(self._bytes(), [b""]):
+                try:
+                    yield decode(content, final=not content)
+                except UnicodeDecodeError as error:
+                    error.start += before + len(content) - len(error.object)  # which may begin in the part before
+                    raise
+                before += len(content)
+
+    def lines(self, errors: str = "strict") -> Iterator[str]:
+        """Read the lines with their ends, which may be any."""
+        ends, rest = io.IncrementalNewlineDecoder(None, translate=True), ""
+        for part in chain(self.parts(errors), [None]):
+            *lines, rest = (rest + ends.decode(part or "", final=part is None)).split("\n")
+            yield from (f"{line}\n" for line in lines)
+        yield rest
+
+    def beginning(self) -> str:
+        """The first part of the contents, to recognise it by."""
+        part = next(self._bytes(), b"")[:BEGINNING]
+        mark = next((mark for mark in MARKS if part.startswith(mark)), None)
+        return part.decode(MARKS[mark] if mark else "utf-8", "ignore")
+
+    def _bytes(self) -> Iterator[bytes]:
+        path = self.path
+        with (refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such annotation file"),
+              refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
+              io.BytesIO(remote.read_bytes(path)) if remote.address(path) else path.open("rb") as file):
+            yield from iter(partial(file.read, PART), b"")
+
+
+def not_utf8(path: Path) -> AbstractContextManager[None]:
+    """Refuse bytes that are no text."""
+    return refusing(UnicodeDecodeError,
+                    lambda error: f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8")
+
+
+def text_of(path: Path) -> str:
+    """The contents of a text file."""
+    return "".join(TextFile(path).parts())
