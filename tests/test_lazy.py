@@ -34,7 +34,7 @@ def test_a_module_of_an_offered_name_does_not_hide_it() -> None:
 
     assert not isinstance(manifest.build, ModuleType)
     assert callable(manifest.build)
-    assert isinstance(manifest.captions_csv, ModuleType)
+    assert isinstance(manifest.split_names, ModuleType)
 
 
 def test_a_command_gets_what_it_waits_for() -> None:

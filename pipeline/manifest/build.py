@@ -102,7 +102,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     _check_rows(table, annotations)
     if images is not None and reader.names_every_image and not remote.address(images):
         _note_unnamed(images, set(sizes), kind, left_out, say)
-    left_out.check(len(table) + sum(left_out.counts.values()))
+    _check(left_out, len(table), annotations)
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
@@ -151,7 +151,8 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFrame:
     """Leave out blank captions, and captions that are there twice by their id; name splits as manifests do."""
-    blank = table["caption"].isna() | (table["caption"] == "") | table["caption"].str.isspace()
+    captions = table["caption"].astype("str")
+    blank = table["caption"].isna() | (captions == "") | captions.str.isspace()
     for file in table.loc[blank, "file"]:
         left_out.add("no caption", f"{source}, {file}")
     table = table[~blank] if blank.any() else table
@@ -159,13 +160,18 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
         for file in table.loc[again, "file"]:
             left_out.add("doubled", f"{source}, {file}")
         table = table[~again]
-    left_out.check(len(table) + sum(left_out.counts.values()))
+    _check(left_out, len(table), source)
     if table.empty:
         raise InputError(f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines()))
     if "split" in table.columns:
         known = {name: split_of(name) if isinstance(name, str) else None for name in table["split"].unique()}
         table = table.assign(split=[known[name] or name for name in table["split"]])
     return table.reset_index(drop=True)
+
+
+def _check(left_out: LeftOut, captions: int, source: Path) -> None:
+    with refusing(InputError, lambda error: f"{source}: {error}"):
+        left_out.check(captions + sum(left_out.counts.values()))
 
 
 def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut, say: Callable[[str], object],

@@ -109,11 +109,11 @@ def _packed(values: list[Any]) -> list[Any]:
             else value.content() if isinstance(value, Picture) else value for value in values]
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False)
 
 
-def _lines(*values: Any) -> str:
+def as_lines(*values: Any) -> str:
     return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
 
@@ -128,7 +128,7 @@ COCO_IMAGES = [{"id": 5, "file_name": "a.jpg"}, {"id": 7, "file_name": "b.jpg"}]
 
 
 def _karpathy(**more: Any) -> str:
-    return _json({"dataset": "mine", "images": [
+    return as_json({"dataset": "mine", "images": [
         {"filename": name, "imgid": number, "split": split, "sentids": [number],
          "sentences": [{"raw": caption, "tokens": caption.split(), "imgid": number, "sentid": number}], **more}
         for number, (name, (split, caption)) in enumerate(_SPLITS.items())]})
@@ -166,35 +166,35 @@ EXAMPLES: dict[str, Example] = {
         "flickr_annotations_30k.csv"),
     "imagefolder-jsonl": Example("Hugging Face's imagefolder, metadata.jsonl", {
         "photos/train/a.jpg": Picture(1), "photos/validation/b.jpg": Picture(2),
-        "photos/train/metadata.jsonl": _lines({"file_name": "a.jpg", "text": DOG}),
-        "photos/validation/metadata.jsonl": _lines({"file_name": "b.jpg", "text": CAT})},
+        "photos/train/metadata.jsonl": as_lines({"file_name": "a.jpg", "text": DOG}),
+        "photos/validation/metadata.jsonl": as_lines({"file_name": "b.jpg", "text": CAT})},
         [("train/a.jpg", "train", DOG), ("validation/b.jpg", "val", CAT)], "photos", "photos", said="JSON Lines"),
     "imagefolder-csv": Example("Hugging Face's imagefolder, metadata.csv", {
         "photos/a.jpg": Picture(1), "photos/b.jpg": Picture(2),
         "photos/metadata.csv": f"file_name,text\na.jpg,{DOG}\nb.jpg,{CAT}\n"}, ROWS, "photos", "photos"),
     "json-list": Example("A list of objects", AB | {
-        "captions.json": _json([{"image": "a.jpg", "caption": DOG}, {"image": "b.jpg", "caption": CAT}])}, ROWS,
+        "captions.json": as_json([{"image": "a.jpg", "caption": DOG}, {"image": "b.jpg", "caption": CAT}])}, ROWS,
         "captions.json", said="JSON, a list of objects"),
     "json-by-image": Example("Captions by image", AB | {
-        "captions.json": _json({"a.jpg": [DOG, "Two."], "b.jpg": CAT})},
+        "captions.json": as_json({"a.jpg": [DOG, "Two."], "b.jpg": CAT})},
         [ROWS[0], ("a.jpg", "test", "Two."), ROWS[1]], "captions.json", said="JSON, captions by image"),
     "lavis": Example("LAVIS', BLIP's and ALBEF's lists", ABC | {
-        "lists/coco_karpathy_train.json": _json([{"caption": DOG, "image": "a.jpg", "image_id": "coco_1"}]),
-        "lists/coco_karpathy_val.json": _json([{"image": "b.jpg", "caption": [CAT, "Two."]}]),
-        "lists/coco_karpathy_test.json": _json([{"image": "c.jpg", "caption": [BUS]}])},
+        "lists/coco_karpathy_train.json": as_json([{"caption": DOG, "image": "a.jpg", "image_id": "coco_1"}]),
+        "lists/coco_karpathy_val.json": as_json([{"image": "b.jpg", "caption": [CAT, "Two."]}]),
+        "lists/coco_karpathy_test.json": as_json([{"image": "c.jpg", "caption": [BUS]}])},
         [("c.jpg", "test", BUS), ("a.jpg", "train", DOG), ("b.jpg", "val", CAT), ("b.jpg", "val", "Two.")], "lists",
         said="JSON, a list of objects, UTF-8; 3 files"),
-    "sharegpt4v": Example("ShareGPT4V's conversations", AB | {"captions.json": _json([
+    "sharegpt4v": Example("ShareGPT4V's conversations", AB | {"captions.json": as_json([
         {"id": "1", "image": name, "conversations": [{"from": "human", "value": "<image>\nWhat is this?"},
                                                      {"from": "gpt", "value": caption}]}
         for name, _, caption in ROWS])}, ROWS, "captions.json"),
-    "localized-narratives": Example("Localized Narratives' JSON Lines", AB | {"narratives.jsonl": _lines(
+    "localized-narratives": Example("Localized Narratives' JSON Lines", AB | {"narratives.jsonl": as_lines(
         *({"dataset_id": "mscoco_val2017", "image_id": name[:1], "annotator_id": 5, "caption": caption,
            "timed_caption": [{"utterance": "A", "start_time": 0.0}], "traces": [[{"x": 0.1, "y": 0.2, "t": 0.0}]]}
           for name, _, caption in ROWS))}, ROWS, "narratives.jsonl", said="are spelled otherwise than their files"),
     "karpathy": Example("Karpathy's JSON", ABC | {"dataset.json": _karpathy()}, SPLIT_ROWS, "dataset.json",
                         said="Karpathy's JSON"),
-    "coco": Example("COCO's captions", AB | {"captions_val2014.json": _json({
+    "coco": Example("COCO's captions", AB | {"captions_val2014.json": as_json({
         "images": COCO_IMAGES, "annotations": [{"id": 1, "image_id": 5, "caption": DOG},
                                                {"id": 2, "image_id": 7, "caption": CAT}]})},
         [("a.jpg", "val", DOG), ("b.jpg", "val", CAT)], "captions_val2014.json", said="COCO's JSON"),
@@ -209,19 +209,19 @@ EXAMPLES: dict[str, Example] = {
         "captions.parquet": Columns({"url": ["a.jpg", "a.jpg", "b.jpg"], "TEXT": [DOG, "Two.", CAT]})},
         [ROWS[0], ("a.jpg", "test", "Two."), ROWS[1]], "captions.parquet", said="image in url, caption in TEXT"),
     "img2dataset-tars": Example("img2dataset's tars", {
-        "web/00000.tar": Members({"000000000.jpg": Picture(1), "000000000.txt": DOG, "000000000.json": _json(
+        "web/00000.tar": Members({"000000000.jpg": Picture(1), "000000000.txt": DOG, "000000000.json": as_json(
             {"url": "http://x/a.jpg", "caption": DOG, "key": "000000000", "status": "success"})}),
         "web/00000.parquet": Columns({"url": ["http://x/a.jpg", "http://x/b.jpg"], "caption": [DOG, CAT],
                                       "key": ["000000000", "000000001"], "status": ["success", "failed_to_download"],
                                       "error_message": [None, "HTTP Error 404: Not Found"]}),
-        "web/00000_stats.json": _json({"count": 2, "successes": 1, "failed_to_download": 1})},
+        "web/00000_stats.json": as_json({"count": 2, "successes": 1, "failed_to_download": 1})},
         [("00000.tar/000000000.jpg", "test", DOG)], "web", "web", {"not fetched": 1}, "img2dataset's tars"),
     "img2dataset-files": Example("img2dataset's folders of files", {
         "web/00000/000000000.jpg": Picture(1), "web/00000/000000000.txt": DOG,
-        "web/00000/000000000.json": _json({"caption": DOG, "key": "000000000", "status": "success"}),
+        "web/00000/000000000.json": as_json({"caption": DOG, "key": "000000000", "status": "success"}),
         "web/00000.parquet": Columns({"url": ["http://x/a.jpg", "http://x/b.jpg"], "caption": [DOG, CAT],
                                       "key": ["000000000", "000000001"], "status": ["success", "failed_to_download"]}),
-        "web/00000_stats.json": _json({"count": 2})},
+        "web/00000_stats.json": as_json({"count": 2})},
         [("00000/000000000.jpg", "test", DOG)], "web", "web", {"not fetched": 1}, "img2dataset's folders"),
     "img2dataset-parquet": Example("img2dataset's Parquet", {
         "web/00000.parquet": Columns({"url": ["http://x/a.jpg", "http://x/b.jpg"], "caption": [DOG, CAT],

@@ -80,10 +80,11 @@ def _file(source: Source, path: Path, place: str) -> pd.DataFrame:
     objects: list[tuple[int, Any]] = []
     with expecting(path, "in COCO's layout: lists images (id, file_name) and annotations (image_id, caption)"):
         table = table_of_rows(_captions(path, files, objects, source.left_out), CAPTION)
-        if table.empty:
+        if table.empty and objects:
             table = table_of_rows(_of_objects(path, files, objects), CAPTION)
-        elif objects:
-            raise KeyError("caption")
+        else:
+            for image, _ in objects:
+                source.left_out.add("no caption", f"{path}, image_id {image}")
     places = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
     if (places < 0).any():
         for image in table.loc[places < 0, "image_id"]:

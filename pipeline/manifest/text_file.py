@@ -1,7 +1,8 @@
 """Text files of annotations: what encoding they are in, and their contents part by part.
 
 UTF-8 is read with or without a mark of byte order, UTF-16 with one. A file that is not UTF-8 and has single letters
-beyond ASCII between others is read as Windows-1252, in which Excel saves; any other one is refused.
+beyond ASCII between others is read as Windows-1252, in which Excel saves. Bytes that are no text in any other file are
+refused, or their rows are left out.
 """
 
 from __future__ import annotations
@@ -42,25 +43,22 @@ class TextFile:
         """The name of the encoding; the whole file is looked at unless a mark says it.
 
         Raises:
-            InputError: If the file cannot be read, or is in none that is known.
+            InputError: If the file cannot be read, or is no text.
         """
+        head = self._head()
+        if mark := next((mark for mark in MARKS if head.startswith(mark)), None):
+            return MARKS[mark]
+        if b"\0" in head:
+            raise InputError(f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its byte "
+                             "order; save it as UTF-8")
         decode, wrong, right = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode, list[str](), False
-        for number, part in enumerate(chain(self._bytes(), [b""])):
-            if number == 0 and (mark := next((mark for mark in MARKS if part.startswith(mark)), None)):
-                return MARKS[mark]
-            if number == 0 and b"\0" in part[:BEGINNING]:
-                raise InputError(f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its "
-                                 "byte order; save it as UTF-8")
+        for part in chain(self._bytes(), [b""]):
             if not (text := decode(part, final=not part)).isascii():
                 wrong += WRONG.findall(text)
                 right = right or LETTER.search(text) is not None
-        self._is_damaged = bool(wrong) and right
-        if right or not wrong:
-            return "utf-8"  # with bytes that are none, which their reader refuses or leaves out
-        if sum(len(run) == 1 for run in wrong) >= 0.9 * len(wrong):
-            return "cp1252"
-        raise InputError(f"{self.path}: is not UTF-8, and in an encoding that cannot be told, such as GBK; convert it: "
-                         f"iconv -f GBK -t UTF-8 {self.path.name} > utf8{self.path.suffix}")
+        is_western = not right and sum(len(run) == 1 for run in wrong) >= 0.9 * len(wrong)
+        self._is_damaged = bool(wrong) and not is_western
+        return "cp1252" if wrong and is_western else "utf-8"
 
     @property
     def is_damaged(self) -> bool:
@@ -99,9 +97,17 @@ class TextFile:
 
     def beginning(self) -> str:
         """The first part of the contents, to recognise it by."""
-        part = next(self._bytes(), b"")[:BEGINNING]
-        mark = next((mark for mark in MARKS if part.startswith(mark)), None)
-        return part.decode(MARKS[mark] if mark else "utf-8", "ignore")
+        head = self._head()
+        mark = next((mark for mark in MARKS if head.startswith(mark)), None)
+        return head.decode(MARKS[mark] if mark else "utf-8", "ignore")
+
+    def _head(self) -> bytes:
+        head = b""
+        for part in self._bytes():
+            head += part
+            if len(head) >= BEGINNING:
+                break
+        return head[:BEGINNING]
 
     def _bytes(self) -> Iterator[bytes]:
         path = self.path

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.manifest import reader, role_graphs
+from pipeline.manifest import role_graphs, text_file
 from pipeline.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
@@ -51,7 +51,7 @@ def test_of_a_caption_that_is_there_twice_the_last_graph_counts(tmp_path: Path) 
 
 
 def test_a_long_file_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PART", 1 << 14)
+    monkeypatch.setattr(text_file, "PART", 1 << 14)
     path = written(tmp_path, {f"{CAPTION} {number}": [NODES, EDGES] for number in range(2000)})
     tracemalloc.start()
     found = role_graphs.read(path, [f"{CAPTION} 7", "silence", f"{CAPTION} 1999"])

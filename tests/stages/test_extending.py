@@ -48,10 +48,10 @@ def test_a_head_with_the_examples_pooling(site: Path, project: Path, pipeline: C
 
 def test_the_examples_reader(pipeline: Callable[..., str], corpus: Path, tmp_path: Path) -> None:
     files = sorted(path.name for path in (corpus / "images").iterdir())
-    lines = [f"{file}\tA scene of number {number}.\ttest" for number, file in enumerate(files)]
-    (tmp_path / "captions.tsv").write_text("\n".join(lines), encoding="utf-8")
+    lines = [f"{file} test\n  A scene of number {number}." for number, file in enumerate(files)]
+    (tmp_path / "captions.blocks").write_text("\n".join(lines), encoding="utf-8")
     printed = pipeline("manifest", "mine", "--images", corpus / "images", "--annotations",
-                       tmp_path / "captions.tsv", "--root", tmp_path)
+                       tmp_path / "captions.blocks", "--root", tmp_path)
     assert f"{len(files)} images (test {len(files)})" in printed
 
 

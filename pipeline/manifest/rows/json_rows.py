@@ -18,7 +18,8 @@ from pipeline.parts.errors import refusing
 LOOKED_AT = 100  # objects whose keys are columns
 LINES = (".jsonl", ".ndjson", ".jsonlines")
 IN_A_LIST = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\[\s*\{')
-BY_IMAGE = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*(\[\s*")|(")')
+BY_IMAGE = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(?:\[\s*)?"')
+OTHER_KEYS = {"images", "annotations", "info", "licenses", "categories", "data", "version", "dataset"}  # no images
 MANY_LINES = re.compile(r"\s*\{.*\}\s*\n\s*\{")
 
 
@@ -42,7 +43,7 @@ class JsonRows(RowFile):
         if listed := IN_A_LIST.match(beginning):
             key = parsing.from_json(listed[1])
             return lambda left_out: self._member(key), f"JSON, a list of objects in {key!r:.40}"
-        if BY_IMAGE.match(beginning):
+        if (named := BY_IMAGE.match(beginning)) and parsing.from_json(named[1]) not in OTHER_KEYS:
             return self._by_image, "JSON, captions by image"
         return self._lines, "JSON Lines"
 
@@ -77,9 +78,9 @@ class JsonRows(RowFile):
                     line.encode()
                     row = parsing.from_json(line)
                 except ValueError as error:  # UnicodeEncodeError is one
+                    wrong = "not UTF-8" if isinstance(error, UnicodeEncodeError) else str(error)
                     if place == 1:
-                        raise
-                    wrong = "not UTF-8" if isinstance(error, UnicodeEncodeError) else f"not JSON: {error}"
+                        raise ValueError(wrong) from None
                     left_out.add("damaged row", f"{self.path}, line {place}: {wrong}")
                 else:
                     yield place, row

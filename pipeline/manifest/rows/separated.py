@@ -80,20 +80,26 @@ class SeparatedFile(RowFile):
     def _good(self, first: int, rows: list[list[str]], a_line_each: bool, needed: int, left_out: LeftOut
               ) -> tuple[Sequence[int], list[list[str]]]:
         """Leave out damaged rows, and blank ones."""
-        width = len(self.names)
-        if a_line_each and {*map(len, rows)} == {width} and not self._file.is_damaged:
+        if a_line_each and {*map(len, rows)} == {len(self.names)} and not self._file.is_damaged:
             return range(first, first + len(rows)), rows
         places = accumulate((1 + sum(cell.count("\n") for cell in row) for row in rows), initial=first)
         good = []
         for place, row in zip(places, rows, strict=False):
-            wrong = "more fields than columns; put quotes round a caption that holds a separator" \
-                if len(row) > width and any(row[width:]) else "a field is missing" if len(row) < needed \
-                else "not UTF-8" if self._file.is_damaged and not _is_text(row) else ""
-            if wrong and any(row):
+            if any(row) and (wrong := self._wrong(row, needed)):
                 left_out.add("damaged row", f"{self.path}, line {place}: {wrong}")
             elif any(row):
                 good.append((place, row))
         return [place for place, _ in good], [row for _, row in good]
+
+    def _wrong(self, row: list[str], needed: int) -> str:
+        """What is wrong with a row, "" if nothing is."""
+        if any(row[len(self.names):]):
+            return "more fields than columns; put quotes round a caption that holds a separator"
+        if len(row) < needed:
+            return "a field is missing"
+        if self._file.is_damaged and not _is_text(row):
+            return "not UTF-8; if it is GBK, convert it with iconv -f GBK -t UTF-8"
+        return ""
 
 
 def layout_of(lines: Sequence[str]) -> Layout:
