@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline import manifest, sample
     from pipeline.features.project import new, own_data
     from pipeline.files import gallery_file, parsing
+    from pipeline.files.left_out import LeftOut
     from pipeline.settings import SHIPPED, Settings, load
     from pipeline.settings.paths import Paths
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
 @click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
 @click.option("--captions", type=options.FilePath(),
-              help="Their captions: a .csv with columns image,caption[,split] or video,caption[,split][,start,end], or "
+              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], or "
               "any other format that `pipeline manifest` reads.")
 @click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
@@ -76,7 +77,10 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     if folder.resolve().is_relative_to(images.resolve()):
         raise InputError(f"{folder}: lies in the folder of {noun} {images}, so what is written there would be taken "
                          f"for {noun}; choose a folder beside it")
-    data = own_data.choose(name, images, captions, form, kind)
+    left_out = LeftOut()
+    data = own_data.choose(name, images, captions, form, kind, left_out,
+                           lambda line: say(line, err=line.startswith("note: ")))
+    say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
     say(f"{name}: {len(data.table.images)} {noun} ({counts}), {len(data.table.table)} captions"

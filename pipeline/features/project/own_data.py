@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pipeline.features.extraction import needs
 from pipeline.features.project import new
 from pipeline.files import parsing, weights
 from pipeline.files.gallery_file import Kind
+from pipeline.files.left_out import LeftOut
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.manifest.table import LANGUAGE
 from pipeline.parts.errors import InputError
@@ -45,8 +47,9 @@ class OwnData:
         return {split: int(counts.get(split, 0)) for split in SPLITS}
 
 
-def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image") -> OwnData:
-    """Look at a user's images or clips and captions, and choose settings."""
+def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image",
+           left_out: LeftOut | None = None, say: Callable[[str], object] = lambda line: None) -> OwnData:
+    """Look at a user's images or clips and captions, and choose settings; see `manifest.build` for the last two."""
     shipped = load(new.path("params.yaml"))
     if name in shipped.training:
         raise InputError(f"the settings have a section training.{name} already; choose another --name")
@@ -66,7 +69,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
             start += count
         return drawn
 
-    table = manifest.build(name, images, captions, form, draw, kind)
+    table = manifest.build(name, images, captions, form, draw, kind, left_out=left_out, say=say)
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
         raise InputError(f"{captions}: training needs at least " + ", ".join(
