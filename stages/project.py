@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 @click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
 @click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
 @click.option("--captions", type=options.FilePath(),
-              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], or "
-              "any other format that `pipeline manifest` reads.")
+              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
+              "or any other format that `pipeline manifest` reads.")
 @click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
 def init_command(folder: Path, images: Path | None, videos: Path | None, captions: Path | None, form: str | None,

@@ -87,10 +87,10 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
             where clips are; role graphs that do not fit their captions.
     """
     left_out = LeftOut() if left_out is None else left_out
-    reader = _reader(annotations, form)
     if images is not None and not (images.is_dir() or remote.address(images)):
         noun = f"{kind or 'image'}s"
         raise InputError(f"{images}: no such folder of {noun}; name it with --{noun}")
+    reader = _reader(annotations, form)
     table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
     table = _usable(table, left_out, annotations)
     table = fetch.fetched(table, images, fetch_addresses, left_out, on_start, on_image)
@@ -118,17 +118,29 @@ def _reader(annotations: Path, form: str | None) -> Reader:
         if form not in READERS:
             raise InputError(f"--format {form!r}: expected one of {', '.join(READERS)}")
         return READERS[form]
-    titles = []
+    if not remote.address(annotations) and not annotations.exists():
+        raise InputError(f"{annotations}: no such annotation file")
     for name in READERS:
         try:
             reader = READERS[name]
             if reader.recognises(annotations):
                 return reader
-            titles.append(reader.title)
         except (InputError, AttributeError) as error:  # a broken reader of an installed package stops no other reader
             warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
-    known = " or ".join(titles)
-    raise InputError(f"{annotations}: expected {known}; name the format with --format")
+    raise InputError(f"{annotations}: is in no format that is known; {_content(annotations)}. Expected a table with "
+                     f"columns image and caption, or name the format with --format: {', '.join(READERS)}")
+
+
+def _content(path: Path) -> str:
+    """What a file or folder holds, for a message."""
+    if path.is_dir():
+        names = sorted(each.name for each in path.iterdir())
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        return f"it holds {', '.join(names[:5])[:200] or 'nothing'}{more}"
+    if remote.address(path):
+        return "it is in an object store"
+    with path.open("rb") as file:
+        return f"it begins with {file.read(60).decode('utf-8', 'replace')!r}"
 
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:

@@ -48,7 +48,7 @@ class OwnData:
 
 
 def choose(name: str, images: Path, captions: Path, form: str | None = None, kind: Kind = "image",
-           left_out: LeftOut | None = None, say: Callable[[str], object] = lambda line: None) -> OwnData:
+           unusable: LeftOut | None = None, say: Callable[[str], object] = lambda line: None) -> OwnData:
     """Look at a user's images or clips and captions, and choose settings; see `manifest.build` for the last two."""
     shipped = load(new.path("params.yaml"))
     if name in shipped.training:
@@ -69,7 +69,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
             start += count
         return drawn
 
-    table = manifest.build(name, images, captions, form, draw, kind, left_out=left_out, say=say)
+    table = manifest.build(name, images, captions, form, draw, kind, left_out=unusable, say=say)
     counts = table.images["split"].value_counts()
     if few := [split for split, fewest in FEWEST.items() if counts.get(split, 0) < fewest]:
         raise InputError(f"{captions}: training needs at least " + ", ".join(

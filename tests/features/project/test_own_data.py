@@ -172,7 +172,8 @@ def test_init_asks_nothing_and_copies_no_photograph(outside: Run, photos: Path, 
 
 
 @pytest.mark.parametrize(("spoil", "said"), [
-    (lambda folder: (folder / "photos" / "00.png").unlink(), "no such image"),
+    (lambda folder: [file.unlink() for file in (folder / "photos").iterdir()], "no such image"),
+    (lambda folder: [(folder / "photos" / f"0{number}.png").unlink() for number in range(3)], "image missing: 6"),
     (lambda folder: (folder / "captions.csv").unlink(), "no such annotation file"),
     (lambda folder: with_splits(folder / "captions.csv", {0: "test", 2: "test"}), r"2 images in val, .*; val has 0"),
     (lambda folder: with_splits(folder / "captions.csv", dict.fromkeys(range(20), "val")), "8 images in train.* has 4"),
@@ -207,7 +208,7 @@ def test_options_that_do_not_fit(outside: Run, photos: Path, arguments: list[str
 def test_what_is_said_next_can_be_pasted(outside: Run, photos: Path, folder: str, name: str, told: str) -> None:
     given = ["--images", "photos", "--captions", "captions.csv", "--", folder]
     printed = outside("pipeline", "init", *given).stdout
-    assert printed.startswith(f"{name}: 24 images")
+    assert f"\n{name}: 24 images" in printed
     assert told in printed
 
 
