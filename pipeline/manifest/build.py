@@ -163,7 +163,7 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFrame:
     """Leave out blank captions, and captions that are there twice by their id; name splits as manifests do."""
-    captions = table["caption"].astype("str")
+    captions = table["caption"] if table["caption"].dtype == "str" else table["caption"].astype("str")
     blank = table["caption"].isna() | (captions == "") | captions.str.isspace()
     for file in table.loc[blank, "file"]:
         left_out.add("no caption", f"{source}, {file}")
@@ -177,7 +177,8 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
         raise InputError(f"{source}: holds no captions" + "".join(f"; {line}" for line in left_out.lines()))
     if "split" in table.columns:
         known = {name: split_of(name) if isinstance(name, str) else None for name in table["split"].unique()}
-        table = table.assign(split=[known[name] or name for name in table["split"]])
+        if other := {name: split for name, split in known.items() if split and split != name}:
+            table = table.assign(split=table["split"].replace(other))
     return table.reset_index(drop=True)
 
 
@@ -190,9 +191,11 @@ def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftO
            source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
     names = table["file"].unique().tolist()
-    file_of = {name: name if ORDINARY.fullmatch(name) else plain(name, folder) for name in names}
-    for file in file_of.values():
-        _check_path(file, source)
+    file_of = {name: name for name in names}
+    for name in names:
+        if not ORDINARY.fullmatch(name):
+            file_of[name] = plain(name, folder)
+            _check_path(file_of[name], source)
     if folder is None:
         return _renamed(table, file_of), dict.fromkeys(file_of.values(), NO_FILE)
     if kind == "video":
@@ -273,8 +276,6 @@ def _languages(table: pd.DataFrame, source: Path) -> list[str]:
 
 
 def _check_path(file: str, source: Path) -> None:
-    if ORDINARY.fullmatch(file):
-        return
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "\0" in file:
         raise InputError(f"{source}: the path {file!r} leaves the image folder")

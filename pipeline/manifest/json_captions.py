@@ -128,8 +128,9 @@ def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
     path = source.path
     source.say(f"{path}: read as Karpathy's JSON, {TextFile(path).called}")
+    place = str(path)
     rows = (row for number, (_, image) in enumerate(members_of(path, "images"))
-            for row in _sentences(image, number, source))
+            for row in _sentences(image, number, place, source.left_out))
     with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
         table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
     if len(table) and (table["caption_id"] == NO_ID).any():
@@ -137,17 +138,20 @@ def karpathy(source: Source) -> pd.DataFrame:
     return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 
-def _sentences(image: Any, number: int, source: Source) -> list[tuple[int, str, str | None, int, Any]]:
-    where = f"{source.path}, image {number}"
+def _sentences(image: Any, number: int, place: str, left_out: LeftOut
+               ) -> list[tuple[int, str, str | None, int, Any]]:
+    where = f"{place}, image {number}"
     with expecting(where, "in Karpathy's layout (filename, split and sentences with raw)"):
         file = "/".join(filter(None, [text(image.get("filepath", "")), text(image["filename"])]))
         image_id = whole(image.get("cocoid", image.get("imgid", number)))
         split = text(image["split"]) if "split" in image else None
         captions = [(image_id, file, split, whole(sentence.get("sentid", NO_ID)), sentence["raw"])
                     for sentence in image["sentences"]]
+    if captions and all(isinstance(row[4], str) for row in captions):
+        return captions
     usable = [row for row in captions if isinstance(row[4], str)]
-    for _ in range(max(len(captions) - len(usable), not captions)):
-        source.left_out.add("no caption", f"{where}, {file}")
+    for _ in range(max(1, len(captions) - len(usable))):
+        left_out.add("no caption", f"{where}, {file}")
     return usable
 
 

@@ -172,8 +172,8 @@ def test_init_asks_nothing_and_copies_no_photograph(outside: Run, photos: Path, 
 
 
 @pytest.mark.parametrize(("spoil", "said"), [
-    (lambda folder: [file.unlink() for file in (folder / "photos").iterdir()], "no such image"),
-    (lambda folder: [(folder / "photos" / f"0{number}.png").unlink() for number in range(3)], "image missing: 6"),
+    (lambda folder: [file.unlink() for file in (folder / "photos").rglob("*.png")], "no such image"),
+    (lambda folder: [file.unlink() for file in sorted((folder / "photos").rglob("*.png"))[:3]], "image missing: 6"),
     (lambda folder: (folder / "captions.csv").unlink(), "no such annotation file"),
     (lambda folder: with_splits(folder / "captions.csv", {0: "test", 2: "test"}), r"2 images in val, .*; val has 0"),
     (lambda folder: with_splits(folder / "captions.csv", dict.fromkeys(range(20), "val")), "8 images in train.* has 4"),
