@@ -110,10 +110,12 @@ def _packed(values: list[Any]) -> list[Any]:
 
 
 def as_json(value: Any) -> str:
+    """A JSON file."""
     return json.dumps(value, indent=1, ensure_ascii=False)
 
 
 def as_lines(*values: Any) -> str:
+    """A file of JSON Lines."""
     return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
 
