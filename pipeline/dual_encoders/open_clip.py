@@ -29,6 +29,8 @@ from pipeline.parts.errors import InputError, refusing
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = "open_clip_model.safetensors"
+ADVICE = (f"name the folder with {CONFIG} and {WEIGHTS}; of a checkpoint of OpenCLIP's training docs/clip.md has the "
+          "lines that write it")
 # What a config may ask of its tokenizer. Others download something, or could run code of the folder.
 TOKENIZER_OPTIONS = frozenset({"clean", "strip_sep_token"})
 
@@ -65,7 +67,7 @@ class OpenClip:
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
-        return cls(weights.folder(place, "model", "name the folder", [*TEXT_FILES, WEIGHTS]), usage)
+        return cls(weights.folder(place, "model", ADVICE, [*TEXT_FILES, WEIGHTS]), usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""

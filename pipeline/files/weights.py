@@ -169,6 +169,10 @@ def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_F
     """
     if Path(checkpoint).is_dir():
         return Path(checkpoint)
+    if Path(checkpoint).is_file():
+        raise InputError(f"{what} {checkpoint}: is a file; {advice}")
+    if Path(checkpoint).is_absolute() or checkpoint.startswith(".") or checkpoint.count("/") > 1:
+        raise InputError(f"{what} {checkpoint}: there is no such folder; {advice}")
     known = next((each for each in checkpoints().values() if each.hub == checkpoint.removeprefix("google-bert/")), None)
     here = _downloaded(checkpoint, known.revision if known else None, what, advice, files, instead)
     for path in next(filter(None, (sorted(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead or "-"))), []):

@@ -67,7 +67,7 @@ def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
     """The name of a pretrained dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    said = [encoder.get("title") or name, "zero-shot", *[f"prompt “{prompt}”"] * (prompt != "{}")]
+    said = [encoder.get("title") or name, ZERO_SHOT, *[f"prompt “{prompt}”"] * (prompt != "{}")]
     return ", ".join(map(str, said))
 
 

@@ -49,13 +49,18 @@ def test_a_run_is_measured_alike_by_others_and_by_ourselves(pipeline: Any, matri
             assert 100 * np.mean(values[measure, asking]) == pytest.approx(expected["metrics"][ours][way], abs=1e-10)
     assert 100 * np.mean(values["Success@5", "caption"]) == pytest.approx(expected["t2i"]["r5"])
     for truth in (("--manifest", "m.parquet"), ("--qrels", "q.txt")):
-        again = json.loads(pipeline("evaluate", "--from-run", name, *truth, *metrics, "--json")[1])["metrics"]
+        again = json.loads(pipeline("evaluate", "--from-run", name, *truth, *metrics, "--json")[1])
         for metric, found in expected["metrics"].items():
-            assert again[metric]["i2t"] == pytest.approx(found["i2t"])
-            assert again[metric]["t2i"] == pytest.approx(found["t2i"])
-        assert again["R@5"]["t2i"] == pytest.approx(expected["t2i"]["r5"])
+            assert again["metrics"][metric]["i2t"] == pytest.approx(found["i2t"])
+            assert again["metrics"][metric]["t2i"] == pytest.approx(found["t2i"])
+        for way in ("i2t", "t2i"):
+            assert again[way] == pytest.approx({key: expected[way][key] for key in ("r1", "r5", "r10")})
+            assert again["interval"][way]["r10"] == pytest.approx(expected["interval"][way]["r10"])
+        assert again["rsum"] == pytest.approx(expected["rsum"])
+        assert {*again} - {"run"} == {*expected} - {"tied", "split"} | ({"split"} if truth[0] == "--manifest" else set())
     out = pipeline("evaluate", "--from-run", name, "--qrels", "q.txt")[1]
-    assert "R@10: image → caption" in out
+    assert re.search(r"image → caption  \d+\.\d \[.*\n  caption → image  \d+\.\d \[.*\n  RSUM \d", out)
+    assert "median rank" not in out
     assert re.search(r"judged queries: image → caption \d+, caption → image \d+\n", out)
 
 
@@ -64,9 +69,11 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(pipeline: Any
     Path("run.txt").write_text("1 Q0 1 1 0.5 a\n1 Q0 2 2 0.5 a\n2 Q0 1 1 0.9 a\n")
     given = ("evaluate", "--from-run", "run.txt", "--qrels", "q.txt", "--metric", "MRR", "--json")
     found = json.loads(pipeline(*given)[1])
-    assert found["metrics"]["R@1"]["t2i"] == pytest.approx(100 / 6)
+    assert found["t2i"]["r1"] == pytest.approx(100 / 6)
     assert found["metrics"]["MRR"]["t2i"] == pytest.approx(100 * 0.75 / 3)
     assert "i2t" not in found["metrics"]["MRR"]
+    assert "rsum" not in found
+    assert "| | caption → image |" not in pipeline(*given[:-1], "--format", "markdown")[1]  # one row, with its title
     assert found["queries"] == {"t2i": 3}
 
 

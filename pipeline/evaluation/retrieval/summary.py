@@ -23,13 +23,12 @@ def to_text(results: Results) -> str:
     """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     parts = []
     for name, numbers in results:
-        if "rsum" not in numbers:  # a run file, for which only the named metrics are known
-            parts += [wrapped(_title(name, numbers)), *(wrapped(line, "  ") for line in _metrics(numbers)), ""]
-            continue
-        rows = [[title, *_row(numbers, way)] for way, title in DIRECTIONS.items()]
-        recalls = aligned([["", *RECALLS], *(row[:4] for row in rows)])
-        ranks = aligned([["", *RANKS], *([row[0], *row[4:]] for row in rows)])
-        parts += [wrapped(_title(name, numbers)), *recalls, *ranks, f"  RSUM {_rsum(numbers)}",
+        rows = [[title, *_row(numbers, way)] for way, title in DIRECTIONS.items() if way in numbers]
+        tables = [*aligned([["", *RECALLS], *(row[:4] for row in rows)])]
+        if "tied" in numbers:  # not of a run file, which does not tell the ranks beyond its lists
+            tables += aligned([["", *RANKS], *([row[0], *row[4:]] for row in rows)])
+        rsum = [f"  RSUM {_rsum(numbers)}"] if "rsum" in numbers else []
+        parts += [wrapped(_title(name, numbers)), *tables, *rsum,
                   *(wrapped(line, "  ") for line in _remarks(numbers)), ""]
     parts += [line for each in _seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
@@ -47,11 +46,10 @@ def to_markdown(results: Results) -> str:
     """Write all results as one Markdown table, two rows for each."""
     lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
     for name, numbers in results:
-        if "rsum" not in numbers:
-            lines.append(f"| {_escape(_title(name, numbers))} |" + " |" * (len(COLUMNS) + 2))
-            continue
         first = True
         for way, title in DIRECTIONS.items():
+            if way not in numbers:
+                continue
             row = [_escape(_title(name, numbers)) if first else "", title, *_row(numbers, way),
                    _rsum(numbers) if first else ""]
             lines.append("| " + " | ".join(row) + " |")
@@ -72,11 +70,12 @@ def _title(name: str, numbers: Mapping[str, Any]) -> str:
 def _row(numbers: Mapping[str, Any], way: str) -> list[str]:
     interval = numbers.get("interval", {}).get(way, {})
     return [*(ranged(numbers[way][k], interval.get(k)) for k in ("r1", "r5", "r10")),
-            f"{numbers[way]['median_rank']:.1f}", f"{numbers[way]['mean_rank']:.1f}", str(numbers["tied"][way])]
+            *([f"{numbers[way]['median_rank']:.1f}", f"{numbers[way]['mean_rank']:.1f}", str(numbers["tied"][way])]
+              if "tied" in numbers else "–––")]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> str:
-    return ranged(numbers["rsum"], numbers.get("interval", {}).get("rsum"))
+    return "–" if "rsum" not in numbers else ranged(numbers["rsum"], numbers.get("interval", {}).get("rsum"))
 
 
 def ranged(value: float, interval: Iterable[float] | None) -> str:

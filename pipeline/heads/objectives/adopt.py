@@ -26,6 +26,9 @@ class AdOpt(HardestInfoNCE):
     vectors have γ_uniform = 1 too, so K starts near B / 2, not near B as in the text and as printed. On Flickr8k's val
     the printed reading gave the higher RSUM (docs/measured/adpool-adopt.md), so the recipe vse2ad has it.
 
+    Where fewer than K negatives of a pair are above 0 the released code takes the positive itself as one of its
+    negatives. Here a positive is never its own negative, whatever `count` is.
+
     The paper prints the loss with the K negatives alone in its denominator ("printed"). That is not InfoNCE: the loss
     is negative for a positive above its negatives, and pairs that are already separated keep their full gradient.
     The default, "with_positive", adds the positive to the denominator, as in van den Oord et al. (2018), whom the paper

@@ -68,8 +68,8 @@ class HeadlineRow:
     """One system over its seeds."""
 
     method: str  # its method, and the steps after its ensemble
-    text: str  # its text encoder
-    visual: str  # its visual features
+    text: str  # its text encoder, "" for a dual encoder
+    visual: str  # its visual features; of a pretrained dual encoder, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[str, HeadlineNumber]  # column, i2t_r1 … rsum -> number
     stand_ins: Sequence[str]  # networks that are not the papers'
@@ -77,6 +77,11 @@ class HeadlineRow:
     span: Span  # RSUM as it is drawn
     languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
+
+    @property
+    def by(self) -> str:
+        """What stands below its features: the method and the text encoder."""
+        return ", ".join(filter(None, (self.method, self.text)))
 
     @property
     def same(self) -> Mapping[str, str]:
@@ -154,11 +159,14 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: M
         span = Span(*(100 * (value - least) / width for value in (system.mean("rsum"), low, high)))
         winners = frozenset(column for column in COLUMNS if index in best[column])
         encoder = system.members[0].encoder if o.zero_shot else None
-        title = names.zero_shot(o.recipe, encoder) if encoder else names.method(o.recipe, o.visual)
-        text = "" if encoder else names.encoder(o.text)
+        visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
+        title = names.method(o.recipe, o.visual)
+        if encoder:
+            visual, _, title = names.zero_shot(o.recipe, encoder).rpartition(f", {names.ZERO_SHOT}")
+            title = f"{names.ZERO_SHOT}{title}"
         languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
                      for column in system.values if column.endswith("_mR")}
-        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, names.features(o.visual), system.systems, shown,
+        rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
                                 names.stand_ins(system.members), winners, span, languages, counterparts(system)))
     return rows
 

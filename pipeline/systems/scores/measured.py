@@ -78,7 +78,10 @@ def _passes(settings: Evaluate) -> int:
 
 def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate,
                 tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Measure a run file, which lists the best candidates of each query. tell: is told what files are read as."""
+    """Measure a run file, which lists the best candidates of each query. tell: is told what files are read as.
+
+    The numbers have the shape of a system's, without what a list does not tell: ranks beyond its end, and ties there.
+    """
     collection, names = _pool(columns, truth)
     run, title = runs.read(path, names)
     tell(f"{path}: read as {title}")
@@ -91,15 +94,22 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
         tell(f"{truth.qrels}: read as {judged.title}")
         relevance, beyond = judged.relevance, {"left_out": judged.left_out} if judged.left_out else {}
     fold = runs.fold_of(path, run, collection, relevance, ties)
-    metrics = parse_all(["R@1", "R@5", "R@10", *settings.metrics])
+    named, recalls = parse_all(settings.metrics), {f"r{k}": f"R@{k}" for k in RECALLS}
     listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
-    if len(listed) < 2 and (summed := [str(metric) for metric in metrics if metric.summed is not None]):
+    if len(listed) < 2 and (summed := [str(metric) for metric in named if metric.summed is not None]):
         raise InputError(f"{path}: ranks one direction only; leave out the metric {summed[0]}, which needs both")
-    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed, listed))
+    every = [*parse_all([*recalls.values(), *["RSUM"][:len(listed) - 1]]), *named]
+    found = as_dict(measure_folds(every, [fold], settings.resamples, settings.seed, listed))
+    interval: dict[str, Any] = {way: {key: found[name]["interval"][way] for key, name in recalls.items()}
+                                for way in listed}
+    numbers: dict[str, Any] = {way: {key: found[name][way] for key, name in recalls.items()} for way in listed}
+    if len(listed) > 1:
+        numbers["rsum"], interval["rsum"] = found["RSUM"]["both"], found["RSUM"]["interval"]["both"]
     images, captions = collection.shape
-    split = {"split": columns.known_split} if columns.known_split else {}
-    return {"run": path.name, **split, "images": images, "captions": captions, "protocol": "all", "ties": ties,
-            "queries": {way: len(getattr(fold, way).best) for way in listed}, "metrics": found} | beyond
+    return {**numbers, "images": images, "captions": captions, "captions_unused": 0,
+            "queries": {way: len(getattr(fold, way).best) for way in listed}, "ties": ties, "protocol": "all",
+            "interval": interval, **({"metrics": {str(each): found[str(each)] for each in named}} if named else {}),
+            **({"split": columns.known_split} if columns.known_split else {}), "run": path.name, **beyond}
 
 
 def _pool(columns: Columns, truth: Truth) -> tuple[Collection | None, Names]:
