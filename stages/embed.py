@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
 @click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
-@click.option("--preprocessing", type=click.Choice(["own", "squash"]), default="own", show_default=True,
-              help="The model's own, such as a crop of the centre; or images squashed to its size, without a crop.")
+@click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own", show_default=True,
+              help="The model's own, such as a crop of the centre, by Pillow or as transformers does by default; or "
+              "images squashed to its size, without a crop.")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
               help="The precision in which the encoder computes.")
 @click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from pipeline.compute.device import PRECISIONS, require
 from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
-Preprocessing: TypeAlias = Literal["own", "squash"]
+Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 # One prepared image: the network's inputs by name.
 Pixels: TypeAlias = Mapping[str, torch.Tensor]
@@ -36,7 +36,8 @@ class Usage:
 
     Attributes:
         prompt: What is read in the place of a caption, which stands for {}.
-        preprocessing: "own" for the model's own; "squash" resizes to the model's size without a crop.
+        preprocessing: "own" for the model's own; "squash" resizes to the model's size without a crop;
+            "torchvision" is the model's own as `transformers` computes it by default, with other rounding.
         precision: In which the encoder computes.
         device: A torch device.
 

@@ -49,7 +49,7 @@ class TransformersEncoder:
         if config.model_type not in self.model_types:
             raise InputError(f"{folder}: is a {config.model_type}; expected {' or '.join(self.model_types)}")
         self.processor = reading(folder, "image preprocessing", lambda: AutoImageProcessor.from_pretrained(
-            folder, backend="pil", **weights.LOCAL))
+            folder, backend="torchvision" if usage.preprocessing == "torchvision" else "pil", **weights.LOCAL))
         self.tokenizer = reading(folder, "tokenizer", lambda: AutoTokenizer.from_pretrained(folder, **weights.LOCAL))
         self.token_limit = int(config.text_config.max_position_embeddings)
         self.activation: Mapping[str, str] = {"image": str(config.vision_config.hidden_act),
@@ -90,7 +90,7 @@ class TransformersEncoder:
 
     def _sizes(self) -> dict[str, Any]:
         """What the usage changes of the model's own preprocessing."""
-        if self.usage.preprocessing == "own":
+        if self.usage.preprocessing != "squash":
             return {}
         size = self.processor.crop_size if getattr(self.processor, "do_center_crop", None) else self.processor.size
         sides = dict(size or {})

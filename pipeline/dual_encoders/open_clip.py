@@ -40,6 +40,9 @@ class OpenClip:
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder, self.usage = folder, usage
+        if usage.preprocessing == "torchvision":
+            raise InputError(f"{folder}: OpenCLIP has one own preprocessing, --preprocessing own; torchvision is for "
+                             "models of transformers")
         says_which = "quick_gelu" in _checked(folder)
         tensors = folder / WEIGHTS
         if not tensors.is_file():

@@ -10,6 +10,7 @@ the released code has that code's network. Weights given by path are a stand-in,
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pipeline.dual_encoders.record import ZERO_SHOT
 from pipeline.files.parsing import from_yaml
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.heads import pooling

@@ -68,7 +68,7 @@ class Encoder(Section):
     name: What it is called in results.
     model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
     prompt: The text that it reads, with {} for the caption.
-    preprocessing: The model's own, or images squashed to its size without a crop.
+    preprocessing: The model's own, by Pillow or by torchvision; or images squashed to its size without a crop.
     precision: The precision in which it computes.
     trained_on: What it was trained on; by default what its card in manifests/weights.yaml says.
     """
@@ -76,7 +76,7 @@ class Encoder(Section):
     name: Name
     model: str
     prompt: str = "{}"
-    preprocessing: Literal["own", "squash"] = "own"
+    preprocessing: Literal["own", "squash", "torchvision"] = "own"
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     trained_on: str | None = None
 

@@ -119,6 +119,27 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
 
 
 @pytest.mark.parametrize("name", FOLDERS)
+@torch.inference_mode()
+def test_the_librarys_default_processor_is_an_option_that_is_recorded(folders: dict[str, Path], name: str) -> None:
+    network = hf.AutoModel.from_pretrained(folders[name], attn_implementation="eager").eval()
+    processor = hf.AutoImageProcessor.from_pretrained(folders[name], backend="torchvision")
+    own, encoder = load(folders, name), load(folders, name, preprocessing="torchvision")
+    images = encoder.embed_images([encoder.prepare(picture) for picture in pictures()])
+    np.testing.assert_allclose(
+        images, unit(network.get_image_features(**processor(images=pictures(), return_tensors="pt"))), atol=1e-6)
+    assert np.abs(images - own.embed_images([own.prepare(picture) for picture in pictures()])).max() > 1e-4
+    assert encoder.usage.recorded["preprocessing"] == "torchvision"
+
+
+def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
+    (tmp_path / "epoch_3.pt").write_bytes(b"")
+    for place, said in ((tmp_path / "epoch_3.pt", r"is a file; name the folder with open_clip_config\.json .* lines"),
+                        (tmp_path / "missing", "there is no such folder")):
+        with pytest.raises(InputError, match=said):
+            dual_encoders.load(f"open_clip:{place}", Usage())
+
+
+@pytest.mark.parametrize("name", FOLDERS)
 def test_a_caption_alone_has_the_vector_that_it_has_in_a_batch(folders: dict[str, Path], name: str) -> None:
     encoder = load(folders, name)
     together = encoder.embed_captions([*CAPTIONS, LONG])

@@ -39,17 +39,16 @@ def change_lines(name: str, change: Callable[[list[str]], list[str]]) -> Callabl
 
 
 def test_the_array_is_only_ever_mapped(job: ImportJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    modes: list[str | None] = []
-    load = np.load
+    found: list[np.ndarray] = []
+    mapped = npy.mapped
 
-    def spy(file: Any, mmap_mode: Any = None, **options: Any) -> Any:
-        if str(file).endswith("_ims.npy"):
-            modes.append(mmap_mode)
-        return load(file, mmap_mode=mmap_mode, **options)
-    monkeypatch.setattr(np, "load", spy)
+    def spy(file: Path) -> np.ndarray:
+        found.append(mapped(file))
+        return found[-1]
+    monkeypatch.setattr(npy, "mapped", spy)
     import_features(job)
-    assert len(modes) >= 12
-    assert set(modes) == {"r"}
+    assert len(found) >= 12
+    assert all(isinstance(each, np.memmap) and not each.flags.writeable for each in found)
 
 
 @pytest.mark.parametrize(("act", "said"), [
