@@ -13,6 +13,7 @@ import pytest
 from pipeline.features.importers import ImportJob, import_features
 from pipeline.features.importers.scan import bare
 from pipeline.features.store import FeatureStore
+from pipeline.files import npy
 from pipeline.parts.errors import InputError
 
 TABLE = foreign.manifest(12)
