@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.features.importers.export import FORMATS, export
     from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
     from pipeline.files import atomic, remote
+    from pipeline.files.compared import MATCHES
     from pipeline.settings import Settings
 
 MOST_WORKERS = 8
@@ -52,14 +53,20 @@ def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, 
         with atomic.exclusive(store):  # the files that describe the store
             for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
                 say(f"{store}: {line}", err=False)
-    shards = read_header(store)[0].shards
+    layout, _ = read_header(store)
+    shards = layout.shards
     damaged = []
+    wrong = [step for step in verify.description(store, layout) if step.verdict != MATCHES]
+    for step in wrong:
+        say(f"{step.path}: {step.what} {step.verdict}", err=False)
     with Progress("verify", "shard", shards) as bar:
         for shard, found in verify.verify(store, workers or min(MOST_WORKERS, os.cpu_count() or 1)):
             bar.update()
             for fault in found:
                 say(f"shard {shard}: {fault}", err=False)
             damaged += [shard] if found else []
+    if wrong and not damaged:
+        raise InputError(f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it")
     if not damaged:
         say(f"{store}: {counted(shards, 'shard')}, all as written", err=False)
     elif repair:

@@ -16,8 +16,9 @@ from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
+    from pipeline.files.compared import MATCHES, Step
     from pipeline.manifest import Manifest
-    from pipeline.provenance.step import MATCHES, Result, Step
+    from pipeline.provenance.result import Result
     from pipeline.provenance.trace import image_of, query, trace
     from pipeline.settings import Settings
     from pipeline.systems.scores.layout import holds_scores, is_store

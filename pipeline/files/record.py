@@ -1,7 +1,8 @@
 """The record of what made a head or a store: the versions of the code that computed it, and the request.
 
 record.json lies beside a head and in a store. If the same request comes again, a command says "nothing to do" before it
-loads anything; otherwise it loads the networks and compares in full. Its seal, a digest, shows edits.
+loads anything; otherwise it loads the networks and compares in full. Its seal, a digest, shows edits of the record, and
+its digests of files show edits of these: whoever opens a head or a store calls `require`, and traces call `compare`.
 
 A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training". Its version is
 raised by hand when the numbers that it computes change, and only then: modules may be moved and renamed, options added,
@@ -11,13 +12,15 @@ no version here; digests of their source files are recorded instead (`pipeline.p
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pipeline.files import atomic, parsing
+from pipeline.files.compared import Step
 from pipeline.files.digest import digest, sha256
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
@@ -28,9 +31,6 @@ RAISED: dict[str, int] = {
     "sample": 2,  # captions say "an orange", not "a orange"
 }
 FILE = "record.json"
-# The files in which earlier releases recorded the same.
-EARLIER = EARLIER_VERSIONS, EARLIER_REQUEST = "code.json", "asked.json"
-FILES = (FILE, *EARLIER)
 # Part of this package -> its version; module of another package -> its digest.
 Versions = Mapping[str, int | str]
 
@@ -86,7 +86,7 @@ def changed(folder: Path, now: Versions) -> list[str]:
     """Compare what a folder records with the code as it is now.
 
     Args:
-        folder: A folder with a record. One of an earlier release, a digest for each module, means version 1 of all.
+        folder: A folder with a record.
         now: What `versions` gives.
 
     Returns:
@@ -122,7 +122,7 @@ def is_done(folder: Path, request: Mapping[str, Any]) -> bool:
                 or any(sha256(folder / name) != was for name, was in there.wrote.items()):
             return False
         # The change time (ctime) is set by the system; programs cannot set it.
-        written = (folder / (FILE if (folder / FILE).exists() else EARLIER_REQUEST)).stat().st_mtime_ns
+        written = (folder / FILE).stat().st_mtime_ns
         return not any(os.stat(os.path.join(place, name)).st_ctime_ns > written
                        for place, _, names in (os.walk(there.watched) if there.watched else ()) for name in names)
     except OSError:
@@ -136,7 +136,7 @@ def is_asked(folder: Path) -> bool:
 
 def write(folder: Path, made_by: Versions) -> None:
     """Record which versions made what is in a folder. The request is recorded when it is finished."""
-    _save(folder, Record(versions=dict(made_by)))
+    _save(folder, Record(versions=dict(made_by), wrote=read(folder).wrote))
 
 
 def finish(folder: Path, request: Mapping[str, Any], wrote: Iterable[str] | None = None,
@@ -152,53 +152,97 @@ def finish(folder: Path, request: Mapping[str, Any], wrote: Iterable[str] | None
     versions = request.get("versions", read(folder).versions)
     if wrote is None:
         files = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        wrote = sorted(name for name in files if name not in FILES)
-    _save(folder, Record(versions=versions, request=digest(dict(request)),
-                         wrote={name: sha256(folder / name) for name in wrote},
+        wrote = sorted(name for name in files if name != FILE)
+    _save(folder, Record(versions=versions, request=digest(dict(request)), wrote=_digests(folder, wrote),
                          watched=None if watched is None else str(watched.absolute())))
 
 
+def keep(folder: Path, *names: str) -> None:
+    """Record files of a folder as they are now; those that do not exist are recorded no longer."""
+    record = read(folder)
+    others = {name: known for name, known in record.wrote.items() if name not in names}
+    _rewrite(folder, record, others | _digests(folder, (name for name in names if (folder / name).is_file())))
+
+
+@contextmanager
+def rewriting(folder: Path, *names: str) -> Iterator[None]:
+    """Record anew the files that the block writes. If it is interrupted, nothing is recorded of them."""
+    record = read(folder)
+    _rewrite(folder, record, {name: known for name, known in record.wrote.items() if name not in names})
+    yield
+    keep(folder, *names)
+
+
+def _rewrite(folder: Path, record: Record, wrote: Mapping[str, str]) -> None:
+    """Change which files a record has digests of. The time of its request stays, see `is_done`."""
+    file = folder / FILE
+    times = (file.stat().st_atime_ns, file.stat().st_mtime_ns) if file.exists() else None
+    _save(folder, record.model_copy(update={"wrote": dict(wrote)}))
+    if times is not None:
+        os.utime(file, ns=times)
+
+
+def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: sha256(folder / name) for name in names}
+
+
 def _save(folder: Path, record: Record) -> None:
+    record.wrote = dict(sorted(record.wrote.items()))
     record.seal = record.found_seal
     atomic.write_text(folder / FILE, json.dumps(record.model_dump(exclude_none=True), indent=1))
-    for name in EARLIER:
-        (folder / name).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> Record:
-    """Read a folder's record, also from the two files of earlier releases; an empty one where there is none.
+    """Read a folder's record; an empty one where there is none.
 
     Raises:
         InputError: If it was edited.
     """
     try:
-        there = _parsed(folder)
-    except FileNotFoundError:
-        versions, asked = parsing.json_object(folder / EARLIER_VERSIONS), parsing.json_object(folder / EARLIER_REQUEST)
-        # A digest of a module of this package means version 1 of every part.
-        others = None if versions is None else {
-            name: made for name, made in versions.items() if isinstance(made, int) or not name.startswith("pipeline.")}
-        try:
-            return Record.model_validate({"versions": others, **(asked or {})})
-        except ValidationError:
-            return Record()
+        record = _parsed(folder)
     except (OSError, ValueError):  # damaged: as without a record, the files beside it are compared in full
         return Record()
-    if there.seal != there.found_seal:
+    if record.seal != record.found_seal:
         raise InputError(f"{folder / FILE}: was edited; restore it, or delete it: then the files beside it are "
                          "compared in full, and which versions made them is unknown")
-    return there
+    return record
 
 
-def seals(folder: Path) -> tuple[str | None, str] | None:
-    """The seal that a folder's record holds, and the seal computed from it; None without a record."""
+def require(folder: Path, *names: str) -> dict[str, str]:
+    """Check that a folder's record, and the files of these names that it records, are as they were written.
+
+    A file that is lost is left to the code that reads it.
+
+    Returns:
+        The digests of these files.
+
+    Raises:
+        InputError: If one was edited.
+    """
+    recorded = read(folder).wrote
+    existing = [name for name in names if name in recorded and (folder / name).is_file()]
+    for name in existing:
+        if sha256(folder / name) != recorded[name]:
+            raise InputError(f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
+                             f"or delete {folder} and make it again")
+    return {name: recorded[name] for name in existing}
+
+
+def compare(folder: Path, *names: str) -> Iterator[Step]:
+    """Compare a folder's record with its seal, and those files of these names that exist with its digests."""
+    if not (folder / FILE).exists():
+        yield Step(folder / FILE, "its record", None, "no record")
+        return
     try:
-        there = _parsed(folder)
-    except FileNotFoundError:
-        return None
+        record = _parsed(folder)
     except (OSError, ValueError):
-        return None, "not readable"
-    return there.seal, there.found_seal
+        yield Step(folder / FILE, "its seal", None, "not readable")
+        return
+    yield Step(folder / FILE, "its seal", record.seal, record.found_seal)
+    for name in names:
+        file, recorded = folder / name, record.wrote.get(name)
+        if recorded is not None or file.is_file():
+            yield Step(file, "SHA-256, by its record", recorded, sha256(file) if file.is_file() else None)
 
 
 def _parsed(folder: Path) -> Record:

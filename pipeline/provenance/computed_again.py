@@ -14,10 +14,10 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Embeddings, Ids, Side, Similarity, as_similarity, blocks, rows_of
 from pipeline.evaluation.statistics import ImageHits
+from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
-from pipeline.provenance.step import Step
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored

@@ -10,15 +10,14 @@ import numpy as np
 from pipeline import training
 from pipeline.features import extractors
 from pipeline.features.store import FeatureStore, ledger, verify
-from pipeline.features.store.layout import COPY, arrays_digest, attributes
 from pipeline.features.store.writer import failures_csv
 from pipeline.files import blake
-from pipeline.files.digest import digest, sha256
+from pipeline.files.compared import Step
+from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.parts.errors import InputError
-from pipeline.provenance.step import Step, of_record
 
 MADE = "what made it, and which images failed"
 
@@ -46,22 +45,15 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
         except InputError:  # the checkpoint is not on this machine
             built = None
         yield Step(path, "weights of the network, built again", member["weights"], built)
-        yield from of_record(path)
-        yield from _metadata(store, manifest)
+        yield from verify.description(path, store.layout)
+        yield from _failures(store, manifest)
         yield from _shards(store, row)
     except InputError as error:
         yield Step(path, MADE, member["store"], str(error))
 
 
-def _metadata(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
-    """Compare the arrays' metadata, by which other libraries read them, the image ids and the list of failed images."""
-    told = attributes(store.path)
-    yield Step(store.path, "metadata of its arrays", told.get("arrays_digest"), arrays_digest(store.path, store.layout))
-    yield Step(store.path / "image_ids", "digest of its image ids", told.get("image_ids_digest"),
-               digest(ledger.column(store.path, "image_ids").tolist()))
-    copy = store.path / COPY
-    if copy.exists():
-        yield Step(copy, "SHA-256", sha256(store.path / "zarr.json"), sha256(copy))
+def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
+    """Compare the list of failed images with the ledger."""
     listed = store.path / "failures.csv"
     if listed.exists():
         text = failures_csv(store.path, store.layout, manifest.images["file"].tolist(), store.rows)[0]

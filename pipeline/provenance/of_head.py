@@ -9,10 +9,11 @@ import numpy as np
 from pipeline import text as texts, training
 from pipeline.dual_encoders import embedding, record
 from pipeline.evaluation.retrieval import Embeddings, rows_of
+from pipeline.files.compared import Step
 from pipeline.files.digest import digest, of_files, sha256
+from pipeline.files.record import compare
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
-from pipeline.provenance.step import Step, of_record
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
@@ -29,7 +30,7 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
     for name in ("best.safetensors", *sorted(recorded, key=lambda name: (name == "head.json", name))):
         file, known = folder / name, member["checkpoint"] if name == "best.safetensors" else recorded[name]
         yield Step(file, "SHA-256", known, sha256(file) if file.is_file() else None)
-    yield from of_record(folder)
+    yield from compare(folder, *training.checkpoint.OPENED)
     try:
         said = training.read_description(folder)
     except InputError:  # the step above says that it is not there, or another one

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation.retrieval.collection import Collection
+from pipeline.files import record
+from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, results
-from pipeline.provenance.step import Result, Step, of_record
+from pipeline.provenance.result import Result
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking import SCORERS, PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
@@ -36,7 +38,10 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
     above = digest(dict(result.made_from)) if result.entry is not None else None
     yield from _store(result.path, above, paths, manifest, result.entry is not None)
     if result.entry is not None and result.path.exists():
-        yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
+        try:
+            yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
+        except InputError as error:
+            yield Step(result.path, "measured again", "its numbers", str(error))
     yield from _members(result.made_from, paths, manifest, {result.path})
 
 
@@ -48,12 +53,16 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
     for name, seal in made.parts or older:
         path = paths.similarity(made_from["dataset"], name, made_from["split"])
         yield from _store(path, seal, paths, manifest, True)
+        try:
+            theirs = System.open(path).made_from
+        except InputError:  # the store's own steps say it
+            continue
         for member in members:
             if member["head"] == name:
-                found = System.open(path).made_from["members"][0]["checkpoint"] if path.exists() else None
-                yield Step(path, "the checkpoint it was scored with", member["checkpoint"], found)
-        if path.exists() and path not in seen:
-            yield from _members(System.open(path).made_from, paths, manifest, seen | {path})
+                yield Step(path, "the checkpoint it was scored with", member["checkpoint"],
+                           theirs["members"][0]["checkpoint"])
+        if path not in seen:
+            yield from _members(theirs, paths, manifest, seen | {path})
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
@@ -61,6 +70,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
     if not path.exists():
         yield Step(path, "what made it", above, None)
         return
+    yield from record.compare(path, layout.HEADER)
     try:
         store = System.open_either(path)
     except InputError as error:
@@ -68,7 +78,6 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         return
     if is_recorded:
         yield Step(path, "what made it", above, digest(store.made_from))
-    yield from of_record(path)
     recorded, found = store.made_from.get(CONTENTS), layout.digests(path)
     wrong = layout.changed(path, store.made_from)
     if not wrong:

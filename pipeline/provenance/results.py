@@ -62,24 +62,20 @@ def digest_of(found: Mapping[str, Any]) -> str:
     return digest({key: value for key, value in found.items() if key != "digest"})
 
 
-def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str, str], Path]) -> list[str]:
-    """Refuse entries that were edited, or whose scores were made again since; return the systems without a digest.
+def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str, str], Path]) -> None:
+    """Refuse entries that were edited, or whose scores were made again since.
 
     No scores are read. similarity: from a data set, a system's name and a split to its store, which need not exist.
     """
-    unknown = []
     for name, found in metrics.items():
         if not isinstance(found, Mapping) or not isinstance(found.get("made_from"), Mapping):
             continue  # the code that reads the numbers reports it
         made_from = found["made_from"]
-        if "digest" not in found:
-            unknown.append(name)
-        elif found["digest"] != digest_of(found):
+        if found.get("digest") != digest_of(found):
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
         store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
         if store.exists() and System.open(store).made_from != made_from:
             raise InputError(f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`")
-    return unknown
 
 
 def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],

@@ -17,10 +17,12 @@ import numpy as np
 
 from pipeline import training
 from pipeline.evaluation.retrieval import Relevance, rank
+from pipeline.files import record
+from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
-from pipeline.provenance.step import Result, Step, of_record
+from pipeline.provenance.result import Result
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import ENCODER
@@ -64,7 +66,8 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
             yield from of_features.steps(path, member, own, manifest, made_from["split"], row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
-    yield from of_record(paths.remembered(dataset))
+    remembered = paths.remembered(dataset)  # a manifest that a library user wrote has no record
+    yield from record.compare(remembered) if (remembered / record.FILE).exists() else ()
     read: dict[Any, str] = {}
     for path in dict.fromkeys(features):
         yield from of_features.photographs(path, manifest, row, read)

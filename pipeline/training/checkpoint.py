@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
 ROWS = 4000  # the most of steps.csv, plus one per epoch: 0.6 MB; on COCO a row for each step took 17 MB
+BEST = "best.safetensors"
+# What record.json has digests of: the files by which a head is opened. The network's is added when it is trained.
+DESCRIBED = ("head.json", "text/vocabulary.json")
+OPENED = (*DESCRIBED, BEST)
 FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 

@@ -72,11 +72,11 @@ class Head:
             The head.
 
         Raises:
-            InputError: If there is none, it is not finished, or its files do not fit each other.
+            InputError: If there is none, it is not finished, or its files were edited or do not fit each other.
         """
         folder = Path(folder)
         description = checkpoint.read_description(folder)
-        record.read(folder)  # which refuses an edited one
+        compared = record.require(folder, *checkpoint.OPENED)
         with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
             recipe = Recipe.model_validate(description["recipe_settings"])
             training = Training.model_validate(description["training"] | description["aside"])
@@ -91,7 +91,8 @@ class Head:
         model = heads.build(recipe, feature, width, text, training, backbone).to(require(device))
         checkpoint.fill(model, checkpoint.load_tensors(folder / "best.safetensors")[0],
                         f"{folder}/best.safetensors: does not fit the head's settings; train it again")
-        return cls(folder, model.eval(), text, description, sha256(folder / "best.safetensors"))
+        return cls(folder, model.eval(), text, description,
+                   compared.get(checkpoint.BEST) or sha256(folder / checkpoint.BEST))
 
     @property
     def name(self) -> str:

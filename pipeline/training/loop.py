@@ -102,6 +102,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     if state.epochs >= job.training.epochs:
         if first:
             checkpoint.write_history(job.folder, state)
+            job.finish()
         return state
     job.source.check(job.rows)
     step, state = _resume(job, text)
@@ -122,6 +123,8 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
             job.put_back()  # a head that was replaced is needed no more
             on_epoch(state.history[-1])
         job.processes.wait()
+    if first:
+        job.finish()
     return state
 
 

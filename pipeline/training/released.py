@@ -16,7 +16,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from pipeline.files import atomic, digest
+from pipeline.files import atomic, digest, record
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
@@ -224,7 +224,8 @@ def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None
     with atomic.exclusive(job.folder):
         try:
             job.claim(text)
-            checkpoint.save_tensors(job.folder / "best.safetensors", model.state_dict(), {"epoch": epochs - 1})
+            checkpoint.save_tensors(job.folder / checkpoint.BEST, model.state_dict(), {"epoch": epochs - 1})
+            record.keep(job.folder, checkpoint.BEST)
             job.drop_replaced()
         finally:
             job.put_back()

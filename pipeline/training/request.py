@@ -71,7 +71,7 @@ class TrainingRequest:
             asked_for: The result of `as_json` before the training began.
         """
         if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
-            record.finish(folder, asked_for, ["head.json", "text/vocabulary.json"])
+            record.finish(folder, asked_for, checkpoint.OPENED)
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:

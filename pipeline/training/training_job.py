@@ -26,7 +26,7 @@ from pipeline.training.source import ImageSource, Photographs, networks
 
 # The folder, inside a head's own, that holds an earlier head until the new one has a finished epoch.
 REPLACED = ".replaced"
-KEPT = (*checkpoint.FILES, *record.FILES, "text")
+KEPT = (*checkpoint.FILES, record.FILE, "text")
 # Settings that are not compared: where a head is trained, which changes only rounding, and the sources of its words and
 # their initial vectors, whose digest is compared.
 NOT_COMPARED = {"device", "pieces", "processes", "bert", "vocabulary", "minimum_count", "word_vectors",
@@ -209,7 +209,7 @@ class TrainingJob:
             machines, now = description.get("made_with", []), made_with.record()
             unfinished = self.origin is None and checkpoint.state(self.folder).epochs < self.training.epochs
             if unfinished and machines[-1:] != [now]:
-                atomic.write_json(self.folder / "head.json", description | {"made_with": [*machines, now]})
+                self._describe(description | {"made_with": [*machines, now]})
             return
         with atomic.creating(self.folder / "text") as making:
             words.save(making)
@@ -217,7 +217,16 @@ class TrainingJob:
             record.write(self.folder, self.versions)
         aside = {"aside": self.training.model_dump(include=NOT_COMPARED), "content": self._content(),
                  "networks": networks(self.source, words, self.origin), "made_with": [made_with.record()]}
-        atomic.write_json(self.folder / "head.json", self.description(words) | aside)
+        self._describe(self.description(words) | aside)
+
+    def finish(self) -> None:
+        """Record the digest of the network, which does not change any more."""
+        if (self.folder / record.FILE).exists() and checkpoint.BEST not in record.read(self.folder).wrote:
+            record.keep(self.folder, checkpoint.BEST)
+
+    def _describe(self, description: Mapping[str, Any]) -> None:
+        with record.rewriting(self.folder, *checkpoint.DESCRIBED):
+            atomic.write_json(self.folder / "head.json", description)
 
     def put_back(self) -> None:
         """Restore the head that was being replaced, unless the new one has a finished epoch."""

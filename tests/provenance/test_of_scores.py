@@ -12,9 +12,10 @@ import pytest
 
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
+from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again, of_scores, results
-from pipeline.provenance.step import DIFFERS, MATCHES, Result
+from pipeline.provenance.result import Result
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import layout, measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -71,4 +72,29 @@ def trained(tmp_path_factory: pytest.TempPathFactory, scenes: Manifest, store: F
 def project(trained: Path, tmp_path: Path) -> Path:
     """A copy of it, the working directory of the test."""
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path) -> Path:
+    """A root with all that a run leaves, from the photographs to metrics.json."""
+    root = tmp_path_factory.mktemp("whole")
+    shutil.copytree(trained, root, dirs_exist_ok=True)
+    shutil.copytree(corpus, root / "data" / "sample")
+    with contextlib.chdir(root):
+        table = Manifest.load(Path("data/sample.parquet")).table
+        Manifest(table, "sample", Path("data/sample/images")).save(Path("data/sample.parquet"))
+        rerank = ("rerank", "--retriever", "vse2ad-R-bigru-s0", "--with", "vse2ad-region-bigru-s0", "--k", "3",
+                  "--name", "a-reranked")
+        evaluate = ("evaluate", "-S", "run.features=[region]", "-S", "run.ablations=[]")
+        for command in (("ensemble", "R"), evaluate, rerank):
+            cli.cli.main([*command, "--params", PARAMS], standalone_mode=False)
+    return root
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, the working directory of the test."""
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path

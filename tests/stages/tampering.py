@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import zarr
 from safetensors.torch import load_file, save_file
@@ -144,6 +145,7 @@ def sealed_anew(store: Path, change: Callable[[dict[str, Any]], object] = lambda
     made_from: Any = dict(group.attrs)["made_from"]
     change(made_from)
     group.attrs["made_from"] = made_from | {CONTENTS: layout.digests(store)}
+    forged.recorded(store)
 
 
 def measured_anew(metrics: Path, name: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -183,17 +185,20 @@ def stripped(root: Path) -> None:
         made_from: Any = dict(group.attrs)["made_from"]
         _strip(made_from)
         group.attrs["made_from"] = made_from
-    for file in [*root.glob("features/*/*.zarr/ledger/*.json"), *root.glob("heads/*/*/head.json"),
-                 root / "results" / "metrics.json"]:
+        forged.recorded(store)
+    for file in root.glob("features/*/*.zarr/ledger/*.json"):
+        forged.entry(file, lambda entry: entry.pop("photographs"))
+    for file in [*root.glob("heads/*/*/head.json"), root / "results" / "metrics.json"]:
         tree = json.loads(file.read_text())
-        for key in ("photographs", "content"):
-            tree.pop(key, None)
+        tree.pop("content", None)
         for entry in tree.values():
             if isinstance(entry, dict) and "made_from" in entry:
                 entry.pop("digest")
                 entry.pop("evaluated_with")
                 _strip(entry["made_from"])
         file.write_text(json.dumps(tree))
+    for file in root.glob("heads/*/*/record.json"):
+        forged.recorded(file.parent)
 
 
 def _strip(made_from: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 import yaml
@@ -134,6 +135,7 @@ def test_only_seeds_of_one_system_are_averaged(pipeline: Any, refused: Callable[
     made: Any = dict(group.attrs)["made_from"]
     group.attrs["made_from"] = made | {"members": [{key: made["members"][0][key] for key in (
         "head", "checkpoint", "store", "weights")}]}
+    forged.recorded(first)
     assert f"{REGION}-s0: does not record the settings of its training" in refused("compare", f"{GRID}-s0", REGION)
     assert compared(pipeline, f"{GRID}-s0", f"{REGION}-s0")["b"] == [f"{REGION}-s0"]
     assert pipeline("ensemble", "R")[0] == 0

@@ -16,9 +16,9 @@ from scored import score
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Relevance
 from pipeline.evaluation.statistics import ImageHits, intervals
+from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
-from pipeline.provenance.step import DIFFERS, MATCHES
 from pipeline.report import measured as report_measured
 from pipeline.systems.scores import measured
 from pipeline.systems.scores.system import System

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again, results
-from pipeline.provenance.step import DIFFERS, MATCHES
 
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")

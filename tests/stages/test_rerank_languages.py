@@ -13,9 +13,9 @@ import pytest
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.evaluation.retrieval.blocks import Matrix
+from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import of_scores
-from pipeline.provenance.step import MATCHES
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import Candidates, System

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 import tampering
@@ -99,6 +100,7 @@ def test_a_bank_of_another_head_is_refused(refused: Callable[..., str]) -> None:
     made: Any = group.attrs["made_from"]
     made["members"][0]["checkpoint"] = "0" * 64
     group.attrs["made_from"] = made
+    forged.recorded(BANK)
     assert "was embedded by another head" in refused("rescore", HEAD, "--by", "nnn")
 
 

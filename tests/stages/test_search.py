@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 import tampering
@@ -98,6 +99,7 @@ def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refu
     for path in (OWN / "zarr.json", head, store):
         text = path.read_text().replace(scenes.digest, changed.digest)
         path.write_text(text.replace(scenes.images_digest, changed.images_digest))
+    forged.recorded(OWN)
     forgive_edits(store, head)
     code, out, err = pipeline("search", "a house \x1b[31m")
     assert code == 0, err
@@ -282,9 +284,11 @@ def forgive_edits(store: Path, head: Path) -> None:
     attributes = tree["attributes"]
     attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
     store.write_text(json.dumps(tree))
+    forged.recorded(store.parent)
     description = json.loads(head.read_text())
     description["store"] = FeatureStore(store.parent).identity
     head.write_text(json.dumps(description))
+    forged.recorded(head.parent)
 
 
 def change(store: Path, key: str, value: str = "another") -> None:
@@ -294,6 +298,7 @@ def change(store: Path, key: str, value: str = "another") -> None:
     where = made_from["members"][0] if key in ("checkpoint", "head") else made_from
     where[key] = value
     group.attrs["made_from"] = made_from
+    forged.recorded(store)
 
 
 def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], pipeline: Any, elsewhere: Path) -> None:
@@ -313,4 +318,5 @@ def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], p
     attributes = tree["attributes"]
     attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
     store.write_text(json.dumps(tree))
+    forged.recorded(store.parent)
     assert "its precision is 'bf16', the head was trained with 'fp32'" in refused("embed", "other", "--system", HEAD)

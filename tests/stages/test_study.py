@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import pytest
 
 from pipeline.evaluation.statistics import contrast
@@ -118,6 +119,7 @@ def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(pro
     head = json.loads(described.read_text())
     head["training"]["decay_epoch"] = 3
     described.write_text(json.dumps(head))
+    forged.recorded(described.parent)
     code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--no-training")
     assert code == 0, err
     assert re.search(r"heads differ: .* epoch 1, \w+ \([^)]*\); .* epoch 3, \w+ \(vse2ad-region-bigru-s1\); ",
@@ -132,6 +134,7 @@ def test_heads_whose_training_goes_on_are_left_out(project: Path, pipeline: Any)
     for epochs in (1, 2):
         head["training"]["epochs"] = epochs
         described.write_text(json.dumps(head))
+        forged.recorded(described.parent)
         code, _, err = pipeline("study", *TINY, "--no-training")
         assert code == 0, err
         verdicts = {each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())}

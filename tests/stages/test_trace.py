@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import json
 import shutil
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 import tampering
@@ -19,7 +19,6 @@ from pipeline.files import record
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
-from stages import cli
 
 HERE = Path(__file__).parents[2]
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
@@ -28,29 +27,6 @@ RERANKED = Path("similarities/sample/a-reranked.zarr")
 METRICS = Path("results/metrics.json")
 RESULT = (METRICS, ENSEMBLE)
 RUN = ("-S", "run.features=[region]", "-S", "run.ablations=[]")
-
-
-@pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path) -> Path:
-    """A root with all that a run leaves, from the photographs to metrics.json."""
-    root = tmp_path_factory.mktemp("whole")
-    shutil.copytree(trained, root, dirs_exist_ok=True)
-    shutil.copytree(corpus, root / "data" / "sample")
-    with contextlib.chdir(root):
-        table = Manifest.load(Path("data/sample.parquet")).table
-        Manifest(table, "sample", Path("data/sample/images")).save(Path("data/sample.parquet"))
-        rerank = ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "3", "--name", RERANKED.stem)
-        for command in (("ensemble", "R"), ("evaluate", *RUN), rerank):
-            cli.cli.main([*command, "--params", str(HERE / "params.yaml")], standalone_mode=False)
-    return root
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, the working directory of the test."""
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def traced(pipeline: Any, *arguments: str | Path) -> tuple[int, list[dict[str, Any]], str]:
@@ -318,6 +294,8 @@ def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> 
     said = json.loads(attributes.read_text())
     said["attributes"]["made_from"]["steps"][-1]["neighbours"] = 3
     attributes.write_text(json.dumps(said))
+    assert f"{attributes}: SHA-256, by its record differs" in wrong(pipeline, METRICS, name)
+    forged.recorded(attributes.parent)
     assert any(f"scores again, by csls of {ENSEMBLE} differs" in line for line in wrong(pipeline, METRICS, name))
     shutil.rmtree(FUSED)
     assert f"{FUSED}: what made it not there" in wrong(pipeline, METRICS, name)

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import forged
 import numpy as np
 import pytest
 from PIL import Image
@@ -56,10 +57,12 @@ def test_features_that_were_made_otherwise_are_refused(copied: Path, scenes: Man
     description = json.loads((copied / "head.json").read_text())
     description["items"]["made"]["precision"] = "bf16"
     (copied / "head.json").write_text(json.dumps(description))
+    forged.recorded(copied)
     with pytest.raises(InputError, match="its precision is 'fp32', the head was trained with 'bf16'"):
         training.Head.open(copied).images(other_data(scenes), store.path)
     del description["items"]["made"]
     (copied / "head.json").write_text(json.dumps(description))
+    forged.recorded(copied)
     with pytest.raises(InputError, match="its record of the features is not readable"):
         training.Head.open(copied).images(other_data(scenes), store.path)
 

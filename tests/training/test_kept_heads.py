@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import forged
 import pytest
 from folders import tree
 
@@ -43,6 +44,7 @@ def test_where_it_was_trained_is_no_part_of_a_head(
     assert described["aside"].items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
     described["aside"]["device"] = "cuda"  # as a head from another machine
     (job.folder / "head.json").write_text(json.dumps(described))
+    forged.recorded(job.folder)
     training.Head.open(job.folder)
     for device in ("nowhere", "meta"):
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
@@ -76,10 +78,14 @@ def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes:
     words = job.folder / "text" / "vocabulary.json"
     text = words.read_text()
     words.write_text(text.replace("]", ', "newword"]'))
+    with pytest.raises(InputError, match=r"vocabulary\.json: changed after it was written"):
+        training.Head.open(job.folder)
+    forged.recorded(job.folder)
     with pytest.raises(InputError, match="not the vocabulary"):
         training.Head.open(job.folder)
     words.write_text(text)
     (job.folder / "best.safetensors").write_bytes(b"nonsense")
+    forged.recorded(job.folder)
     with pytest.raises(InputError, match="not a readable checkpoint"):
         training.Head.open(job.folder)
 

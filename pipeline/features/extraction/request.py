@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.features.extractors import ENGINES, PRESETS, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
-from pipeline.features.store.layout import ABSENT, imported, maker
+from pipeline.features.store.layout import ABSENT, DESCRIPTION, imported, maker
 from pipeline.files import record, weights
 from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
@@ -115,7 +115,8 @@ class ExtractionRequest:
             asked_for: The result of `as_json` before the extraction began.
             images_folder: Where the image files lie.
         """
-        record.finish(self.store, {**asked_for, **self._made()}, [], images_folder)
+        files = [name for name in DESCRIPTION if (self.store / name).is_file()]
+        record.finish(self.store, {**asked_for, **self._made()}, files, images_folder)
 
     def _made(self) -> dict[str, Any]:
         """What the store holds. It stays the same when the store gets another compressor or shard size."""

@@ -4,6 +4,7 @@
       zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
                       `made_with`, libraries and the machine, which are never compared
       header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
+      record.json     digests of zarr.json, header.json and failures.csv, and what the store was asked for
       features/       [I, N, D] float16 or float32; a file per shard of S images, an inner chunk per image, padding 0
       counts/         [I] int32, valid items of each image; 0 where the image failed
       status/         [I] uint8, PENDING, DONE or FAILED
@@ -32,12 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.compute import made_with
-from pipeline.files import atomic, parsing
+from pipeline.files import atomic, parsing, record
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
 
 FORMAT = 2
 COPY = "header.json"
+# What record.json has digests of: the files that describe the store, without its arrays and its ledger.
+DESCRIPTION = ("zarr.json", COPY, "failures.csv")
 LIBRARIES = ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")  # that a store is made with
 PENDING, DONE, FAILED = 0, 1, 2
 UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer belongs to an image
@@ -204,6 +207,7 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
         shutil.copyfile(making / "zarr.json", making / COPY)
         fill(making)
+        record.keep(making, *DESCRIPTION)
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
@@ -277,6 +281,8 @@ def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[
         StoreError: If it is not a store, has another format, or was edited.
     """
     found = attributes(path, file)
+    with refusing(InputError, str, StoreError):
+        record.require(path, file)
     with _readable(path):
         recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, maker
 from pipeline.files import atomic, parsing
+from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE
 
 # Row -> text; JSON has the rows as text.
@@ -56,20 +57,26 @@ def file(store: Path, shard: int) -> Path:
 
 def write(store: Path, entry: LedgerEntry) -> None:
     """Write an entry completely or not at all. Call it when the data are on disk."""
-    atomic.write_text(file(store, entry.shard), json.dumps(vars(entry), ensure_ascii=False, sort_keys=True))
+    content = parsing.from_json(json.dumps(vars(entry)))  # rows as text, as they are read
+    sealed = content | {"seal": digest(content)}
+    atomic.write_text(file(store, entry.shard), json.dumps(sealed, ensure_ascii=False, sort_keys=True))
 
 
 def read(store: Path, shard: int) -> LedgerEntry | None:
     """Read a shard's entry; None if the shard is not finished."""
     try:
-        entry = LedgerEntry(**parsing.from_json(file(store, shard).read_text(encoding="utf-8")))
+        content = parsing.from_json(file(store, shard).read_text(encoding="utf-8"))
+        if content.pop("seal") != digest(content):
+            raise ValueError("edited")
+        entry = LedgerEntry(**content)
         if entry.shard != shard:
             raise ValueError("of another shard")
         return entry
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError):
-        raise StoreError(f"{file(store, shard)}: not readable; repair it with `pipeline verify --repair`") from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise StoreError(f"{file(store, shard)}: not readable, or edited; repair it with `pipeline verify "
+                         "--repair`") from None
 
 
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
@@ -126,8 +133,7 @@ def column(store: Path, name: str) -> np.ndarray:
 
     from pipeline.files.zarr_arrays import checked
 
-    array = zarr.open_group(store, mode="r", zarr_format=3)[name]
-    assert isinstance(array, zarr.Array)
+    array = zarr.open_array(store / name, mode="r", zarr_format=3)
     return np.asarray(checked(array, f"{store}/{name}")[:])
 
 

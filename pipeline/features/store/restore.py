@@ -8,17 +8,28 @@ agree with the manifest. Nothing then shows whether a bit in them has changed, s
 import csv
 import io
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from pipeline.features.store import layout as layouts, ledger, shard_file, verify
-from pipeline.features.store.layout import COPY, DONE, FAILED, UNUSED, StoreError, StoreLayout, maker, read_header
-from pipeline.files import atomic, blake, parsing
+from pipeline.features.store.layout import (
+    COPY,
+    DESCRIPTION,
+    DONE,
+    FAILED,
+    UNUSED,
+    StoreError,
+    StoreLayout,
+    maker,
+    read_header,
+)
+from pipeline.files import atomic, blake, parsing, record
+from pipeline.files.compared import DIFFERS, MATCHES, NOT_THERE
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE, Manifest
 
@@ -29,6 +40,7 @@ class OtherStoreError(StoreError):
 
 def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
     """Restore what is lost or damaged, and yield a line for each thing restored. Call it inside `exclusive`."""
+    yield from _record(path)
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
@@ -47,14 +59,39 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
             if entry := _entry(path, layout, shard, manifest, folder if "settings" in made_from else None):
                 ledger.write(path, replace(entry, maker=maker(made_from)))
                 yield f"shard {shard}: ledger entry made from its files, whose bytes are taken as they are"
+    yield from _failures(path, layout, manifest_of, made_from)
+    if not (path / record.FILE).exists():
+        record.keep(path, *DESCRIPTION)
+        yield f"{record.FILE} made again from the files that it describes; which versions made the store is lost"
+
+
+def _record(path: Path) -> Iterator[str]:
+    """Delete an edited or damaged record: the files that it describes are then compared with one another alone."""
+    if (path / record.FILE).exists() and any(step.verdict != MATCHES for step in record.compare(path)):
+        (path / record.FILE).unlink()
+        yield f"{record.FILE} was edited or damaged"
+
+
+def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Manifest], made_from: Mapping[str, Any]
+              ) -> Iterator[str]:
+    """Write failures.csv again if it is not as the record says."""
+    if any(step.verdict in (DIFFERS, NOT_THERE) for step in record.compare(path, "failures.csv")):
+        from pipeline.features.store.writer import write_failures  # and with it torch
+
+        manifest = manifest_of(str(made_from.get("dataset")))
+        rows = layout.find(ledger.column(path, "image_ids"), manifest.images["image_id"].to_numpy())
+        write_failures(path, layout, manifest.images["file"].tolist(), rows)
+        yield "failures.csv made again from the ledger"
 
 
 def _header(path: Path) -> Iterator[str]:
     file, copy = path / "zarr.json", path / COPY
     try:
         _require_shards_own(path, file.name)
-        if not copy.exists():  # a store from before there was a copy
-            shutil.copyfile(file, copy)
+        if not copy.is_file() or copy.read_bytes() != file.read_bytes():
+            with record.rewriting(path, COPY):
+                atomic.write_bytes(copy, file.read_bytes())
+            yield f"{COPY} restored from zarr.json"
     except StoreError as error:
         if not copy.is_file():
             raise
@@ -63,7 +100,8 @@ def _header(path: Path) -> Iterator[str]:
             _require_shards_own(path, COPY)
         except StoreError as of_copy:  # the copy is no better
             raise (of_copy if isinstance(of_copy, OtherStoreError) else error) from None
-        atomic.write_bytes(file, copy.read_bytes())
+        with record.rewriting(path, file.name):
+            atomic.write_bytes(file, copy.read_bytes())
         yield f"zarr.json restored from {COPY}"
 
 
@@ -124,8 +162,9 @@ def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path
     if digest(ids.tolist()) != recorded:
         tree = parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))
         tree["attributes"]["image_ids_digest"] = digest(ids.tolist())
-        for name in ("zarr.json", COPY):
-            atomic.write_text(path / name, json.dumps(tree, indent=2))
+        with record.rewriting(path, "zarr.json", COPY):
+            for name in ("zarr.json", COPY):
+                atomic.write_text(path / name, json.dumps(tree, indent=2))
     return f"image_ids restored from the {source}"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.compute.threads import shared_out
 from pipeline.features.store import ledger
-from pipeline.features.store.layout import StoreError, StoreLayout
+from pipeline.features.store.layout import DESCRIPTION, StoreError, StoreLayout
 from pipeline.features.store.planning import Wanted, at_once, making
 from pipeline.features.store.reader import FeatureStore
 from pipeline.features.store.writer import Shard, write_failures, write_shard
@@ -70,6 +70,6 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
-    for file in (store.path / name for name in record.FILES):
-        if file.exists():
-            shutil.copy2(file, successor)
+    if (store.path / record.FILE).exists():
+        shutil.copy2(store.path / record.FILE, successor)
+        record.keep(successor, *DESCRIPTION)

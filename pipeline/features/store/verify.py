@@ -14,12 +14,25 @@ import numpy as np
 
 from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
-from pipeline.files.digest import digest, digest_of_rows
+from pipeline.files import record
+from pipeline.files.compared import Step
+from pipeline.files.digest import digest, digest_of_rows, sha256
 from pipeline.parts.errors import refusing
 
 # The prefix of digests that do not depend on shards.
 BY_IMAGES = "images:"
 AT_ONCE = 8  # shards in memory
+
+
+def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
+    """Compare the files that describe a store: its record, zarr.json with its copy, the arrays' metadata, image ids."""
+    recorded = layouts.attributes(path)
+    yield from record.compare(path, *layouts.DESCRIPTION)
+    yield Step(path, "metadata of its arrays", recorded.get("arrays_digest"), layouts.arrays_digest(path, layout))
+    yield Step(path / "image_ids", "digest of its image ids", recorded.get("image_ids_digest"),
+               digest(ledger.column(path, "image_ids").tolist()))
+    copy = path / layouts.COPY
+    yield Step(copy, "as a copy of zarr.json", sha256(path / "zarr.json"), sha256(copy) if copy.is_file() else None)
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
@@ -34,7 +47,7 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
 
     with refusing(Exception, lambda error: f"{path}: zarr cannot open it ({type(error).__name__}); extract "
                   "again", StoreError):  # zarr raises its own and others' for metadata that is not its own
-        group = zarr.open_group(path, mode="r", zarr_format=3)
+        group = zarr.open_group(path, mode="r", zarr_format=3, use_consolidated=False)
     if layouts.arrays_digest(path, layout) != group.attrs.get("arrays_digest"):
         raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
     for name, (shape, dtype) in layout.arrays().items():
@@ -57,7 +70,7 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
     try:
         entry = ledger.read(path, shard)
     except StoreError:
-        yield "its ledger entry is not readable"
+        yield "its ledger entry is not readable, or edited"
         return
     if entry is None:
         yield "not extracted yet"

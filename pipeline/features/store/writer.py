@@ -12,7 +12,7 @@ import torch
 
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
-from pipeline.files import blake
+from pipeline.files import blake, record
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import cell
@@ -164,7 +164,8 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
     text, failed = failures_csv(store, layout, names, rows)
     file = store / "failures.csv"
     if not file.exists() or file.read_bytes() != text.encode():
-        write_text(file, text)
+        with record.rewriting(store, file.name):
+            write_text(file, text)
     return failed
 
 

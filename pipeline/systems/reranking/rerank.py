@@ -102,9 +102,8 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         ids = zip(layout.IDS, (retriever.image_ids, retriever.caption_ids, retriever.caption_image), strict=True)
         arrays = {f"{name}_{kind}": values for name, each in found.items() for kind, values in (
             ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
-        with layout.writing(job.path, dict(ids) | arrays, made):
+        with layout.writing(job.path, dict(ids) | arrays, made, made_by=made_by):
             pass
-        record.write(job.path, made_by)
         if kept is not None:
             kept.remove()
         return Outcome(made, scored, written=True)

@@ -1,6 +1,7 @@
 """Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
 
     NAME.zarr/
+      record.json     digests of zarr.json and, where a command asked for the store, of its request
       zarr.json       attributes: made_with, the machine; made_from (see docs/provenance.md) with digests of the
                       arrays at `CONTENTS`; fusion, the method and weights of an ensemble that is fused query by query
       image_ids/      [I] int64
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
+# The file with the attributes; record.json has its digest from the beginning.
+HEADER = "zarr.json"
 # What `fusion` names as the method of a store with two matrices, one for each direction: no fusion.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
@@ -71,16 +74,26 @@ def is_store(path: Path) -> bool:
 @contextmanager
 def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
     """Open a store's group with `made_from`; if the block finds something missing, `otherwise` is the message."""
+    with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
+          refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
+        opened = group(path)
+        made_from = Made(opened.attrs["made_from"])  # type: ignore[arg-type]
+        if HEADER not in record.read(path).wrote:
+            raise InputError(f"{path / record.FILE}: is lost or damaged, and with it how the store was written; put it "
+                             "back, or delete the store and make it again")
+        record.require(path, HEADER)
+        yield opened, made_from
+
+
+def group(path: Path) -> zarr.Group:
+    """Open a store's group by its arrays' own metadata, whatever other libraries have consolidated in zarr.json."""
     import zarr
 
     from pipeline.files.zarr_arrays import refuse_metadata
 
     for folder in (path, *path.glob("*/")):
         refuse_metadata(folder)
-    with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
-          refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
-        group = zarr.open_group(path, mode="r", zarr_format=3)
-        yield group, Made(group.attrs["made_from"])  # type: ignore[arg-type]
+    return zarr.open_group(path, mode="r", zarr_format=3, use_consolidated=False)
 
 
 def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
@@ -150,7 +163,6 @@ def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], d
         if isinstance(recorded, Mapping) and recorded.get(each) != digest.of_folder(path / each, digests):
             command = "score" if (path / "similarity").exists() else "embed"
             raise InputError(f"{path}/{each}: has changed since it was written; run `pipeline {command}` again")
-    record.read(path)  # which refuses an edited one
     return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
 
 
@@ -170,8 +182,7 @@ def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str
 
 
 def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
-    """Check a store's arrays and its record. A store without recorded digests is accepted."""
-    record.read(store)  # which refuses an edited one
+    """Check a store's arrays. A store without recorded digests is accepted."""
     if wrong := changed(store, made_from, leave_out):
         raise InputError(f"{store}/{wrong[0]}: changed after it was written; run `pipeline score` or `ensemble` again")
 
@@ -190,8 +201,11 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dic
 
 @contextmanager
 def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str, Any],
-            fusion: Mapping[str, Any] | None = None) -> Iterator[zarr.Group]:
-    """Write a store, which appears complete when the block ends without an error, and replaces an older one."""
+            fusion: Mapping[str, Any] | None = None, made_by: record.Versions | None = None) -> Iterator[zarr.Group]:
+    """Write a store, which appears complete when the block ends without an error, and replaces an older one.
+
+    made_by: the versions of the code that made it, where the request does not name them.
+    """
     import zarr
 
     attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
@@ -203,6 +217,9 @@ def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str
             array[:] = values
         yield group
         group.attrs["made_from"] = {**made_from, CONTENTS: digests(making)}
+        if made_by is not None:
+            record.write(making, made_by)
+        record.keep(making, HEADER)
 
 
 def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,

@@ -302,9 +302,7 @@ class Candidates:
 
     def found_in(self, pool: tuple[int, int]) -> Mapping[str, Scored]:
         """Read the candidates that were sought in a pool [I', C'] of the system and distractors."""
-        import zarr
-
-        return self.found or reranked.read(self.path, zarr.open_group(self.path, mode="r", zarr_format=3), pool)
+        return self.found or reranked.read(self.path, layout.group(self.path), pool)
 
 
 # Where a system's scores come from.

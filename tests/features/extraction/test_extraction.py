@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 from folders import tree
@@ -217,9 +217,7 @@ def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(
     extraction.extract(job)
     for shard in range(3):
         file = job.store / "ledger" / f"{shard:06d}.json"
-        tree_ = json.loads(file.read_text())
-        del tree_["photographs"]
-        file.write_text(json.dumps(tree_))
+        forged.entry(file, lambda entry: entry.pop("photographs"))
     ledger.erase(job.store, 2)
     assert extraction.extract(job).extracted == 5
     entries = ledger.entries(job.store, FeatureStore(job.store).require(job.manifest).layout)

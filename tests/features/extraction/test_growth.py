@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 from folders import tree
@@ -260,6 +261,7 @@ def test_features_stay_those_of_the_machine_that_made_them(job: extraction.Extra
     told = json.loads(header.read_text())
     told["attributes"]["made_with"]["machine"] = "another"
     header.write_text(json.dumps(told))
+    forged.recorded(job.store)
     after = of(job, everything, AFTER)
     extraction.extract(after)
     assert attributes(job.store)["made_with"]["machine"] == "another"

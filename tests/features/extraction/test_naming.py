@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import forged
 import pytest
 
 from pipeline.features import extraction
@@ -52,6 +53,7 @@ def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.Extraction
         told["fingerprint"]["recipe"] = "as it was called then"
         told["fingerprint_digest"] = digest([told["fingerprint"], told["layout"]])
         file.write_text(json.dumps(tree))
+    forged.recorded(job.store)
     assert extraction.extract(job).extracted == 0
     ids = job.manifest.images["image_id"].to_numpy()
     less = replace(job.manifest, source=job.manifest.table[job.manifest.table["image_id"] != ids[0]].reset_index(

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import forged
 import numpy as np
 import pytest
 from folders import tree
 
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, restore, shard_file, verify
+from pipeline.features.store import FeatureStore, StoreError, read_header, restore, shard_file, verify
 from pipeline.features.store.layout import DONE
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files import atomic
+from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest
 
 ENGINE = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
@@ -156,9 +158,7 @@ def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_rec
     recorded = FeatureStore(store).require(scenes).content(some, like="0" * 64)
     assert not recorded.startswith(verify.BY_IMAGES)
     for file in (store / "ledger").iterdir():
-        entry = json.loads(file.read_text())
-        entry.pop("values")
-        file.write_text(json.dumps(entry, ensure_ascii=False, sort_keys=True))
+        forged.entry(file, lambda entry: entry.pop("values"))
     older = FeatureStore(store).require(scenes)
     assert older.content(some) == older.content(some, like=new) == recorded
     assert faults(store) == []
@@ -166,9 +166,7 @@ def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_rec
 
 def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> None:
     file = store / "ledger" / "000001.json"
-    entry = json.loads(file.read_text())
-    entry["values"]["9"], entry["values"]["10"] = entry["values"]["10"], entry["values"]["9"]
-    file.write_text(json.dumps(entry))
+    forged.entry(file, lambda entry: entry["values"].update({"9": entry["values"]["10"], "10": entry["values"]["9"]}))
     assert faults(store) == ["its images' digests in the ledger are not those of its values"]
     ((changed, _, _),) = verify.changed(store, np.array([9]))
     assert changed == file
@@ -183,6 +181,7 @@ def test_the_description_of_another_store_forgets_no_features(store: Path, scene
     extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, beside, other, 4, 8))
     for name in ("header.json", "zarr.json"):
         shutil.copyfile(beside / "header.json", store / name)
+    forged.recorded(store)
     if lost:
         (store / lost).unlink()
     before = tree(store)
@@ -206,6 +205,9 @@ def test_the_description_of_another_store_of_equal_shapes_is_replaced_by_the_sto
         store: Path, alike: Path, scenes: Manifest) -> None:
     whole = tree(store)
     shutil.copyfile(alike / "zarr.json", store / "zarr.json")
+    with pytest.raises(StoreError, match=r"zarr\.json: changed after it was written"):
+        faults(store)
+    forged.recorded(store)
     with pytest.raises(StoreError, match=r"zarr\.json is of another store than"):
         faults(store)
     assert {file.parent.name for file, _, _ in verify.changed(store, np.array([9]))} == {"ledger"}
@@ -214,11 +216,25 @@ def test_the_description_of_another_store_of_equal_shapes_is_replaced_by_the_sto
     assert faults(store) == []
 
 
+@pytest.mark.parametrize(("name", "said"), [("zarr.json", "zarr.json restored from header.json"),
+                                            ("header.json", "header.json restored from zarr.json"),
+                                            ("failures.csv", "failures.csv made again from the ledger")])
+def test_an_edit_of_a_file_that_describes_the_store_is_seen_and_repaired(store: Path, scenes: Manifest, name: str,
+                                                                         said: str) -> None:
+    whole, (layout, _) = tree(store), read_header(store)
+    (store / name).write_text((store / name).read_text().replace("torch", "Torch").replace("reason", "Reason"))
+    assert tree(store) != whole
+    assert name in {step.path.name for step in verify.description(store, layout) if step.verdict != MATCHES}
+    assert restored(store, scenes) == said
+    assert tree(store) == whole
+
+
 @pytest.mark.parametrize("lost", ["zarr.json", "ledger/000001.json", "image_ids/c/0"])
 def test_the_description_of_another_store_of_equal_shapes_is_refused(store: Path, alike: Path, scenes: Manifest,
                                                                      lost: str) -> None:
     for name in ("header.json", "zarr.json"):
         shutil.copyfile(alike / "zarr.json", store / name)
+    forged.recorded(store)
     (store / lost).unlink()
     before = tree(store)
     with pytest.raises(StoreError, match=r"are another store's.*put this store's own header\.json there"):
@@ -235,6 +251,7 @@ def test_the_description_of_other_images_gives_no_row_another_id(scenes: Manifes
         extraction.extract(extraction.ExtractionJob(table, table.images_folder, path, ENGINE, 4, 8))
     for name in ("header.json", "zarr.json"):
         shutil.copyfile(stores[1] / "zarr.json", stores[0] / name)
+    forged.recorded(stores[0])
     before = tree(stores[0])
     with pytest.raises(StoreError, match="by the sizes of their files, its images are not"):
         restored(stores[0], some[1])
@@ -250,9 +267,7 @@ def test_a_shard_of_another_store_is_a_fault(store: Path, alike: Path, scenes: M
 
 def test_a_store_from_before_its_ledger_said_what_made_it_stays_as_it_is(store: Path, scenes: Manifest) -> None:
     for file in (store / "ledger").iterdir():
-        entry = json.loads(file.read_text())
-        assert len(entry.pop("maker")) == 64
-        file.write_text(json.dumps(entry, ensure_ascii=False, sort_keys=True))
+        forged.entry(file, lambda entry: entry.pop("maker"))
     before = tree(store)
     assert (restored(store, scenes), faults(store)) == ("", [])
     assert tree(store) == before
@@ -297,7 +312,7 @@ def test_failures_that_are_no_text_are_lost_reasons(store: Path, scenes: Manifes
 
 def test_a_failure_of_another_shard_is_a_fault(store: Path) -> None:
     file = store / "ledger" / "000001.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"failed": {"999": "x"}}, sort_keys=True))
+    forged.entry(file, lambda entry: entry.update(failed={"999": "x"}))
     assert faults(store) == ["its ledger entry tells of image row 999, which is of another shard"]
 
 
@@ -305,7 +320,7 @@ def test_a_failure_of_another_shard_is_a_fault(store: Path) -> None:
 def test_the_ledger_entry_of_another_shard_is_damage_and_made_again(store: Path, scenes: Manifest, shard: str) -> None:
     whole, file = tree(store), store / "ledger" / "000001.json"
     file.write_text(file.read_text().replace('"shard": 1', f'"shard": {shard}'))
-    with pytest.raises(StoreError, match=r"000001\.json: not readable; repair it"):
+    with pytest.raises(StoreError, match=r"000001\.json: not readable, or edited; repair it"):
         extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, ENGINE, 4, 8))
     shutil.rmtree(store / "image_ids" / "c")
     assert "shard 1: ledger entry made" in restored(store, scenes)
@@ -315,8 +330,7 @@ def test_the_ledger_entry_of_another_shard_is_damage_and_made_again(store: Path,
 def test_a_store_from_before_its_ledger_said_what_made_it_grows_and_is_rewritten(store: Path, scenes: Manifest) -> None:
     old = without_five(store, scenes)
     for file in (old.store / "ledger").iterdir():
-        file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items()
-                                    if name != "maker"}, sort_keys=True))
+        forged.entry(file, lambda entry: entry.pop("maker"))
     before = verify.content(old.store, np.arange(len(old.manifest.images)))
     assert extraction.extract(replace(old, manifest=scenes)).extracted == 5
     assert faults(old.store) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 import zarr
@@ -415,5 +416,6 @@ def test_a_description_that_no_store_has_is_refused(changed: dict[str, Any], tmp
     found["layout"] |= changed
     found["fingerprint_digest"] = digest([found["fingerprint"], found["layout"]])
     file.write_text(json.dumps(tree))
+    forged.recorded(file.parent)
     with pytest.raises(StoreError, match="not a feature store of this pipeline"):
         FeatureStore(tmp_path / "s.zarr")

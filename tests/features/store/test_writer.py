@@ -71,7 +71,8 @@ def test_a_shard_is_not_entered_into_a_store_that_took_the_place_of_its_own(
             replaced = True
             shutil.rmtree(store)
             prepare(store, LAYOUT, {"engine": "other"}, IDS, SIZES)
-            shutil.copytree(keep, store, dirs_exist_ok=True, ignore=shutil.ignore_patterns("zarr.json", "ledger"))
+            shutil.copytree(keep, store, dirs_exist_ok=True, ignore=shutil.ignore_patterns(
+                "zarr.json", "header.json", "record.json", "ledger"))
         return of_file(path)
 
     keep = store.with_name("keep")

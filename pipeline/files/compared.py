@@ -1,0 +1,25 @@
+"""One comparison of a file or store with what is recorded of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "not recorded"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A comparison."""
+
+    path: Path  # the file or store
+    what: str  # what of it is compared
+    recorded: str | None  # the recorded value; None if nothing was recorded
+    found: str | None  # the value found; None if the file is missing
+
+    @property
+    def verdict(self) -> str:
+        """One of MATCHES, DIFFERS, NOT_THERE and NOT_RECORDED."""
+        if self.found is None:
+            return NOT_THERE
+        if self.recorded is None:
+            return NOT_RECORDED
+        return MATCHES if self.found == self.recorded else DIFFERS

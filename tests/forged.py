@@ -1,0 +1,24 @@
+"""Files that are changed together with their digests, as by somebody who writes new ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipeline.files import record
+from pipeline.files.digest import digest
+
+
+def recorded(folder: Path) -> None:
+    """Let a folder's record have the digests of its files as they are now."""
+    record.keep(folder, *record.read(folder).wrote)
+
+
+def entry(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a ledger entry, and seal it."""
+    content = json.loads(file.read_text())
+    content.pop("seal")
+    change(content)
+    file.write_text(json.dumps(content | {"seal": digest(content)}, ensure_ascii=False, sort_keys=True))

@@ -1,0 +1,117 @@
+"""A file that was edited: every command that reads it refuses, `trace` and `verify` name it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tampering
+from tampering import edit
+
+from pipeline.features.store import FeatureStore, verify
+
+HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
+SCORES, FUSED, RERANKED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE, "a-reranked"))
+METRICS, FOLDER, STORE = Path("results/metrics.json"), Path("heads/sample", HEAD), Path("features/sample/region.zarr")
+RUN = ("-S", "run.features=[region]", "-S", "run.ablations=[]")
+MADE = ("attributes", "made_from")
+ADDED: dict[str, Any] = {"kind": "inline", "must_understand": False, "metadata": {}}
+
+
+def consolidate(file: Path) -> None:
+    """Name no array, as other libraries do that list the arrays in the group's metadata."""
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"consolidated_metadata": ADDED}))
+
+
+@pytest.mark.parametrize("change", [
+    edit(*MADE, "features", value={"region": "butd-36"}), edit(*MADE, "untrained", value=["region"]),
+    edit(*MADE, "seed"), edit(*MADE, "recipe"), edit(*MADE, "text"), edit(*MADE, "dataset"),
+    edit(*MADE, "members", 0, "head"), edit("attributes", "made_with", value={"cpu": "another"}),
+    edit(*MADE, "manifest"), consolidate])
+def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
+        refused: Callable[..., str], run: Path, change: tampering.Change) -> None:
+    change(SCORES / "zarr.json")
+    for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
+        assert f"{SCORES}/zarr.json: changed after it was written" in refused(*command), command
+    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
+
+
+COMMANDS: dict[Path, list[tuple[str | Path, ...]]] = {
+    SCORES: [("report",), ("figures",), ("ensemble", "R"), ("ensemble", "mine", "--member", HEAD, "--member", RERANKED),
+             ("compare", HEAD, ENSEMBLE), ("rescore", HEAD, "--by", "csls"), ("search", "a house"),
+             ("rerank", "--retriever", HEAD, "--with", HEAD, "--k", "2", "--name", "b"),
+             ("rerank", "--retriever", ENSEMBLE, "--with", f"system:{HEAD}", "--k", "2", "--name", "b"),
+             ("score", "--system", SCORES), ("trace", SCORES)],
+    FUSED: [("evaluate", *RUN), ("tables",), ("report",), ("compare", HEAD, ENSEMBLE),
+            ("rescore", ENSEMBLE, "--by", "csls"), ("evaluate", "--system", RERANKED), ("trace", RERANKED)],
+    RERANKED: [("evaluate", "--system", RERANKED), ("compare", HEAD, RERANKED), ("trace", RERANKED),
+               ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "3", "--name", RERANKED.stem),
+               ("ensemble", "mine", "--member", HEAD, "--member", RERANKED)]}
+
+
+@pytest.mark.parametrize(("system", "command"), [
+    pytest.param(system, command, id="-".join(map(str, (system.stem, *command))).replace("/", "-"))
+    for system, commands in COMMANDS.items() for command in commands])
+def test_every_command_that_reads_a_system_compares_its_record(refused: Callable[..., str], run: Path, system: Path,
+                                                               command: tuple[str | Path, ...]) -> None:
+    edit(*MADE, "untrained", value=["another"])(system / "zarr.json")
+    assert f"{system}/zarr.json: changed after it was written" in refused(*command)
+    (system / "record.json").unlink()
+    assert f"{system}/record.json: is lost or damaged" in refused(*command)
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    ("head.json", edit("recipe")), ("head.json", edit("features", "recipe")), ("head.json", edit("seed")),
+    ("best.safetensors", tampering.edit_weight), ("text/vocabulary.json", edit("words", 7))])
+def test_an_edited_head_neither_scores_nor_embeds(refused: Callable[..., str], run: Path, name: str,
+                                                  change: tampering.Change) -> None:
+    change(FOLDER / name)
+    for command in (("score", "--feature", "region"), ("embed", "sample", "--system", HEAD),
+                    ("search", "a house")):
+        assert f"{FOLDER / name}: changed after it was written" in refused(*command), command
+
+
+@pytest.mark.parametrize("folder", [FUSED, SCORES, FOLDER, STORE])
+def test_a_record_that_was_deleted_is_said_not_to_be_recorded(pipeline: Any, run: Path, folder: Path) -> None:
+    (folder / "record.json").unlink()
+    code, out, _ = pipeline("trace", METRICS, ENSEMBLE, "--embed", "0", "--json")
+    assert code == 2
+    verdicts = [step["verdict"] for step in json.loads(out) if step["path"] == str(folder / "record.json")]
+    assert verdicts == ["not recorded"]
+
+
+def test_results_without_a_digest_make_no_tables(refused: Callable[..., str], run: Path) -> None:
+    entries = json.loads(METRICS.read_text())
+    del entries[ENSEMBLE]["digest"]
+    entries[ENSEMBLE]["all"]["t2i"]["r1"] = 99.0
+    METRICS.write_text(json.dumps(entries))
+    for command in ("tables", "report", "figures"):
+        assert f"the entry of {ENSEMBLE} is not as it was measured" in refused(command)
+
+
+OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
+    "zarr.json": (edit("attributes", "made_with", value={}), edit("attributes", "image_ids_digest"), consolidate),
+    "header.json": (edit("attributes", "fingerprint", "trained", value=True),),
+    "failures.csv": (tampering.edit_number,),
+    "record.json": (edit("versions", "images"), Path.unlink),
+    "ledger/000002.json": (edit("photographs", "20"), edit("values", "20"), edit("maker")),
+    "features/zarr.json": (edit("fill_value", value=1.0),),
+    "image_ids/c/0": (tampering.swap_rows,)}
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    pytest.param(name, change, id=f"{name.replace('/', '-')}-{number}")
+    for name, changes in OF_STORES.items() for number, change in enumerate(changes)])
+def test_verify_and_trace_see_the_same_edits_of_a_feature_store(
+        pipeline: Any, refused: Callable[..., str], run: Path, name: str, change: tampering.Change) -> None:
+    assert pipeline("verify", STORE)[0] == 0
+    change(STORE / name)
+    assert STORE.name in refused("verify", STORE)
+    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
+    assert pipeline("verify", STORE, "--repair")[0] == 0
+    assert pipeline("verify", STORE)[0] == 0
+    assert [fault for _, found in verify.verify(STORE) for fault in found] == []
+    assert FeatureStore(STORE).done.all()
