@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @options.trained_on
 @click.option("--images-of", metavar="NAME", show_default="as --trained-on",
               help="The data set whose stored features hold the images.")
-@click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card says, or csv",
-              help="Of the file QUESTIONS: csv, sugarcrepe, aro or winoground.")
+@click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card or the content says",
+              help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.")
 @click.option("--save", type=options.FilePath(dir_okay=False), metavar="FILE.csv", help="Also write the questions.")
 @click.option("--out", type=options.FilePath(dir_okay=False), metavar="FILE.json",
               show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
@@ -71,7 +71,8 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
     shown = own if not images_of or images_of == own.dataset else Manifest.load(paths.manifest(images_of))
     if questions:
-        asked = asking.read(questions, form, paths.root)
+        asked, told = asking.read(questions, form, paths.root, settings.manifest.left_out)
+        say(*told)
     else:
         rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split])
         asked = swaps.of_captions((str(file), captions["caption"].tolist())

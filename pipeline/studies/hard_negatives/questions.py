@@ -7,6 +7,9 @@ collapsed_tag; images lie in files image_0.png and so on. ARO (Yuksekgonul et al
 of Visual Genome, has two lists of {image_path, bbox_x, bbox_y, bbox_w, bbox_h, true_caption, false_caption, …}. The
 system is given the box, cut out of the image. These crops must be image files of their own, such as
 2323_10_20_200_150.jpg for the box at x 10, y 20 of 200 × 150 pixels of 2323.jpg.
+
+Entries or rows of other benchmarks (VALSE, CREPE, one's own) are read by their keys, `SPELT`. Those that cannot be used
+are left out and counted.
 """
 
 import csv
@@ -21,14 +24,16 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.files.atomic import write_text
+from pipeline.files.left_out import SHARE, LeftOut
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.manifest.text_file import text_of
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, look_up, refusing
+from pipeline.parts.errors import InputError, counted, look_up, refusing
 from pipeline.settings import first_fault
 
-READERS: lazy.LookupTable[Callable[[Path], list["Question"]]] = lazy.LookupTable({
+READERS: lazy.LookupTable[Callable[[Path, LeftOut], list["Question"]]] = lazy.LookupTable({
     "csv": "pipeline.studies.hard_negatives.questions:from_csv",
+    "entries": "pipeline.studies.hard_negatives.questions:from_entries",
     "sugarcrepe": "pipeline.studies.hard_negatives.questions:sugarcrepe",
     "aro": "pipeline.studies.hard_negatives.questions:aro",
     "winoground": "pipeline.studies.hard_negatives.questions:winoground",
@@ -36,6 +41,15 @@ READERS: lazy.LookupTable[Callable[[Path], list["Question"]]] = lazy.LookupTable
 EXPECTED = "image,positive[,positive…],negative[,negative…][,category][,group]"
 SUGARCREPE = ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj")
 ARO = ("visual_genome_relation.json", "visual_genome_attribution.json")
+# What an entry or column is -> how benchmarks spell it, in lower case; several may be there, and lists of texts.
+SPELT = {
+    "image": ("image", "filename", "file_name", "image_file", "image_path", "file"),
+    "positive": ("positive", "positives", "caption", "captions", "true_caption", "correct"),
+    "negative": ("negative", "negatives", "negative_caption", "negative_captions", "foil", "foils", "false_caption",
+                 "hard_neg", "hard_negs", "valid_hard_negs"),
+    "category": ("category", "collapsed_tag", "linguistic_phenomena", "phenomenon"),
+    "group": ("group",),
+}
 
 
 @dataclass(frozen=True)
@@ -87,24 +101,47 @@ class Card(BaseModel):
     bibtex: str = ""
 
 
-def read(name: str, form: str | None, root: Path) -> list[Question]:
-    """Read the questions of a benchmark that has a card, or of a file or folder.
+def read(name: str, form: str | None, root: Path, share: float = SHARE) -> tuple[list[Question], list[str]]:
+    """Read the questions of a benchmark that has a card, or of a file or folder; and what to say of them, in lines.
 
-    form: a key of `READERS`; None for the card's, or csv. root: a card's files lie below it, and must have as many
-    questions as it says.
+    form: a key of `READERS`; None for the card's, or the one that the content shows. root: a card's files lie below it,
+    and must have as many questions as it says. share: the largest that may be left out.
     """
     card = None if Path(name).exists() else _card(name)
     path = root / card.questions if card else Path(name)
     if not path.exists():
         assert card is not None
         raise InputError(f"{path}: not there; {card.title} comes from {card.source}")
-    questions = READERS.find(form or (card.format if card else "csv"))(path)
+    form, left_out = form or (card.format if card else recognised(path)), LeftOut("question", share)
+    questions = READERS.find(form)(path, left_out)
+    with refusing(InputError, lambda error: f"{path}: {error}"):
+        left_out.check(len(questions) + sum(left_out.counts.values()))
     if not questions:
-        raise InputError(f"{path}: holds no questions")
+        raise InputError("; ".join([f"{path}: holds no questions", *left_out.lines()]))
     counts = Counter(question.category for question in questions)
     if card and card.counts and counts != card.counts:
         raise InputError(f"{path}: expected the questions {card.counts}, got {dict(counts)}; fetch it again")
-    return questions
+    categories = f" of {counted(len(counts), 'category').replace('categorys', 'categories')}"
+    return questions, [f"{path}: read as {form}, {counted(len(questions), 'question')}{categories}",
+                       *(f"{path}: {line}" for line in left_out.lines())]
+
+
+def recognised(path: Path) -> str:
+    """Recognise a format by the names in a folder, or by the keys of a file's first entry."""
+    if path.is_dir():
+        names = {file.name for file in path.iterdir()}
+        found = [form for form, wanted in (("sugarcrepe", {f"{name}.json" for name in SUGARCREPE}), ("aro", {*ARO}),
+                                           ("winoground", {"examples.jsonl"})) if wanted & names]
+        if len(found) != 1:
+            raise InputError(f"{path}: expected the files of sugarcrepe, aro or winoground, got "
+                             f"{', '.join(sorted(names)[:8]) or 'none'}; name one file, or --format")
+        return found[0]
+    if path.suffix not in (".json", ".jsonl"):
+        return "csv"
+    keys = set(_entries(path)[0])
+    if "bbox_x" in keys:
+        return "aro"
+    return "winoground" if "image_0" in keys else "entries"
 
 
 def _card(name: str) -> Card:
@@ -116,39 +153,66 @@ def _card(name: str) -> Card:
         return Card.model_validate(from_yaml(card.read_text(encoding="utf-8")))
 
 
-def from_csv(path: Path) -> list[Question]:
+def from_csv(path: Path, left_out: LeftOut) -> list[Question]:
     """Read a CSV. The columns positive and negative may stand several times; empty fields of them are left out."""
-    lines = csv.reader(io.StringIO(text_of(path), newline=None), strict=True)
+    text = text_of(path)
+    first = text.partition("\n")[0]
+    lines = csv.reader(io.StringIO(text, newline=None), strict=True,
+                       delimiter=max(",;\t", key=first.count))  # of equally many the comma
     with refusing(csv.Error, lambda error: f"{path}, line {lines.line_num}: {error}"):
         header = next(lines, [])
-        unknown = set(header) - {"image", "positive", "negative", "category", "group"}
-        if unknown or not {"image", "positive", "negative"} <= set(header):
+        sides = [_side(name) for name in header]
+        if not {"image", "positive", "negative"} <= {*sides} or sides.count("image") > 1:
             raise InputError(f"{path}: the first line must be {EXPECTED}, got {','.join(header)[:80]!r}")
-        return [_question(f"{path}, line {lines.line_num}", header, line) for line in lines if line]
+        found = []
+        for line in filter(None, lines):
+            place = f"line {lines.line_num}"
+            if len(line) != len(header):
+                left_out.add(f"not {len(header)} fields", f"{place}: {','.join(line)[:80]}")
+            else:
+                found += _question([*zip(sides, line, strict=True)], "all", place, left_out)
+    return found
 
 
-def _question(place: str, header: list[str], line: list[str]) -> Question:
-    if len(line) != len(header):
-        raise InputError(f"{place}: expected {len(header)} fields, got {len(line)}; put quotes round a caption that "
-                         "holds a comma")
-    fields: dict[str, list[str]] = {}
-    for name, value in zip(header, line, strict=True):
-        fields.setdefault(name, []).append(value)
-    positives, negatives = (tuple(filter(None, fields[side])) for side in ("positive", "negative"))
-    with refusing(InputError, lambda error: f"{place}: {error}"):
-        return Question(fields["image"][0], positives, negatives, fields.get("category", ["all"])[0] or "all",
-                        fields.get("group", [""])[0])
+def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
+    """Make a question of each entry, by its keys; its category is the entry's, else the file's name."""
+    found = []
+    for number, entry in enumerate(_entries(path), 1):
+        values = [(side, value) for key, held in entry.items() if (side := _side(key)) is not None
+                  for value in (held if isinstance(held, list) else [held]) if isinstance(value, str)]
+        if number == 1 and (missing := {"image", "positive", "negative"} - {side for side, _ in values}):
+            raise InputError(f"{path}: the first entry has no text for {' or '.join(sorted(missing))}, its keys are "
+                             f"{', '.join(entry)[:120]}; expected such as filename, caption, negative_caption")
+        if "bbox_x" in entry:
+            raise InputError(f"{path}: asks about boxes, as ARO does; read it with --format aro")
+        found += _question(values, path.stem, f"entry {number} of {path.name}", left_out)
+    return found
 
 
-def sugarcrepe(path: Path) -> list[Question]:
+def _side(name: str) -> str | None:
+    """What an entry's key or a column is."""
+    return next((side for side, spelt in SPELT.items() if name.strip().lower() in spelt), None)
+
+
+def _question(values: Sequence[tuple[str | None, str]], category: str, place: str, left_out: LeftOut) -> list[Question]:
+    """One question, or none where it cannot be used."""
+    of = {side: [value.strip() for name, value in values if name == side and value.strip()] for side in SPELT}
+    lacking = [what for side, what in (("image", "image"), ("positive", "right caption"), ("negative", "wrong caption"))
+               if not of[side]]
+    if lacking:
+        left_out.add(f"no {lacking[0]}", place)
+        return []
+    return [Question(of["image"][0], tuple(of["positive"]), tuple(of["negative"]), (of["category"] or [category])[0],
+                     (of["group"] or [""])[0])]
+
+
+def sugarcrepe(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is the file's name."""
     found = [path / f"{name}.json" for name in SUGARCREPE] if path.is_dir() else [path]
-    return [Question(_text(entry, "filename", file), (_text(entry, "caption", file),),
-                     (_text(entry, "negative_caption", file),), file.stem)
-            for file in found for entry in _entries(file)]
+    return [question for file in found for question in from_entries(file, left_out)]
 
 
-def winoground(path: Path) -> list[Question]:
+def winoground(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a group of two questions of each entry; their category is the entry's `collapsed_tag`."""
     file = path / "examples.jsonl" if path.is_dir() else path
     found = []
@@ -160,7 +224,7 @@ def winoground(path: Path) -> list[Question]:
     return found
 
 
-def aro(path: Path) -> list[Question]:
+def aro(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is "relation" or "attribution"."""
     found = [path / name for name in ARO] if path.is_dir() else [path]
     return [Question(_crop(entry, file), (_text(entry, "true_caption", file),),

@@ -22,46 +22,82 @@ def write(path: Path, held: object) -> Path:
     return path
 
 
+def read(name: object, form: str | None = None) -> list[Question]:
+    return published.read(str(name), form, Path())[0]
+
+
+ENTRY = {"filename": "000000000139.jpg", "caption": "a", "negative_caption": "b"}
+QUESTION = Question("000000000139.jpg", ("a",), ("b",), "q")
+
+
+@pytest.mark.parametrize(("name", "held", "told"), [
+    ("q.json", {"0": ENTRY}, "entries"), ("q.json", [ENTRY], "entries"),
+    ("q.jsonl", json.dumps(ENTRY) + "\r\n\n", "entries"),
+    ("q.json", {"v1": {"image_file": "000000000139.jpg", "caption": "a", "foil": "b", "id": "x"}}, "entries"),  # VALSE
+    ("q.json", [{"image_path": "000000000139.jpg", "captions": ["a"], "hard_negs": ["b", " "], "id": 7}], "entries"),
+    ("q.csv", "Filename;Caption;Negative_Caption;category;note\n000000000139.jpg; a;b;q;x\n", "csv"),
+    ("q.tsv", "image\ttrue_caption\tfalse_caption\tcategory\n000000000139.jpg\ta\tb\tq\n", "csv"),
+    ("q.csv", "\ufeffimage,caption,foil,category\r\n000000000139.jpg,a,b,q\r\n", "csv")])
+def test_questions_are_recognised_by_content(tmp_path: Path, name: str, held: object, told: str) -> None:
+    found, lines = published.read(str(write(tmp_path / name, held)), None, Path())
+    assert found == [QUESTION]
+    assert lines == [f"{tmp_path / name}: read as {told}, 1 question of 1 category"]
+
+
+def test_entries_that_cannot_be_used_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.json", [ENTRY, ENTRY | {"caption": " "}, {"caption": "a", "negative_caption": "b"}])
+    found, lines = published.read(str(path), None, Path())
+    assert found == [QUESTION]
+    assert lines[1:] == [f"{path}: left out 2 of 3 questions (no right caption: 1, no image: 1); the first: entry 2 of "
+                         "q.json (no right caption)"]
+    with pytest.raises(InputError, match=r"q\.json: 4 of 5 questions \(no image: 4\), more than 1 % of all"):
+        read(write(path, [ENTRY, *[ENTRY | {"filename": ""}] * 4]))
+    with pytest.raises(InputError, match="the first entry has no text for negative, its keys are filename, caption; "):
+        read(write(path, [{"filename": "a.jpg", "caption": "b"}]))
+    with pytest.raises(InputError, match=r"expected the files of sugarcrepe, aro or winoground, got q\.json; name one"):
+        read(tmp_path)
+
+
 def test_a_csv_holds_several_right_and_wrong_captions(tmp_path: Path) -> None:
     path = write(tmp_path / "q.csv", "image,positive,positive,negative,negative,category\n"
                  'a.jpg,"one, two",,three,four,colour\nb.jpg,x,y,z,,\n')
-    questions = published.read(str(path), None, Path())
+    questions = read(path)
     assert questions == [Question("a.jpg", ("one, two",), ("three", "four"), "colour"),
                          Question("b.jpg", ("x", "y"), ("z",), "all")]
     published.save(tmp_path / "again.csv", questions)
-    assert published.read(str(tmp_path / "again.csv"), None, Path()) == questions
+    assert read(tmp_path / "again.csv") == questions
     for text, said in (("image,positive\na,b\n", "first line must be"), 
-                       ("image,positive,negative\na,b\n", "3 fields, got 2"),
-                       ("image,positive,negative\na,b,\n", "line 2: a: expected an image"),
-                       ("image,positive,negative\n", "no questions"), ("image,positive,negative,x\n", "first line")):
+                       ("image,positive,negative\na,b\n", "no questions; left out 1 of 1 question .not 3 fields: 1"),
+                       ("image,positive,negative\na,b,\n", "no wrong caption: 1.; the first: line 2"),
+                       ("image,positive,negative\n", "no questions"), ("image,positive,x\n", "first line")):
         with pytest.raises(InputError, match=said):
-            published.read(str(write(path, text)), None, Path())
+            read(write(path, text))
 
 
 def test_sugarcrepe_aro_and_winoground_are_read(tmp_path: Path) -> None:
     entry = {"filename": "000000000139.jpg", "caption": "a", "negative_caption": "b"}
     for name in ("add_att", "add_obj", "replace_att", "replace_obj", "replace_rel", "swap_att", "swap_obj"):
         write(tmp_path / "data" / "sugarcrepe" / f"{name}.json", {"0": entry, "1": entry})
-    found = published.read(str(tmp_path / "data" / "sugarcrepe"), "sugarcrepe", Path())
+    found = read(tmp_path / "data" / "sugarcrepe")
     assert len(found) == 14
     assert found[0] == Question("000000000139.jpg", ("a",), ("b",), "add_att")
     with pytest.raises(InputError, match="'add_att': 692"):  # the published numbers of questions
         published.read("sugarcrepe", None, tmp_path)
     box = {"image_path": "7.jpg", "bbox_x": 1, "bbox_y": 2, "bbox_w": 30, "bbox_h": 40}
     aro = write(tmp_path / "visual_genome_relation.json", [box | {"true_caption": "a", "false_caption": "b"}])
-    assert published.read(str(aro), "aro", Path()) == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
+    assert read(aro) == [Question("7_1_2_30_40.jpg", ("a",), ("b",), "relation")]
     line = {"image_0": "i0", "image_1": "i1", "caption_0": "a", "caption_1": "b", "collapsed_tag": "Object"}
     wino = write(tmp_path / "examples.jsonl", json.dumps(line | {"note": "one\u2028line"}, ensure_ascii=False) + "\n")
-    assert published.read(str(wino), "winoground", Path()) == [Question("i0", ("a",), ("b",), "Object", "0"),
+    assert read(wino) == [Question("i0", ("a",), ("b",), "Object", "0"),
                                                             Question("i1", ("b",), ("a",), "Object", "0")]
-    with pytest.raises(InputError, match="expected a text 'filename'"):
-        published.read(str(aro), "sugarcrepe", Path())
+    with pytest.raises(InputError, match="asks about boxes, as ARO does; read it with --format aro"):
+        read(aro, "sugarcrepe")
     with pytest.raises(InputError, match="expected a list of objects"):
-        published.read(str(write(tmp_path / "x.json", [1])), "sugarcrepe", Path())
+        read(write(tmp_path / "x.json", [1]))
     with pytest.raises(InputError, match="did you mean winoground"):
         published.read("winogrund", None, Path())
     with pytest.raises(InputError, match="format of questions"):
-        published.read(str(wino), "wino", Path())
+        read(wino, "wino")
     with pytest.raises(InputError, match="comes from the links"):
         published.read("aro", None, tmp_path / "data")
 
