@@ -1,13 +1,18 @@
 """The share of words that a text encoder does not know: it reads all of them as one and the same word."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.manifest import Split
 from pipeline.parts.errors import InputWarning
-from pipeline.text.base import Text
+
+if TYPE_CHECKING:
+    from pipeline.manifest import Split
+    from pipeline.text.base import Text
 
 # A share of unknown words above which results say little of what captions mean.
 MANY = 0.05
