@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.files.left_out import LeftOut
     from pipeline.manifest import SPLITS, Manifest
     from pipeline.manifest.build import READERS
+    from pipeline.manifest.examples import write_all
     from pipeline.settings import Settings
     from pipeline.studies.audit import collection, findings, fingerprints
 
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
               help="Whether a caption or image that cannot be used ends the command, or is left out, within "
               "manifest.left_out.")
 @click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
+@click.option("--examples", type=options.FilePath(file_okay=False), help="Write small annotations with images in every "
+              "layout that is read into this new folder, and print the command that reads each. Nothing else is done.")
 @options.with_settings_or_shipped
 def manifest_command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
                      annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool,
-                     fetch: bool, on_error: str | None, out: Path | None) -> None:
+                     fetch: bool, on_error: str | None, out: Path | None, examples: Path | None) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.
 
     NAME is one of manifests/*.yaml (coco, flickr30k, flickr8k, multi30k, msrvtt, msrvtt_1ka, vatex, sample,
@@ -57,6 +60,9 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
 
     Example: pipeline manifest flickr8k --images photos --annotations dataset_flickr8k.json
     """
+    if examples is not None:
+        say(*write_all(examples), err=False)
+        return
     if [bool(images), bool(videos), without_images].count(True) > 1:
         raise InputError("give one of --images, --videos and --without-images")
     given = images or videos

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.files import atomic
+from pipeline.parts.errors import InputError
 
 Row = tuple[str, str, str]  # file, split, caption
 Content = "str | bytes | Picture | Columns | Members"
@@ -94,6 +96,11 @@ class Example:
         """Write the files below a folder."""
         for path, content in self.files.items():
             atomic.write_bytes(folder / path, bytes_of(content), durable=False)
+
+    def options(self, folder: Path) -> list[str]:
+        """The options of `pipeline manifest` that read it, written below a folder; quoted for a shell."""
+        places = {"--images": folder / self.images, "--annotations": folder / self.annotations}
+        return [word for option, place in places.items() for word in (option, shlex.quote(str(place)))]
 
 
 def bytes_of(content: Any) -> bytes:
@@ -235,3 +242,24 @@ EXAMPLES: dict[str, Example] = {
         [ROWS[0], ("a.jpg", "test", "Two."), ROWS[1]], "photos", "photos", said="images with a text beside each"),
 }
 """Name -> an example of a layout."""
+
+
+def write_all(folder: Path) -> list[str]:
+    """Write all examples, each into a folder of its own.
+
+    Args:
+        folder: Where to. It must be empty or missing.
+
+    Returns:
+        For each example a line that says what it is, and the command that reads it.
+
+    Raises:
+        InputError: If the folder is not empty.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is there already and not empty; name another folder for the examples")
+    lines = []
+    for name, example in EXAMPLES.items():
+        example.write(folder / name)
+        lines += [f"{example.title}:", f"  pipeline manifest example-{name} {' '.join(example.options(folder / name))}"]
+    return lines
