@@ -1,0 +1,112 @@
+"""The page of formats, docs/formats.md, from the examples that the package and the tests read.
+
+python tests/docs/formats.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from other_inputs import INPUTS, Input
+
+from pipeline.files.atomic import write_text
+from pipeline.manifest.examples import EXAMPLES, Columns, Example, Members, Picture
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+LINES, WIDTH = 3, 110
+HEAD = """# Every input
+
+Each kind of file that the pipeline reads, with the first lines of an example, long ones cut off. The tests read these
+very examples, and this page is made from them (`python tests/docs/formats.py`).
+
+```sh
+pipeline manifest --examples examples
+```
+
+writes the annotations of the first part into the new folder `examples`, with images, and prints the command that reads
+each. Clips of MSR-VTT, VATEX and HGR are on the page [Clips](video.md), formats of images on the page
+[Your own data](own-data.md#formats-of-images).
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD, "## Annotations\n", *map(_annotations, EXAMPLES.values()), "## Other files\n"]
+    for number, each in enumerate(INPUTS):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, str(number))
+            place.mkdir()
+            parts.append(_other(each, place))
+    return "\n".join(parts)
+
+
+def _annotations(example: Example) -> str:
+    files = [(path, content) for path, content in example.files.items() if not isinstance(content, Picture)]
+    return f"### {example.title}\n\n" + "\n".join(_block(path, _lines(path, content)) for path, content in files[:2])
+
+
+def _other(made: Input, folder: Path) -> str:
+    file = made.write(folder)
+    content: Any = file.read_bytes()
+    if file.suffix in {".npy", ".npz"}:
+        content = _arrays(file)
+    return f"### {made.title}\n\nRead by {made.command}.\n\n" + _block(
+        file.relative_to(folder).as_posix(), _lines(file.name, content))
+
+
+def _block(name: str, lines: Iterable[str]) -> str:
+    return f"`{name}`\n\n```text\n" + "".join(f"{line}\n" for line in lines) + "```\n"
+
+
+def _lines(name: str, content: Any) -> list[str]:
+    """The first lines of a file, or of what it holds where it is no text."""
+    if isinstance(content, Columns):
+        rows = zip(*content.columns.values(), strict=True)
+        lines = [", ".join(content.columns), *(json.dumps(row, ensure_ascii=False, default=_image) for row in rows)]
+    elif isinstance(content, Members):
+        lines = [*content.files]
+    else:
+        text = content if isinstance(content, str) else _decoded(content)
+        lines = text.splitlines()
+        if name.endswith(".json") and len(lines) > 1:
+            lines = _of_json(text)
+    return [line if len(line) <= WIDTH else line[:WIDTH] + " …" for line in lines[:LINES]]
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
+
+
+def _of_json(text: str) -> list[str]:
+    """JSON with an entry of the outermost list or object on a line."""
+    value = json.loads(text)
+    if isinstance(value, list):
+        return ["[" + json.dumps(value[0], ensure_ascii=False), *(json.dumps(each, ensure_ascii=False)
+                                                                 for each in value[1:])]
+    return [f"{'' if number else '{'}{json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
+            for number, (key, each) in enumerate(value.items())]
+
+
+def _image(value: object) -> str:
+    assert isinstance(value, Picture)
+    return "(an image's bytes)"
+
+
+def _arrays(file: Path) -> str:
+    loaded = np.load(file, allow_pickle=False)
+    arrays = {file.name: loaded} if isinstance(loaded, np.ndarray) else {
+        name: loaded[name] for name in loaded.files if name != "info"}
+    return "".join(f"{name}: {array.dtype} {list(array.shape)}\n" for name, array in arrays.items())
+
+
+if __name__ == "__main__":
+    write_text(PAGE, page())
