@@ -60,7 +60,7 @@ def _features(source: str) -> Input:
                   "lxmert": "LXMERT's TSV: the same with objects and attributes",
                   "scan": "SCAN's: an array of each split, and its images' ids", "npy": "A NumPy file for each image",
                   "npz": "An archive for each image, as bottom-up-attention.pytorch writes"}[source],
-                 f"`pipeline import {form}`", lambda folder: writer(folder, pictures)[0], read)
+                 f"`pipeline import {form} FILE`", lambda folder: writer(folder, pictures)[0], read)
 
 
 def _first_file(made: Input) -> Input:
@@ -90,7 +90,7 @@ def _card(path: Path) -> object:
 ROOT = Path(__file__).parents[2]
 QUESTIONS = {"image": "a.jpg", "positive": "A dog above a cat.", "negative": "A cat above a dog."}
 INPUTS = [
-    Input("Clips: parts of video files, with their times in seconds", "`pipeline manifest --videos`", _text(
+    Input("Clips: parts of video files, with their times in seconds", "`pipeline manifest NAME --videos FOLDER`", _text(
         "captions.csv", "video,caption,split,start,end\na.mp4,A dog runs.,train,0,2.5\nb.mp4,A cat.,test,,\n"), _clips),
     Input("A card of a data set", "`pipeline manifest NAME`", _text("manifests/mine.yaml", (
         "title: Mine\nimages: data/mine/images\nannotations: data/mine/captions.csv\nlanguages: [en]\n"
@@ -101,20 +101,20 @@ INPUTS = [
     *(_first_file(_features(source)) for source in ("anderson", "lxmert", "scan", "npy", "npz")),
     Input("Boxes: an array x1 y1 x2 y2 for each image, by its file's name", "the engine butd-given, option boxes",
           _boxes, read_boxes),
-    Input("Judgements: TREC's qrels", "`pipeline evaluate --qrels`", _text(
+    Input("Judgements: TREC's qrels", "`pipeline evaluate --qrels FILE`", _text(
         "qrels.txt", "caption:55 0 image:12 1\ncaption:56 0 image:13 2\nimage:12 0 caption:55 1\n"),
         lambda path: qrels.read(path, POOL)),
-    Input("Judgements: CSV", "`pipeline evaluate --qrels`", _text(
+    Input("Judgements: CSV", "`pipeline evaluate --qrels FILE`", _text(
         "qrels.csv", "image,caption,grade\n12,55,1\n13,56,2\n"), lambda path: qrels.read(path, POOL)),
-    Input("A run: TREC's", "`pipeline evaluate --from-run`", _text("run.txt", (
+    Input("A run: TREC's", "`pipeline evaluate --from-run FILE`", _text("run.txt", (
         "caption:55 Q0 image:12 1 0.83 mine\ncaption:55 Q0 image:13 2 0.12 mine\n"
         "image:12 Q0 caption:55 1 0.83 mine\n")),
         runs.read),
-    Input("A run: ranx's JSON", "`pipeline evaluate --from-run`", _text(
+    Input("A run: ranx's JSON", "`pipeline evaluate --from-run FILE`", _text(
         "run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'), runs.read),
-    Input("Questions of hard negatives: CSV", "`pipeline hard-negatives`", _text(
+    Input("Questions of hard negatives: CSV", "`pipeline hard-negatives FILE`", _text(
         "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), questions.from_csv),
-    Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives --format sugarcrepe`", _text(
+    Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives FILE --format sugarcrepe`", _text(
         "swap_obj.json", '{"0": {"filename": "a.jpg", "caption": "A dog above a cat.", '
         '"negative_caption": "A cat above a dog."}}\n'), questions.sugarcrepe),
 ]
