@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.files import atomic, parsing
 from pipeline.parts.errors import refusing
+from pipeline.parts.wrapping import printable
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
@@ -49,7 +50,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def cell(value: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula; spreadsheets then show it as text.
+    """Put an apostrophe before text that begins like a formula, and make characters that are not shown escapes.
+
+    Spreadsheets then show it as text, and a terminal that prints the file obeys none of it.
 
     For files that people open. Files that the pipeline reads again hold the text unchanged.
 
@@ -61,4 +64,6 @@ def cell(value: Any) -> Any:
 
     Source: OWASP, CSV Injection.
     """
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value.startswith(FORMULA) else "\n".join(map(printable, value.split("\n")))

@@ -14,16 +14,26 @@ from PIL import Image
 
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.images import ImageError
+from pipeline.parts.wrapping import printable
 
 QUALITY = 70  # of WebP: about 4 kB at 128 pixels
 SIDE = 320  # pixels, the longer side of a thumbnail among search results
 
 
 def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: Any) -> str:
-    """Fill a template, a file below `pipeline`. finalize: changes each value before it is escaped."""
+    """Fill a template, a file below `pipeline`. finalize: changes each value before it is escaped.
+
+    Characters that are not shown (NUL, ESC, those that reverse text) become escapes such as \\x1b.
+    """
+    def shown_of(value: Any) -> Any:
+        value = value if finalize is None else finalize(value)
+        if not isinstance(value, str) or hasattr(value, "__html__"):
+            return value
+        return "\n".join(map(printable, value.split("\n")))
+
     folder, _, name = template.rpartition("/")
     environment = Environment(loader=PackageLoader("pipeline", folder), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=StrictUndefined, finalize=finalize)
+                              lstrip_blocks=True, undefined=StrictUndefined, finalize=shown_of)
     return environment.get_template(name).render(shown)
 
 
