@@ -17,7 +17,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
-from stages import progress
+from stages import progress, values
 
 # Section -> command -> its purpose. A command is imported when it is used.
 SECTIONS = {
@@ -94,6 +94,7 @@ class Commands(click.Group):
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
             for parameter in command.params:
+                parameter.type = values.checked(parameter.type)
                 _name_long_choices(parameter)
             command.help = "\n\n".join(
                 _example(paragraph) if paragraph.startswith("Example:") else paragraph

@@ -53,15 +53,16 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     place = partial(paths.similarity, dataset, split=settings.score.split)
-    stores = [_paths(place, dataset, name) for name in systems]
+    stores = [_paths(paths.root, place, dataset, name) for name in systems]
     for group in stores:
         options.refuse_repeats(group)
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open(path) for path in chain(*stores) if path.parent == place("").parent}:
-        record.refuse_stale(record.with_parts(made), partial(paths.head, dataset))
+        record.refuse_stale(record.with_parts(made), paths.head)
     for group in stores:
         record.refuse_other_systems([System.open(path) for path in group if layout.is_store(path)])
     groups = _pools(stores, columns)
+    _refuse_equal(stores)
     every_pool = [*chain(*groups)]
     own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
     if not own:  # no reranked system, which has its own; a card's protocols are for its test split
@@ -77,6 +78,16 @@ def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     contrast.correct([*chain(*found)])
     say(*(f"note: {each}" for each in notes))
     click.echo(_written([[pool.name for pool in group] for group in groups], found, notes, output))
+
+
+def _refuse_equal(stores: Sequence[Sequence[Path]]) -> None:
+    """Check that no system is compared with itself. Systems may share seeds."""
+    found = set[frozenset[Path]]()
+    for group in stores:
+        system = frozenset(path.resolve() for path in group)
+        if system in found:
+            raise InputError(f"{group[0]}: is named twice; name each once")
+        found.add(system)
 
 
 def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
@@ -131,12 +142,14 @@ def _key(found: dict[str, Any]) -> str:
     return f"{found['protocol']}, {found['language']}" if "language" in found else str(found["protocol"])
 
 
-def _paths(place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
+def _paths(root: Path, place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
     """The stores or matrices of a name, of a path, or of several with commas between."""
-    if Path(name).exists():
-        return [Path(name)]
+    if (root / name).exists():
+        return [root / name]
     if "," in name:
-        return [path for part in name.split(",") for path in _paths(place, dataset, part.strip())]
+        if not all(map(str.strip, name.split(","))):
+            raise InputError(f"{name!r}: expected names of systems with one comma between")
+        return [path for part in name.split(",") for path in _paths(root, place, dataset, part.strip())]
     store = place(name)
     if store.exists():
         return [store]

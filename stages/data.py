@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("name", required=False, shell_complete=options.names("dataset"))
-@click.option("--images", type=options.FilePath(), show_default="the data set's card",
+@click.option("--images", type=options.FilePath(in_store=True), show_default="the data set's card",
               help="Folder of images.")
 @click.option("--videos", type=options.FilePath(), help="Folder of video files, in the place of --images.")
-@click.option("--annotations", type=options.FilePath(), show_default="the data set's card",
+@click.option("--annotations", type=options.FilePath(in_store=True), show_default="the data set's card",
               help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
               "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
               "Multi30K, MSR-VTT, VATEX or HGR.")
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="manifest.on_error",
               help="Whether a caption or image that cannot be used ends the command, or is left out, within "
               "manifest.left_out.")
-@click.option("--out", type=options.FilePath(dir_okay=False), show_default="data/NAME.parquet", help="The manifest.")
-@click.option("--examples", type=options.FilePath(file_okay=False), help="Write small annotations with images in every "
-              "layout that is read into this new folder, and print the command that reads each. Nothing else is done.")
+@options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
+@click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),
+              help="Write small annotations with images in every layout that is read into this new folder, and print "
+              "the command that reads each. Nothing else is done.")
 @options.with_settings_or_shipped
 def manifest_command(paths: Paths, settings: Settings, name: str | None, images: Path | None, videos: Path | None,
                      annotations: Path | None, form: str | None, role_graphs: Path | None, without_images: bool,
@@ -85,13 +86,14 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
         table = manifest.build(card.name, folder, annotations, form, kind=kind, role_graphs=role_graphs,
                                fetch_addresses=fetch, on_start=bar.reset, on_image=bar.update, left_out=left_out,
                                say=lambda line: say(line, err=line.startswith("note: ")))
-    with Progress("look at photographs", table.noun, len(table.images)) as bar:
-        table = manifest.with_checksums(table, remembered / "photographs", bar.update)
-    table = table.save(path)
-    left_out.save(paths.left_out(card.name))
-    if asked_for is not None:
-        with suppress(OSError):  # the root is read-only or full: the next run reads all again
-            record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
+    with nullcontext() if remote.address(path) else atomic.exclusive(path):
+        with Progress("look at photographs", table.noun, len(table.images)) as bar:
+            table = manifest.with_checksums(table, remembered / "photographs", bar.update)
+        table = table.save(path)
+        left_out.save(paths.left_out(card.name))
+        if asked_for is not None:
+            with suppress(OSError):  # the root is read-only or full: the next run reads all again
+                record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
     own = Path("manifests", f"{card.name}.yaml")
@@ -129,8 +131,8 @@ def _say(table: Manifest, title: str, path: Path) -> None:
 @click.argument("other", metavar="[B]", required=False, shell_complete=options.names("dataset"))
 @click.option("--alike", type=click.IntRange(0, 128), default=16, show_default=True, metavar="BITS",
               help="Images look alike if their dHashes differ in at most this many of 256 bits.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", show_default="results/audit-A-B.html",
-              help="The report; a .json file of the same name is written beside it.")
+@options.out("results/audit-A-B.html", "The report; a .json file of the same name is written beside it.",
+             endings=(".html",))
 @options.with_settings_or_shipped
 def audit_command(paths: Paths, settings: Settings, one: str, other: str | None, alike: int, out: Path | None) -> None:
     """Find images and captions that data sets A and B share, or the splits of A alone.
@@ -161,8 +163,6 @@ def audit_command(paths: Paths, settings: Settings, one: str, other: str | None,
     found = findings.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
     name = "-".join(each.replace(":", "-") for each in (one, other) if each)
     path = out or paths.root / "results" / f"audit-{name}.html"
-    if path.suffix == ".json":
-        raise InputError(f"{path}: expected a name that ends in .html; the .json file is written beside it")
     # exit code 1 would say something else
     with refusing(OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"):
         atomic.write_text(path, found.page())

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
               help="Images or captions in a batch of the encoder.")
 @click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True,
               show_default="all that there are", help="Which images; may be given several times.")
-@options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.")
+@options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
+             "store of embeddings")
 @options.image_files(", for an encoder or a fine-tuned head", "files")
 @options.device
 @options.on_workers
@@ -64,9 +65,12 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
     was trained on. A fine-tuned head has its own network and reads the image files.
     Photographs without captions need a captions.csv, too: it may have the files' names as captions.
 
-    A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system STORE` makes a system of it.
+    A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system NAME` makes a system of it.
     Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. A
     run that was interrupted goes on.
+
+    A head that was trained on other data becomes a system of the data set in the same way: its store is called after
+    both, `pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k`, and so is the system.
 
     Example: pipeline embed flickr8k --system vse2ad-region-bigru-s0 --trained-on coco
 
@@ -148,6 +152,8 @@ def _by_head(asked: _Asked, head: str, dataset: str, files: Path | None) -> None
         split = "+".join(part.name for part in parts)
         made_from = record.made_from(opened.head, opened.manifest, split, opened.source, rows) | {
             "trained_on": dataset}
+        made_from["members"][0]["splits"] = {part.name: {"content": opened.source.content(part.store_rows)}
+                                             for part in parts}
         layout.refuse_no_vectors(path)
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}

@@ -85,7 +85,7 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
         raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
                          f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
     options.refuse("text", "recipe", "seed", why="is for ensembles such as RG; your own has its --member")
-    places = [Path(member) if Path(member).exists() else place(member) for member in members]
+    places = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
     options.refuse_repeats(places)
     stores = [judged.with_record(path, columns) for path in places]
     path = paths.similarity(dataset, name, stores[0].made_from["split"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.judgements import qrels
     from pipeline.evaluation.metrics import parse_all
     from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
-    from pipeline.files.atomic import write_json
+    from pipeline.files.atomic import exclusive, write_json
     from pipeline.provenance import results
     from pipeline.settings import Evaluate, Settings
     from pipeline.systems.scores import judged, measured, runs
@@ -107,10 +107,11 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
                    "save_qrels", why="needs --system or --embeddings; the run is measured by its data set's card")
     options.refuse_shipped()
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
-    write_json(paths.metrics, measured_run)
-    shutil.rmtree(paths.headline, ignore_errors=True)
-    for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
-        write_json(paths.headline / f"{name}.json", headline, durable=False)
+    with exclusive(paths.metrics):
+        write_json(paths.metrics, measured_run)
+        shutil.rmtree(paths.headline, ignore_errors=True)
+        for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
+            write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
         [(name, numbers | {"split": result["made_from"]["split"]}) for name, result in measured_run.items()
          for numbers in results.protocols(result).values()], output))

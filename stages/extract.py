@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @options.dataset
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
-@options.out("features/DATASET/FEATURE.zarr", "The store; s3://bucket/NAME.zarr is written shard by shard.")
+@options.out("features/DATASET/FEATURE.zarr", "The store; s3://bucket/NAME.zarr is written shard by shard.",
+             "feature store", in_store=True)
 @options.image_files()
 @click.option("--device", metavar="DEVICE", show_default="extract.device", callback=options.known_device,
               help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
               help="bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.")
 @click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
 @click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
-              help="Processes on this machine.")
+              callback=options.of_this_machine, help="Processes on this machine.")
 @options.scheduler
 @click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
               help="Whether an image that cannot be decoded ends the run.")
@@ -71,6 +72,8 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
                                                   if key in type(settings.extract).model_fields and value is not None})
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
+    if uploaded_to:
+        remote.require_reachable(uploaded_to)
     store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
     named = remote.address(place_of_store) or store
     request = _request(paths, settings, dataset, store, feature, extract, changes["engine"])

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
               help="The data set whose stored features hold the images.")
 @click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card or the content says",
               help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.")
-@click.option("--save", type=options.FilePath(dir_okay=False), metavar="FILE.csv", help="Also write the questions.")
-@click.option("--out", type=options.FilePath(dir_okay=False), metavar="FILE.json",
+@click.option("--save", type=options.OutputPath(endings=(".csv",)), metavar="FILE.csv",
+              help="Also write the questions.")
+@click.option("--out", type=options.OutputPath(endings=(".json",)), metavar="FILE.json",
               show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
 @options.device
 @options.with_settings_or_shipped

@@ -45,12 +45,12 @@ POOLING = click.Choice(list(pooling.POOLINGS))
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
-@options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.")
+@options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
               help="bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.")
 @options.device
-@click.option("--processes", type=click.IntRange(min=1), show_default="training.DATASET.processes",
-              help="GPUs that share each batch.")
+@click.option("--processes", type=click.IntRange(min=1), callback=options.of_this_machine,
+              show_default="training.DATASET.processes", help="GPUs that share each batch.")
 @options.if_changed
 @options.with_settings
 def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, text: str, recipes: tuple[str, ...],
@@ -103,9 +103,9 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
         say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
     if len(done) == len(asked):
         return
+    manifest = Manifest.load(paths.manifest(dataset))
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
     options.choose_products(settings)
-    manifest = Manifest.load(paths.manifest(dataset))
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
     try:
@@ -208,7 +208,7 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
               help="The feature that a cross-encoder reads.")
 @click.option("--name", callback=options.called, show_default="vse_infty_released or oscar", metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
-@options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.")
+@options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.", "head")
 @options.if_changed
 @options.with_settings
 def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, vocabulary: Path | None,

@@ -9,7 +9,7 @@ import click
 
 from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
 from pipeline.parts.errors import InputError
-from stages.options import FilePath, joined
+from stages.options import FilePath, OutputPath, joined
 
 if TYPE_CHECKING:
     from pipeline.systems.scores.judged import Columns, Truth
@@ -41,8 +41,6 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
 def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None) -> Files:
     if top and not run:
         raise InputError("--top says how many candidates --run writes; give --run")
-    if per_query and per_query.suffix not in (".parquet", ".csv"):
-        raise InputError(f"--per-query {per_query}: expected a name that ends in .parquet or .csv")
     return Files(run, top, save_qrels, per_query)
 
 
@@ -80,13 +78,13 @@ truth = joined(
 # Options that name files to write; the command takes `files`.
 files = joined(
     "files", _files,
-    click.option("--run", type=FilePath(dir_okay=False), metavar="FILE",
+    click.option("--run", type=OutputPath(), metavar="FILE",
                  help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
                  "does (.json) or as TREC."),
     click.option("--top", type=click.IntRange(min=1), show_default="100", help="How many candidates --run writes."),
-    click.option("--save-qrels", type=FilePath(dir_okay=False), metavar="FILE",
+    click.option("--save-qrels", type=OutputPath(), metavar="FILE",
                  help="Also write the right answers as TREC qrels, for other tools that read the run."),
-    click.option("--per-query", type=FilePath(dir_okay=False), metavar="FILE",
+    click.option("--per-query", type=OutputPath(endings=(".parquet", ".csv")), metavar="FILE",
                  help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."))
 # Options that say how to measure; the command takes `rules`, None where none were given.
 rules = joined(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,11 +17,13 @@ from click.core import ParameterSource
 
 from pipeline import settings
 from pipeline.dual_encoders import DUAL_ENCODERS
+from pipeline.files import remote
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
+from stages.values import FilePath, OutputPath, RootPath, below_root
 
 if TYPE_CHECKING:
     from pipeline.compute.tasks import Executor
@@ -29,19 +32,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 # A function that opens the executor of tasks; None stands for this process.
 Workers: TypeAlias = Callable[[], "AbstractContextManager[Executor | None]"]
-
-
-class FilePath(click.Path):
-    """The type of options and arguments that name a file or folder."""
-
-    def __init__(self, **more: Any) -> None:
-        super().__init__(path_type=Path, **more)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an empty name: an unset shell variable gives it, and it would mean the current folder."""
-        if value == "":
-            self.fail("the name is empty", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
@@ -70,8 +60,9 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
 
     Imports below `if TYPE_CHECKING:` of the command's module are made when it runs, and not for --help.
     """
-    @click.option("--root", type=FilePath(file_okay=False), default=Path(), show_default="current directory",
-                  help="Everything is read and written below this directory.")
+    @click.option("--root", type=RootPath(), default=Path(), show_default="current directory", is_eager=True,
+                  help="An existing directory, below which everything is read and written, and relative paths of other "
+                  "options are.")
     @click.option("--params", type=FilePath(dir_okay=False), show_default="params.yaml of the root, or here",
                   help="The settings file.")
     @click.option("-S", "--set", "changes", multiple=True, metavar="KEY=VALUE",
@@ -137,8 +128,8 @@ def choose_products(settings: Settings) -> None:
 class Source:
     """The value of --system: a system or head by its name, a file or folder, or a pretrained encoder."""
 
-    def __init__(self, named: str) -> None:
-        self.named = named
+    def __init__(self, named: str, root: Path = Path()) -> None:
+        self.named, self._root = named, root
 
     @property
     def is_encoder(self) -> bool:
@@ -150,7 +141,7 @@ class Source:
         """The file or folder; None for a name."""
         place = Path(self.named)
         looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
-        return place if looks_so or place.exists() else None
+        return self._root / place if looks_so or (self._root / place).exists() else None
 
     def scores(self, paths: Paths, settings: Settings) -> Path:
         """The file of scores: the named file, or the store of the run's system of that name."""
@@ -160,9 +151,7 @@ class Source:
 def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
     """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
     def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
-        if named == "":  # by an unset shell variable
-            raise click.BadParameter("the name is empty")
-        return named if named is None else Source(named)
+        return named if named is None else Source(named, below_root("", context))
 
     return click.option("--system", "source", metavar="SYSTEM", callback=source, shell_complete=names(completed),
                         help=takes, **more)
@@ -197,12 +186,28 @@ def _existing_folder(context: click.Context, option: click.Parameter, folder: Pa
     return folder
 
 
+def _existing(context: click.Context, option: click.Parameter, place: Path | None) -> Path | None:
+    if place is not None and not (remote.is_address(place) or place.exists()):
+        raise InputError(f"{option.opts[-1]} {place}: no such folder")
+    return place
+
+
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Check the kind of device before anything else, even if there is nothing to do."""
     from pipeline.settings import section
 
     with refusing(ValueError, lambda error: f"{option.opts[-1]}: {error}"):
         return name and section.device(name)
+
+
+def of_this_machine(context: click.Context, option: click.Parameter, count: int | None) -> int | None:
+    """Check a number of processes of this machine; torchrun's may be on several machines."""
+    from pipeline.compute import machine
+
+    if count is not None and "LOCAL_RANK" not in os.environ:
+        with refusing(InputError, lambda error: f"{option.opts[-1]}: {error}"):
+            machine.refuse_processes(count)
+    return count
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -213,15 +218,15 @@ def called(context: click.Context, option: click.Parameter, name: str | None) ->
         return None if name is None else TypeAdapter(settings.Name).validate_python(name)
 
 
-def out(default: str, help: str = "The store.", **type_: Any) -> Callable[[Command], Command]:
-    """The option --out: where the result is written."""
-    return click.option("--out", type=FilePath(**type_), show_default=default, help=help)
+def out(default: str, help: str = "The store.", kind: str | None = None, **type_: Any) -> Callable[[Command], Command]:
+    """The option --out: where the result is written. kind, type_: as for `OutputPath`."""
+    return click.option("--out", type=OutputPath(kind, **type_), show_default=default, help=help)
 
 
 def image_files(use: str = "", *names: str) -> Callable[[Command], Command]:
     """The option --images: a folder. use: what the images are for, as its help says."""
-    return click.option("--images", *names, type=FilePath(), show_default="as in the manifest",
-                        help=f"Where the image files lie{use}.")
+    return click.option("--images", *names, type=FilePath(in_store=True), callback=_existing,
+                        show_default="as in the manifest", help=f"Where the image files lie{use}.")
 
 
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
@@ -272,7 +277,8 @@ def _opened(workers: int, scheduler: str | None) -> Iterator[Executor | None]:
 
 # --workers and --scheduler; the command takes `open_workers`, see `executor`.
 on_workers = joined("open_workers", executor, scheduler, click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes on this machine."))
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, callback=of_this_machine,
+    help="Processes on this machine."))
 
 
 def was_given(name: str) -> bool:

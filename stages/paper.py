@@ -11,7 +11,7 @@ import click
 
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
-from stages import options
+from stages import options, values
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 @click.command
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
-@click.option("--columns", metavar="NAMES",
+@click.option("--columns", type=values.Names(), metavar="NAMES",
               help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
 @click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
               help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
-def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: str | None,
+def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: tuple[str, ...] | None,
                    bold: Bold | None, style: latex.Style | None) -> None:
     r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
 
@@ -53,8 +53,7 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
     Example: pipeline tables --only measured --columns r1,rsum
     """
     how = settings.typesetting
-    request = TableRequest(delta, only or how.table_rows, tuple(filter(
-        None, map(str.strip, columns.split(",")))) if columns else tuple(how.table_metrics), bold or how.table_bold)
+    request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold)
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []

@@ -51,10 +51,11 @@ def command(paths: Paths, settings: Settings) -> None:
     steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
     steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}
     files = {paths.plan: plan, **{paths.plans / f"{step}.json": part for step, part in steps.items()}}
-    for file, part in files.items():
-        atomic.write_json(file, part)
-    for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that the run has no more
-        file.unlink()
+    with atomic.exclusive(paths.plan):
+        for file, part in files.items():
+            atomic.write_json(file, part)
+        for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that the run has no more
+            file.unlink()
     say(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
         f"{counted(len(ensembles(run)), 'ensemble')}", err=False)
 
@@ -62,6 +63,8 @@ def command(paths: Paths, settings: Settings) -> None:
 def _check(paths: Paths, settings: Settings) -> None:
     """Refuse at once what later steps would refuse after hours: unknown data sets, tables, figures, parts of heads."""
     manifest.refuse_unknown(settings.run.dataset, paths.root)
+    for encoder in settings.run.encoders:
+        DUAL_ENCODERS.module(encoder.model.partition(":")[0])
     for known, names in ((TABLES, settings.tables), (FIGURES, settings.figures)):
         for name in names:
             known.module(name)  # which refuses an unknown one

@@ -14,6 +14,7 @@ import click
 
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import printable, wrapped
+from stages.values import OutputPath
 
 # Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
@@ -149,8 +150,7 @@ def options() -> list[click.Option]:
     return [
         click.Option(["--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet,
                      help="Show no progress."),
-        click.Option(["--log"], type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", expose_value=False,
-                     is_eager=True, callback=_set_log,
+        click.Option(["--log"], type=OutputPath(), metavar="FILE", expose_value=False, callback=_set_log,
                      help="Append what is printed, and progress, to this file, each line with its time."),
     ]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pipeline import manifest
-    from pipeline.files.atomic import write_text
+    from pipeline.files.atomic import exclusive, write_text
     from pipeline.report import names, page
     from pipeline.report.heads import read_heads
     from pipeline.report.page import charts, explorer, headline, systems
@@ -46,8 +46,9 @@ def command(paths: Paths, settings: Settings, images: Path | None) -> None:
     with Progress("report", "step") as bar:
         contents = _contents(paths, settings, images, unreadable.append, bar.step)
         text = page.render(contents)
-    write_text(paths.report, text)
-    _keep_curves(paths, settings)
+    with exclusive(paths.report):
+        write_text(paths.report, text)
+        _keep_curves(paths, settings)
     say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
     if (side := contents["explorer"].get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
         say(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -29,7 +28,7 @@ class _K(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> int | Literal["all"]:
         if value == "all" or (str(value).isdecimal() and int(value) >= 1):
             return "all" if value == "all" else int(value)
-        raise InputError(f"--k {value}: expected a number from 1 up, or all")
+        raise click.BadParameter(f"{value!r}: expected a number from 1 up, or all", ctx, param)
 
 
 @click.command
@@ -45,13 +44,13 @@ class _K(click.ParamType):
 @click.option("--weight", type=click.FloatRange(0, 1), metavar="λ", help="The retriever's share, for add and norm_add.")
 @click.option("--tune", is_flag=True,
               help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.")
-@click.option("--tuned-on", type=click.Path(path_type=Path), metavar="STORE",
+@click.option("--tuned-on", type=options.FilePath(), metavar="STORE",
               help="Take k, the combination and λ from a system of these heads that was reranked with --tune on val.")
 @click.option("--name", metavar="NAME", show_default="RETRIEVER+rerank", help="The new system's name.")
 @click.option("--protocol", "rules", type=click.Choice(list(PROTOCOLS)),
               show_default="the data set's, of val: all", help="Seek candidates within this protocol's folds.")
 @click.option("--folds", type=click.IntRange(min=1), help="Or within this many consecutive folds of images.")
-@click.option("--distractors", type=click.Path(path_type=Path), multiple=True, metavar="STORE",
+@click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
               help="Seek candidates also among the images and captions of another store of the retriever's head (see "
               "pipeline embed). May be given several times.")
 @click.option("--trained-on", metavar="DATASET", show_default="--dataset",

@@ -34,7 +34,7 @@ def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, 
     run, split = settings.run.dataset, settings.score.split
     found = {name: System.open(paths.similarity(run, name, split)) for name in names}
     if found:
-        record.refuse_stale(found, lambda head: paths.head(run, head))
+        record.refuse_stale(found, paths.head)
         found |= _made_by_name(paths, settings, found)
     return found
 
@@ -81,7 +81,7 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
         raise InputError(f"{path}: is made of plain matrices; measure it with `pipeline evaluate --system {path}`")
     first = next(iter(run.values()))
     stores = record.with_parts({first.path.stem: first, path.stem: store})
-    record.refuse_stale(stores, lambda head: paths.head(made["dataset"], head))
+    record.refuse_stale(stores, paths.head)
 
 
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 @options.recipes
 @options.seeds
 @options.system("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
-                "embed`, of a dual encoder or of a head that was trained on other data. The matrix gets its name.")
+                "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
+                "matrix gets its name.")
 @options.image_files(", for a fine-tuned head", "files")
 @options.device
 @options.on_workers
@@ -65,12 +66,14 @@ def score_command(paths: Paths, settings: Settings, feature: str | None, dataset
 
     Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
 
-    Example: pipeline score --system embeddings/flickr8k/clip-vit-base-patch32.zarr
+    Example: pipeline score --system clip-vit-base-patch32 --dataset flickr8k
+
+    Example: pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k
     """
-    if source and source.path and (source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()):
-        options.refuse("feature", "dataset", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
+    if store := source and _embedded(paths, source, dataset):
+        options.refuse("feature", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
                        why="cannot be given with a store of embeddings, which are multiplied as they are")
-        _score_embeddings(paths, settings, source.path)
+        _score_embeddings(paths, settings, store, dataset if options.was_given("dataset") else None)
         return
     if source:
         options.refuse("feature", "text", "recipes", "seeds", why="cannot be given with --system, which names the head")
@@ -127,10 +130,23 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
                       *unknown.told([split], words)])
 
 
-def _score_embeddings(paths: Paths, settings: Settings, path: Path) -> None:
-    """Multiply stored vectors of score.split, unless the result is there."""
+def _embedded(paths: Paths, source: options.Source, dataset: str) -> Path | None:
+    """The store of embeddings that --system names, by its path or by its name; None for a head."""
+    if source.path:
+        return source.path if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists() else None
+    if source.is_encoder:
+        raise InputError(f"--system {source.named}: `pipeline embed {dataset} --system {source.named}` makes its "
+                         "vectors; then give the name of their store")
+    store = paths.encoded(dataset, source.named)
+    return store if store.exists() and not paths.head(dataset, source.named).exists() else None
+
+
+def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str | None = None) -> None:
+    """Multiply stored vectors of score.split, unless the result is there. asked: the data set that they must be of."""
     embedded = System.open_vectors(path)
     dataset, split = embedded.made_from["dataset"], settings.score.split
+    if asked not in (None, dataset):
+        raise InputError(f"--dataset {asked}: {path} holds embeddings of {dataset}; name another store")
     target = paths.similarity(dataset, path.stem, split)
 
     def multiply() -> str:

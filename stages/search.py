@@ -41,7 +41,7 @@ if TYPE_CHECKING:
                 "`pipeline embed`.", "embedded", show_default="the run's first head")
 @options.dataset
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
-@options.out("results/search.html", "The page.", dir_okay=False)
+@options.out("results/search.html", "The page.", endings=(".html",))
 @options.with_settings_or_shipped
 def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
             find: str | None, source: options.Source | None, dataset: str, top: int, out: Path | None) -> None:

@@ -38,7 +38,7 @@ MOST_WORKERS = 8
 @click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
               "them again: for stores that were imported.")
 @click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
-              help="Shards that are read at the same time; each is held in memory.")
+              callback=options.of_this_machine, help="Shards that are read at the same time; each is held in memory.")
 @options.image_files(", for --repair")
 @options.with_settings_or_shipped
 def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool, workers: int | None,
@@ -177,8 +177,8 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
 
 
 @click.command
-@click.argument("source", type=options.FilePath())
-@click.argument("target", type=options.FilePath())
+@click.argument("source", type=options.FilePath(in_store=True))
+@click.argument("target", type=options.FilePath(in_store=True))
 def copy_command(source: Path, target: Path) -> None:
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there.
 
@@ -190,6 +190,8 @@ def copy_command(source: Path, target: Path) -> None:
     if (remote.address(source) is None) == (remote.address(target) is None):
         raise InputError("exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr")
     named = remote.address(target) or target
+    for place in filter(remote.address, (source, target)):
+        remote.require_whole(str(place), with_key=True)
     if source.suffix == ".parquet":
         Manifest.load(source).save(target)
         say(f"{named}: manifest copied", err=False)
@@ -210,7 +212,7 @@ def copy_command(source: Path, target: Path) -> None:
 @click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
               help="The manifest's file, if it is not in its usual place.")
 @click.option("--feature", type=click.Choice(list(FEATURES)), help="The feature in whose place it is used.")
-@options.out("features/DATASET/FEATURE.zarr")
+@options.out("features/DATASET/FEATURE.zarr", kind="feature store")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables accept a paper's name, such as "
               "butd-36-proposals, and mark any other.")
@@ -255,13 +257,13 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
 
 
 @click.command
-@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE", type=options.FilePath())
+@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
 @click.option("--split", type=click.Choice(SPLITS), help="Which images; scan needs one, the others take all "
               "without it.")
-@click.option("--out", type=options.FilePath(file_okay=False), required=True, help="The folder.")
+@click.option("--out", type=options.OutputPath(dir_okay=True, file_okay=False), required=True, help="The folder.")
 @options.manifest
 @options.with_settings_or_shipped
-def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], split: str | None, out: Path,
+def export_command(paths: Paths, settings: Settings, what: tuple[str, ...], split: str | None, out: Path,
                    manifest_file: Path | None) -> None:
     """Write a split of a feature store as older code bases read it. Running again does nothing.
 
@@ -271,11 +273,11 @@ def export_command(paths: Paths, settings: Settings, what: tuple[Path, ...], spl
 
     Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
     """
-    form, store = ("scan", what[0]) if len(what) == 1 else (what[0].as_posix(), what[1])
+    form, store = ("scan", what[0]) if len(what) == 1 else what[:2]
     if form not in FORMATS or len(what) > 2:
         raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(FORMATS)}, got "
-                         f"{' '.join(map(str, what))}")
-    features = FeatureStore(store)
+                         f"{' '.join(what)}")
+    features = FeatureStore(paths.root / store)
     manifest = Manifest.load(manifest_file or paths.manifest(features.fingerprint["dataset"]))
     with Progress("export", "image") as bar:
         done = export(form, features, manifest, split, out, bar.reset, bar.update, root=paths.root)

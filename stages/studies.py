@@ -49,6 +49,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
     """
     run, known = settings.run, claims.load(paths.root)
+    manifest.refuse_unknown(run.dataset, paths.root)
     sides = list(dict.fromkeys(side for claim in known if claims.can_be_tested(claim, run.features)
                                for side in (claim.better, claim.worse)))
     for side in sides:
@@ -123,7 +124,7 @@ def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
     root, asked = context.find_root(), context.params
     command = cast(click.Group, root.command).get_command(root, name)
     assert command is not None
-    same = ["--root", str(asked["root"]), *(["--params", str(asked["params"])] if asked["params"] else []),
+    same = ["--root", str(asked["root"]), *(["--params", str(asked["params"].absolute())] if asked["params"] else []),
             *(word for change in asked["changes"] for word in ("-S", change))]
     for feature in per_feature or (None,):
         of = ["--feature", feature] if feature else []
@@ -146,6 +147,7 @@ def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, .
 
     Example: pipeline synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
     """
+    click.get_current_context().with_resource(atomic.exclusive(paths.synthetic))  # it adds to what is there
     done: dict[tuple[str, str], dict[str, Any]] = {}
     asked = settings.synthetic
     if paths.synthetic.exists():  # what an earlier run with the same settings found

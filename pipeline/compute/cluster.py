@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeline.compute import machine
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
     Yields:
         An executor of tasks on them.
     """
+    machine.refuse_processes(workers)
     import torch
     from distributed import Client, LocalCluster, WorkerPlugin
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.files.digest import digest
+from pipeline.parts.errors import InputError, counted
 
 
 def processor() -> str:
@@ -31,6 +32,25 @@ def _first(*names: str) -> str:
     cores = Path("/proc/cpuinfo")
     lines = cores.read_text(encoding="utf-8", errors="replace").splitlines() if cores.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(names)), "")
+
+
+# The most processes that are started for each core: enough for those that wait for files, and for tests on one core.
+PROCESSES = 8
+
+
+def refuse_processes(count: int) -> None:
+    """Check that this machine can run so many processes at the same time.
+
+    Args:
+        count: How many are to be started.
+
+    Raises:
+        InputError: If there are more than `PROCESSES` for each core.
+    """
+    cores = len(os.sched_getaffinity(0))
+    if count > PROCESSES * cores:
+        raise InputError(f"{count:,} processes are too many for this machine, which has {counted(cores, 'core')}; give "
+                         f"at most {PROCESSES * cores}")
 
 
 # Keep the memory of large tensors in the process, for training on a CPU.

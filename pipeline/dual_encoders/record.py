@@ -88,13 +88,16 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     if made["manifest"] != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
-    if name not in made["members"][0].get("splits", [made["split"]]):
-        raise InputError(f"{embedded.path}: holds {made['split']}, not {name}; run `pipeline embed --split {name}`")
+    found = made.members[0]["splits"]
+    if name not in found:
+        raise InputError(f"{embedded.path}: holds {', '.join(found)}, not {name}; embed it again without --split")
     split = manifest.split(name)
+    if not made.is_encoder:
+        split = split.only(np.isin(split.image_ids, embedded.image_ids))  # without images that failed in extraction
     again = "; run `pipeline embed` again"
-    if made.is_encoder:
-        made = Made(made | {"split": name, "members": [member | {"splits": {name: member["splits"][name]}}
-                                                       for member in made.members]})
+    of_one = {"splits": {name: found[name]}} if made.is_encoder else found[name]
+    members = [{key: value for key, value in member.items() if key != "splits"} | of_one for member in made.members]
+    made = Made(made | {"split": name, "members": members})
     return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
                         embedded.vectors_of("caption", split.caption_ids, again),
                         made if made.is_encoder else made.without_digests)

@@ -1,16 +1,16 @@
 """Files and folders that appear complete or not at all, written by one process at a time."""
 
 import errno
-import fcntl
 import json
 import os
 import shutil
-import stat
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from pipeline.files import locks
 from pipeline.parts.errors import InputError, refusing
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -20,7 +20,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     """Write a file that replaces `path` when the block ends without an error.
 
-    If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was.
+    If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was. Processes
+    that write one file at the same time do it one after another, and the file of the last one stays.
 
     Args:
         path: The file to write; missing folders are created.
@@ -38,19 +39,16 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     try:
-        partial.unlink(missing_ok=True)  # what a killed process left may have another mode
-        with partial.open("xb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        yield partial
-        partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
-        if durable:
-            sync(partial)
-        partial.replace(path)
-        if durable:
-            sync(path.parent)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
+        with locks.in_turn(partial) as mode:
+            yield partial
+            partial.chmod(mode)  # safetensors replaces the file by one that only its owner can read
+            if durable:
+                sync(partial)
+            partial.replace(path)
+            if durable:
+                sync(path.parent)
+    except OSError as error:
+        if error.errno in NO_ROOM:  # libraries word it otherwise, and name no file
             raise _full(error, path) from None
         raise
 
@@ -75,7 +73,8 @@ def creating(folder: Path) -> Iterator[Path]:
     """Write a folder that replaces `folder` when the block ends without an error.
 
     If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
-    killed process left is removed by the next call, and an earlier folder that was set aside is put back.
+    killed process left is removed by the next call, and an earlier folder that was set aside is put back. Meanwhile the
+    folder is held as by `exclusive`, unless this thread holds it already.
 
     Args:
         folder: The folder to write; missing parents are created.
@@ -84,21 +83,22 @@ def creating(folder: Path) -> Iterator[Path]:
         The path to write to, FOLDER.creating: an empty folder.
 
     Raises:
+        InputError: If another process writes the folder.
         OSError: If the folder cannot be written, or a file has its name.
     """
     making = folder.with_name(folder.name + ".creating")
-    put_back(folder)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
-    try:
-        with naming(folder):
-            yield making
-    except BaseException:
+    with nullcontext() if folder.resolve() in _held.paths else exclusive(folder):
+        put_back(folder)
         shutil.rmtree(making, ignore_errors=True)
-        raise
-    take_place(making, folder)
+        making.mkdir(parents=True)
+        try:
+            yield making
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            raise
+        take_place(making, folder)
 
 
 def take_place(successor: Path, folder: Path) -> None:
@@ -156,12 +156,22 @@ def sync(path: Path) -> None:
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
+class _Held(threading.local):
+    """The paths that a thread holds."""
+
+    def __init__(self) -> None:
+        self.paths = set[Path]()
+
+
+_held = _Held()
+
+
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a file or folder for writing until the block ends.
 
-    The lock is on a file beside it, .NAME.lock. The file stays; the lock ends with the process, also when that is
-    killed.
+    The lock is on a file beside it, .NAME.lock, which is removed with the folders that were made for it alone. The lock
+    ends with the process, also when that is killed.
 
     If neither the lock's file nor the path can be written, there is no lock: this process cannot write there either.
 
@@ -175,16 +185,22 @@ def exclusive(path: Path) -> Iterator[None]:
     path = path.resolve()  # the same lock for every way to write the path
     if not path.name:
         raise InputError(f"{path}: nothing can be written there; choose another --out")
+    lock = path.with_name(f".{path.name}.lock")
+    made = [folder for folder in path.parents if not folder.exists()]  # the innermost first
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        file = (path.parent / f".{path.name}.lock").open("w")
+        with refusing(BlockingIOError, f"{path}: another process is writing to it; wait for it to end"):
+            file = locks.at_once(lock)
     except OSError as error:
         if error.errno not in READ_ONLY or not path.exists() or os.access(path, os.W_OK):
             raise
         yield
         return
     with file:
-        with refusing(BlockingIOError, f"{path}: another process is writing to it; wait for it to end"):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with naming(path):
-            yield
+        _held.paths.add(path)
+        try:
+            with naming(path):
+                yield
+        finally:
+            _held.paths.discard(path)
+            locks.remove(lock, made)

@@ -17,6 +17,9 @@ from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
 
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
+# Any address. In a path its slashes are folded, so an object store's is known by its scheme alone.
+ANY = re.compile(r"(?:(?P<known>s3|gs|gcs|az|abfs):|[A-Za-z][A-Za-z0-9+.-]*://)")
+WHOLE = re.compile(r"(s3|gs|gcs|az|abfs):/{1,2}(?P<bucket>[^/]+)(?P<key>/+[^/].*)?/*")
 INSTALL = {"s3": "pip install 'vse-pipeline[s3]'", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
            "az": "pip install adlfs", "abfs": "pip install adlfs"}
 COPIES = 4  # downloaded files that this machine keeps
@@ -27,6 +30,32 @@ def address(path: Path | str) -> str | None:
     text = path if isinstance(path, str) else path.as_posix()
     found = ADDRESS.match(text)
     return f"{found[1]}://{text[found.end():]}" if found else None
+
+
+def is_address(path: Path | str) -> bool:
+    """Whether a path begins like an address, complete or not, also of what is no object store."""
+    return ANY.match(os.fspath(path)) is not None
+
+
+def require_whole(path: str, with_key: bool = False) -> None:
+    """Check an address as it was typed, without connecting.
+
+    Args:
+        path: The address.
+        with_key: Whether a bucket is not enough, because something is written there.
+
+    Raises:
+        InputError: If it names no bucket, or a place to which there is no connection, such as http://.
+    """
+    found = WHOLE.fullmatch(path)
+    if found is None or (with_key and not found["key"]):
+        raise InputError(f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
+                         f"object store ({', '.join(INSTALL)}), such as s3://bucket/NAME")
+
+
+def require_reachable(path: Path) -> None:
+    """Check that an object store answers: OSError, or InputError where its package is not installed."""
+    found(path / ".reachable")
 
 
 def absolute(path: Path) -> Path:

@@ -77,29 +77,31 @@ def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
     return found
 
 
-def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path]) -> None:
+def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str], Path]) -> None:
     """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
 
     If an ensemble's members are scored, their scores must be those that the ensemble was made of. The files of a head
     must be those that were scored. For results from before this was recorded only the checkpoint is compared.
+
+    head_folder: from the data set that a head was trained on, and its name, to its folder.
     """
     first = next(iter(stores.values()))
-    scored: dict[str, Mapping[str, Any]] = {}
+    scored: dict[tuple[str, str], Mapping[str, Any]] = {}
     for store in stores.values():
         for key in ("manifest", "split"):
             if store.made_from[key] != first.made_from[key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {first.path.name} "
                                  f"{first.made_from[key]!r}; score all again")
         if not store.made_from.is_made_of_others:
-            scored |= {member["head"]: member for member in store.made_from["members"]}
+            scored |= {(store.made_from.trained_on, member["head"]): member for member in store.made_from["members"]}
     for head, member in scored.items():
         if ENCODER not in member:
-            _refuse_another_head(head_folder(head), member)
+            _refuse_another_head(head_folder(*head), member)
     for store in stores.values():
         _refuse_another_scorer(store, head_folder)
         members = store.made_from["members"] if store.made_from.is_made_of_others else []
-        older = [member["head"] for member in members
-                 if member["checkpoint"] != scored.get(member["head"], member)["checkpoint"]]
+        older = [member["head"] for member in members if member["checkpoint"]
+                 != scored.get((store.made_from.trained_on, member["head"]), member)["checkpoint"]]
         older += [name for name, seal in store.made_from.parts if name in stores and stores[name].seal != seal]
         if older:
             what, again = store.made_from.made_again(store.name)
@@ -107,11 +109,11 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str], Path
                              f"`pipeline {again}` again")
 
 
-def _refuse_another_scorer(store: System, head_folder: Callable[[str], Path]) -> None:
+def _refuse_another_scorer(store: System, head_folder: Callable[[str, str], Path]) -> None:
     """Compare the checkpoint of a head that scored pairs with the recorded digest."""
     scorer = store.made_from.reranked.get("scorer", {})
     if "checkpoint" in scorer:
-        file = head_folder(scorer["name"]) / "best.safetensors"
+        file = head_folder(store.made_from.trained_on, scorer["name"]) / "best.safetensors"
         if file.exists() and sha256(file) != scorer["checkpoint"]:
             raise InputError(f"{file}: is not the checkpoint by which {store.path.stem} was reranked; run `pipeline "
                              f"{store.made_from.made_again(store.name)[1]}` again")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.files.atomic import write_json
+from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
 from pipeline.parts.errors import InputError
@@ -87,13 +87,14 @@ def record(path: Path, pool: System, distractors: Sequence[System], evaluated_wi
               "images": len(each.image_ids), "captions": len(each.caption_ids)} for each in distractors]
     name = ", among ".join((f"{pool.name} on {pool.made_from['dataset']}",
                             *(f"{each['dataset']} {each['split']}" for each in among)))
-    entries = read_recorded(path) if path.exists() else {}
-    before = entries.get(name, {})
-    kept = before if before.get("made_from") == pool.made_from else {}
-    entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
-                          {**protocols(kept), numbers["protocol"]: numbers},
-                          {**kept.get(HITS, {}), numbers["protocol"]: hits})
-    write_json(path, entries)
+    with exclusive(path):  # another process may add an entry of its own
+        entries = read_recorded(path) if path.exists() else {}
+        before = entries.get(name, {})
+        kept = before if before.get("made_from") == pool.made_from else {}
+        entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
+                              {**protocols(kept), numbers["protocol"]: numbers},
+                              {**kept.get(HITS, {}), numbers["protocol"]: hits})
+        write_json(path, entries)
     return name
 
 

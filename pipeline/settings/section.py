@@ -1,12 +1,13 @@
 """What all sections of the settings have in common: strict checks, what is recorded of them, parts by name."""
 
+import math
 import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from types import UnionType
-from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from pipeline.parts.errors import meant
 
@@ -58,9 +59,19 @@ class Section(BaseModel):
 
 
 class WithOptions(BaseModel):
-    """A part and its options, which are all keys that are not declared. They are checked where the part is built."""
+    """A part and its options, which are all keys that are not declared.
+
+    That they are finite is checked here, the rest where the part is built.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    @model_validator(mode="after")
+    def _finite(self) -> Self:
+        for name, value in self.options.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} should be a finite number")
+        return self
 
     @property
     def options(self) -> dict[str, Any]:

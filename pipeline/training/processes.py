@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipeline.compute import products
+from pipeline.compute import machine, products
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
 
@@ -113,6 +113,7 @@ def launch(count: int, device: str) -> Processes:
         machines, count = started // here, started
     if count == 1:
         return Processes()
+    machine.refuse_processes(here)
     with refusing(RuntimeError, f"device {device!r} is not available; use cpu"):
         kind = torch.device(device)
     if kind.type == "cuda" and (torch.cuda.device_count() < here or kind.index is not None):

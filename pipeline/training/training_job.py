@@ -14,7 +14,7 @@ from pipeline import heads, text as texts
 from pipeline.compute import made_with
 from pipeline.compute.device import require
 from pipeline.features.store import ItemFormat, provenance
-from pipeline.files import atomic, digest, record
+from pipeline.files import atomic, digest, outputs, record
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
@@ -176,6 +176,7 @@ class TrainingJob:
                 be replaced.
         """
         request.check_parts(self.recipe, self.training.dimension)
+        outputs.refuse_occupied(self.folder, "head")
         differs = self.differs(words)
         if not differs and self.if_changed == "refuse" and self._other_code \
                 and record.read(self.folder).versions is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from full_disk import no_file_larger_than
 from pipeline.features.store import shard_file
 from pipeline.files import atomic
 from pipeline.files.atomic import creating, exclusive
+from pipeline.parts.errors import InputError
 from pipeline.training import checkpoint
 
 LIMIT = 1 << 16
@@ -139,3 +142,53 @@ def test_on_a_full_disk_what_a_library_writes_is_named(writing: Any, tmp_path: P
             writing(tmp_path / "store"):
         (tmp_path / "inside").write_bytes(bytes(2 * LIMIT))
     assert raised.value.filename == str(tmp_path / "store")
+
+
+def test_writers_of_one_file_take_turns_and_each_writes_it_whole(tmp_path: Path) -> None:
+    path, begun = tmp_path / "file", threading.Event()
+
+    def second() -> None:
+        begun.set()
+        atomic.write_text(path, "second")
+
+    other = threading.Thread(target=second)
+    with atomic.replacing(path) as partial:
+        partial.write_text("fir")
+        other.start()
+        begun.wait()
+        other.join(0.05)
+        assert other.is_alive()
+        assert partial.read_text() == "fir"
+        partial.write_text("first")
+    other.join()
+    assert path.read_text() == "second"
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_is_written_by_one_at_a_time(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def second() -> None:
+        try:
+            with creating(tmp_path / "folder"):
+                pass
+        except InputError as error:
+            said.append(str(error))
+
+    with creating(tmp_path / "folder") as making:
+        (making / "mine").touch()
+        other = threading.Thread(target=second)
+        other.start()
+        other.join()
+    assert said == [f"{tmp_path / 'folder'}: another process is writing to it; wait for it to end"]
+    assert [file.name for file in (tmp_path / "folder").iterdir()] == ["mine"]
+
+
+def test_who_holds_a_folder_may_create_it_anew(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "folder"):
+        with creating(tmp_path / "folder"):
+            pass
+        with pytest.raises(InputError, match="another process"), ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: exclusive(tmp_path / "folder").__enter__()).result()
+    with exclusive(tmp_path / "folder"):
+        pass

@@ -123,7 +123,7 @@ OF_CLIPS = {"data/*/videos/*": (flip,)}
 """The same in a run on clips."""
 # What a trace does not look at: what was there before the manifest, what is made from results, locks.
 NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "features/*/.*.lock", "heads/*/.*.lock",
-               "similarities/*/.*.lock", "features/*/*.zarr.successor/*",
+               "similarities/*/.*.lock", "data/.*.lock", "results/.*.lock", "features/*/*.zarr.successor/*",
                "data/.*/*", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
                "results/synthetic.json", "results/recorded.json", "results/plan.json", "results/plan/*.json",

@@ -51,7 +51,7 @@ def test_the_samples_splits_share_nothing(pipeline: Any, refused: Callable[..., 
     assert "hold the same images by definition" in refused("audit", "sample:test", "sample:test")
     assert pipeline("audit", "sample:test", "sample:train")[0] == 0
     Path("file").touch()  # exit code 1 would say that photographs are shared
-    assert "choose another --out" in refused("audit", "sample", "--out", "file/x.html")
+    assert "file is a file, and no folder can be made there" in refused("audit", "sample", "--out", "file/x.html")
 
 
 def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project: Path, scenes: Manifest) -> None:

@@ -225,7 +225,7 @@ def test_a_former_name_of_an_option_works_and_says_how_it_is_called_now(run: Any
         code, again, err = run("evaluate", *former, "--json")
         assert (code, again == out, "--similarity is called --system now" in err) == (0, True, True)
     assert "--head and --in are one option now, --system; give one" in bad(run, "search", "x", "--head=a", "--in", "b")
-    assert "the name is empty" in bad(run, "evaluate", "--system", "")
+    assert "it is empty" in bad(run, "evaluate", "--system", "")
     assert "no such option" in bad(run, "compare", "a", "b", "--similarity", "sims.npy").lower()  # it never had one
 
 

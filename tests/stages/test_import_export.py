@@ -54,9 +54,9 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
     (tmp_path / "mine" / "manifests").mkdir(parents=True)
     (tmp_path / "mine" / "manifests" / "coco.yaml").write_text(
         files("manifests").joinpath("coco.yaml").read_text().replace(", coco_5k", ""))
-    code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "test", "--out", "own", "--root", "mine",
-                            "--manifest", "data/coco.parquet")
-    assert out.startswith("own/test_ims.npy: 2 images"), "the card of the project that --root names"
+    code, out, _ = pipeline("export", tmp_path / "features/coco/region.zarr", "--split", "test", "--out", "own",
+                            "--root", "mine", "--manifest", tmp_path / "data/coco.parquet")
+    assert out.startswith("mine/own/test_ims.npy: 2 images"), "the card of the project that --root names"
 
 
 def test_without_a_recipe_and_with_the_settings_dtype(pipeline: Cli, there: list[foreign.Picture]) -> None:

@@ -184,7 +184,7 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused
 @pytest.mark.usefixtures("made")
 def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., str]) -> None:
     assert "k 13 is above the pool: a query of protocol all has 12 images" in refused(*RERANK, "--k", "13")
-    assert "--k 0: expected a number from 1 up, or all" in refused(*RERANK, "--k", "0")
+    assert "'0': expected a number from 1 up, or all" in refused(*RERANK, "--k", "0")
     assert "no scorer 'nothing' for sample: expected a scored system" in refused(
         "rerank", "--retriever", R, "--with", "nothing")
     assert "no similarity store there" in refused("rerank", "--retriever", "nothing", "--with", G)

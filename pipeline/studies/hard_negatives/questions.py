@@ -104,11 +104,11 @@ class Card(BaseModel):
 def read(name: str, form: str | None, root: Path, share: float = SHARE) -> tuple[list[Question], list[str]]:
     """Read the questions of a benchmark that has a card, or of a file or folder; and what to say of them, in lines.
 
-    form: a key of `READERS`; None for the card's, or the one that the content shows. root: a card's files lie below it,
-    and must have as many questions as it says. share: the largest that may be left out.
+    form: a key of `READERS`; None for the card's, or the one that the content shows. root: files lie below it, and a
+    card's must have as many questions as it says. share: the largest that may be left out.
     """
-    card = None if Path(name).exists() else _card(name)
-    path = root / card.questions if card else Path(name)
+    card = None if (root / name).exists() else _card(name)
+    path = root / (card.questions if card else name)
     if not path.exists():
         assert card is not None
         raise InputError(f"{path}: not there; {card.title} comes from {card.source}")

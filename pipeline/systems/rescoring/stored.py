@@ -52,11 +52,17 @@ def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
 
 def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
-    dataset, stores = source.made_from.dataset, []
-    for name in banks.heads_of(source)[0]:
-        path, how = paths.embeddings(dataset, dataset, name), f"--system {name}"
-        if not path.exists() and any(member["head"] == name and ENCODER in member
-                                     for member in source.made_from.members):
+    made, stores = source.made_from, []
+    dataset, trained_on = made.dataset, made.trained_on
+    before = "" if trained_on == dataset else f"{trained_on}-"  # of the name that a head's system has on other data
+    members = {member["head"] if ENCODER in member else before + member["head"]: member for member in made.members}
+    names = banks.heads_of(source)[0]
+    for name in names:
+        member = made.members[0] if len(names) == 1 else members.get(name, {"head": name})
+        path, how = paths.embeddings(dataset, trained_on, member["head"]), f"--system {member['head']}"
+        if before:
+            how += f" --trained-on {trained_on}"
+        if ENCODER in member:
             path, how = paths.encoded(dataset, name), f"--system … --name {name}"
         if not path.exists():
             raise InputError(f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "

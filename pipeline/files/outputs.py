@@ -1,0 +1,35 @@
+"""Where a result may be written: to a new place, or over an earlier result of its kind."""
+
+import os
+from pathlib import Path
+
+from pipeline.parts.errors import InputError
+
+# What a folder holds -> names by which an earlier one is recognised, finished or not. Any other folder must be empty.
+MARKS = {
+    "head": ("head.json", "best.safetensors", "last.safetensors", "text", "text.creating", ".replaced"),
+    "feature store": ("header.json", "ledger", "features"),
+    "store of embeddings": ("image_embeddings",),
+}
+
+
+def refuse_occupied(place: Path, kind: str | None = None) -> None:
+    """Check that a result can be written to a place, and would replace nothing but an earlier result.
+
+    Args:
+        place: The file or folder. Its folders need not exist.
+        kind: A key of `MARKS`; None for a file, or for a folder that is filled beside what it holds.
+
+    Raises:
+        InputError: If a file is where a folder must be, if the folder above cannot be written, or if the place is a
+            folder with other files.
+    """
+    above = next(each for each in (place, *place.absolute().parents) if each.exists())
+    if above != place and not above.is_dir():
+        raise InputError(f"{place}: {above} is a file, and no folder can be made there")
+    if above != place and not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(f"{place}: {above} cannot be written; choose another place")
+    if kind is not None and place.is_dir():
+        names = sorted(os.listdir(place))
+        if names and not {*names} & {*MARKS[kind]}:
+            raise InputError(f"{place}: exists and is not a {kind}, it holds {names[0]}; choose another --out")

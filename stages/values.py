@@ -1,0 +1,157 @@
+"""Types of options and arguments: paths, texts and numbers, checked before a command loads anything.
+
+A relative path is below --root, like all that a command reads and writes. Text that is empty, which an unset variable
+of the shell gives, and numbers that are not finite are refused for every option of every command, see `checked`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.files import outputs, remote
+from pipeline.parts.errors import InputError
+
+# Where a context keeps the paths of a command line: each with the option that names it, and whether that writes.
+_PATHS = "stages.values.paths"
+
+
+class FilePath(click.Path):
+    """A file or folder; a relative one is below --root.
+
+    in_store: whether it may be in an object store, such as s3://bucket/NAME.zarr.
+    """
+
+    writes = False
+
+    def __init__(self, in_store: bool = False, **more: Any) -> None:
+        super().__init__(path_type=Path, **more)
+        self.in_store = in_store
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name, and an address that is none, or that this option cannot take."""
+        text = os.fspath(value)
+        if not text.strip():
+            self.fail("the name is empty", param, ctx)
+        if "\0" in text:
+            self.fail("a name cannot contain the character NUL", param, ctx)
+        try:
+            if remote.is_address(text):
+                if not self.in_store:
+                    raise InputError(f"{text!r} is in an object store; name a file or folder of this machine")
+                remote.require_whole(text, with_key=self.writes)
+                return Path(text)
+            place = Path(os.fsdecode(super().convert(os.fspath(self._below_root(text, ctx)), param, ctx)))
+            self.check(place)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        if ctx is not None:
+            self._refuse_shared(place, param, ctx)
+        return place
+
+    def check(self, place: Path) -> None:
+        """Check a place of this machine further. Raises InputError."""
+
+    def _below_root(self, text: str, ctx: click.Context | None) -> Path:
+        return below_root(text, ctx)
+
+    def _refuse_shared(self, place: Path, param: click.Parameter | None, ctx: click.Context) -> None:
+        """Refuse to write to a place that the command line names twice."""
+        named = ctx.meta.setdefault(_PATHS, {})
+        option = param.opts[-1] if param is not None else ""
+        other, writes = named.setdefault(place.absolute(), (option, self.writes))
+        if other != option and (writes or self.writes):
+            raise click.BadParameter(f"{place} is also named by {other}; a command writes to a place of its own", ctx,
+                                     param)
+
+
+class RootPath(FilePath):
+    """The value of --root, which is there already."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, exists=True)
+
+    def _below_root(self, text: str, ctx: click.Context | None) -> Path:
+        return Path(text)
+
+
+class OutputPath(FilePath):
+    """A file or folder to write, see `pipeline.files.outputs`.
+
+    kind: what is written, a key of `outputs.MARKS`; None for a file. endings: those of the file's name.
+    """
+
+    writes = True
+
+    def __init__(self, kind: str | None = None, endings: tuple[str, ...] = (), **more: Any) -> None:
+        super().__init__(**({"dir_okay": False} if kind is None else {"file_okay": False}) | more)
+        self.kind, self.endings = kind, endings
+
+    def check(self, place: Path) -> None:
+        """Refuse a name of another kind, and a place that holds something else."""
+        if self.endings and place.suffix not in self.endings:
+            raise InputError(f"{place}: expected a name that ends in {' or '.join(self.endings)}")
+        outputs.refuse_occupied(place, self.kind)
+
+
+def below_root(text: str, context: click.Context | None = None) -> Path:
+    """A path as a command takes it: a relative one is below --root."""
+    context = context or click.get_current_context(silent=True)
+    root = (context.params.get("root") if context else None) or Path()
+    return Path(root, text)
+
+
+class Text(click.types.StringParamType):
+    """Text that is not empty."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse text without a letter."""
+        text = super().convert(value, param, ctx)
+        if not text.strip():
+            self.fail("it is empty", param, ctx)
+        if "\0" in text:
+            self.fail("it contains the character NUL", param, ctx)
+        return text
+
+
+class Names(Text):
+    """Names with commas between, as a tuple."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty name, and one that is given twice."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in super().convert(value, param, ctx).split(","))
+        if not all(names) or len(set(names)) < len(names):
+            self.fail(f"{value!r}: expected names with one comma between, each once", param, ctx)
+        return names
+
+
+class _Finite(click.types.FloatParamType):
+    """A number that is finite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse NaN and infinity, which no comparison with a limit refuses."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
+
+
+class _FiniteRange(click.FloatRange, _Finite):
+    """A finite number between limits."""
+
+
+def checked(type_: click.ParamType) -> click.ParamType:
+    """The type that takes a type's place in every command: the same values, without empty text, NaN and infinity."""
+    if isinstance(type_, click.FloatRange):
+        return _FiniteRange(type_.min, type_.max, type_.min_open, type_.max_open)
+    if isinstance(type_, click.types.FloatParamType):
+        return _Finite()
+    return Text() if type(type_) is click.types.StringParamType else type_

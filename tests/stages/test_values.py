@@ -1,0 +1,184 @@
+"""What every option of every command refuses before anything is loaded: no value, no number, no place, no address."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from pipeline.compute import cluster
+from pipeline.files.atomic import exclusive
+from pipeline.parts.errors import InputError
+from pipeline.training.processes import launch
+from stages import cli, values
+
+Refused = Callable[..., str]
+
+
+def options() -> Iterator[tuple[str, click.Parameter]]:
+    context = click.Context(cli.cli)
+    for name in cli.COMMANDS:
+        command = cli.cli.get_command(context, name)
+        assert command is not None
+        yield from ((name, each) for each in command.params)
+
+
+def test_no_option_of_any_command_takes_what_is_no_number() -> None:
+    numbers = [each for _, each in options() if isinstance(each.type, click.types.FloatParamType)]
+    assert len(numbers) >= 3
+    for each in numbers:
+        for value in ("nan", "inf", "-inf", "1e999"):
+            with pytest.raises(click.BadParameter):
+                each.type.convert(value, each, None)
+
+
+def test_no_option_of_any_command_takes_empty_text() -> None:
+    for _, each in options():
+        if isinstance(each, click.Option) and each.is_flag:
+            continue
+        for value in ("", "  "):
+            with pytest.raises((click.BadParameter, click.UsageError)):
+                each.type.convert(value, each, None)
+
+
+@pytest.mark.parametrize("words", [
+    ("train", "--feature", "region", "--noise", "nan"), ("rerank", "--weight", "nan"),
+    ("ensemble", "x", "--weight", "inf"), ("train", "--feature", "region", "-S", "recipes.vse2ad.learning_rate=.inf"),
+    ("settings", "-S", "recipes.vse2ad.objective.margin=.nan"),
+    ("settings", "-S", "features.light.region.image_size=.inf"),
+    ("evaluate", "-S", "evaluate.block_megabytes=.nan")])
+def test_what_is_no_number_is_one_line(refused: Refused, words: tuple[str, ...]) -> None:
+    assert "finite" in refused(*words)
+
+
+def test_lists_have_no_empty_names(refused: Refused) -> None:
+    for words in (("tables", "--columns", ""), ("tables", "--columns", ","), ("tables", "--columns", "r1,,rsum"),
+                  ("manifest", ""), ("compare", "a", ""), ("compare", "b,,c", "a"), ("settings", "")):
+        assert "empty" in refused(*words) or "one comma" in refused(*words)
+
+
+@pytest.mark.parametrize("address", ["s3://", "s3:", "s3:///x.zarr", "s3://bucket", "s3://bucket/", "s4://bucket/x.zarr",
+                                     "http://host/x.zarr"])
+def test_an_address_is_checked_before_anything_is_loaded(refused: Refused, address: str, tmp_path: Path) -> None:
+    for words in (("extract", "--feature", "grid", "--out", address),
+                  ("manifest", "mine", "--out", address)):
+        assert "expected the address of a place in an object store" in refused(*words)
+    for words in (("train", "--feature", "grid", "--out", address), ("audit", "sample", "--out", address)):
+        assert "is in an object store; name a file or folder of this machine" in refused(*words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_object_store_answers_before_a_network_is_loaded(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise InputError(f"{path}: does not answer")
+
+    monkeypatch.setattr("pipeline.files.remote.require_reachable", fail)
+    monkeypatch.setattr("pipeline.features.extraction.extract", None)
+    assert "does not answer" in refused("extract", "--feature", "grid", "--out", "s3://bucket/x.zarr")
+
+
+def test_a_root_that_is_not_there_is_refused_and_nothing_is_made(refused: Refused, tmp_path: Path) -> None:
+    for name in ("sample", "plan", "evaluate", "manifest"):
+        assert "does not exist" in refused(name, "--root", "typo")
+        assert refused(name, "--log", "typo/a.log")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mistyped_command_line_begins_no_log(refused: Refused, tmp_path: Path) -> None:
+    refused("sample", "--root", "typo", "--log", "a.log")
+    assert not list(tmp_path.iterdir())
+
+
+def test_outputs_go_to_new_places_or_over_results_of_their_kind(refused: Refused, tmp_path: Path) -> None:
+    Path("data/photographs").mkdir(parents=True)
+    Path("data/photographs/1.jpg").write_bytes(b"a photograph")
+    np.save("sims.npy", np.eye(2))
+    for words in (("train", "--feature", "region"), ("convert", "model_best.pth"), ("extract", "--feature", "grid"),
+                  ("embed", "sample", "--system", "x"), ("import", "scan", "x", "--feature", "region")):
+        said = refused(*words, "--out", "data/photographs")
+        assert re.search(r"exists and is not a .*, it holds 1.jpg; choose another --out", said)
+        assert "sims.npy is a file" in refused(*words, "--out", "sims.npy/x").replace("'", "")
+    for words in (("search", "red", "--out", "params.yaml"), ("manifest", "--out", "params.yaml"),
+                  ("audit", "sample", "--out", "params.yaml"), ("hard-negatives", "--save", "params.yaml"),
+                  ("evaluate", "--per-query", "params.yaml")):
+        assert "params.yaml: expected a name that ends in ." in refused(*words)
+    for name in ("extract", "train"):
+        assert "--images nowhere: no such folder" in refused(name, "--feature", "grid", "--images", "nowhere")
+    assert "sims.npy is also named by --system" in refused("evaluate", "--embeddings", "sims.npy", "b.npy", "--run",
+                                                           "sims.npy").replace("--embeddings", "--system")
+    assert "is also named by" in refused("evaluate", "--run", "a.txt", "--save-qrels", "./a.txt")
+    assert [file.name for file in Path("data/photographs").iterdir()] == ["1.jpg"]
+
+
+def test_a_head_is_trained_into_an_empty_folder_or_over_another_head(tmp_path: Path) -> None:
+    out = values.OutputPath("head")
+    (tmp_path / "new").mkdir()
+    assert out.convert(str(tmp_path / "new"), None, None) == tmp_path / "new"
+    (tmp_path / "new" / "head.json").write_text("{}")
+    (tmp_path / "new" / "best.safetensors").write_bytes(b"")
+    assert out.convert(str(tmp_path / "new"), None, None) == tmp_path / "new"
+
+
+def test_relative_paths_of_all_options_are_below_the_root(pipeline: Any, refused: Refused, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    np.save(mine / "sims.npy", np.repeat(np.eye(4, dtype=np.float32), 5, axis=1))
+    for system in ("sims.npy", mine / "sims.npy"):
+        code, _, err = pipeline("evaluate", "--system", system, "--run", "run.txt", "--log", "a.log", "--root", "mine")
+        assert code == 0, err
+    assert {file.name for file in mine.iterdir()} >= {"run.txt", "a.log"}
+    assert pipeline("compare", "sims.npy", "sims.npy,", "--root", mine)[0] == 2
+    shutil.copy(mine / "sims.npy", mine / "b.npy")
+    assert pipeline("compare", "sims.npy", "b.npy", "--root", "mine")[0] == 0
+    assert "mine/results/metrics.json: no result there" in refused("trace", "results/metrics.json", "--root", "mine")
+    for words in (("verify", "x.zarr"), ("export", "x.zarr", "--split", "test", "--out", "o"), ("compact", "x.zarr"),
+                  ("search", "--queries", "x.zarr"),
+                  ("convert", "x.zarr"), ("manifest", "m", "--annotations", "x.zarr", "--images", ".")):
+        assert "mine/" in refused(*words, "--root", "mine"), words
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["mine"]
+
+
+def test_tables_that_another_process_writes_are_one_line(pipeline: Any, refused: Refused) -> None:
+    with ThreadPoolExecutor(1) as another, ExitStack() as held:
+        another.submit(held.enter_context, exclusive(Path("results/tables"))).result()
+        assert "results/tables: another process is writing to it; wait for it to end" in refused(
+            "tables", "--only", "published")
+    assert pipeline("tables", "--only", "published")[0] == 0
+
+
+def test_processes_that_no_machine_has_are_not_started(refused: Refused) -> None:
+    for words in (("train", "--feature", "region", "--processes"), ("extract", "--feature", "grid", "--workers"),
+                  ("score", "--workers"), ("verify", "x.zarr", "--workers")):
+        assert "30,000 processes are too many for this machine" in refused(*words, "30000")
+    with pytest.raises(InputError, match="too many for this machine"):
+        launch(30_000, "cpu")
+    with pytest.raises(InputError, match="too many for this machine"), cluster.local(30_000):
+        pass
+
+
+def test_what_is_refused_later_leaves_no_lock_and_no_folder(refused: Refused, tmp_path: Path) -> None:
+    refused("verify", "nowhere.zarr", "--repair")
+    with pytest.raises(InputError), exclusive(Path("features/mine/region.zarr")):
+        raise InputError("refused")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_plan_refuses_an_encoder_of_no_kind_and_a_study_an_unknown_data_set(refused: Refused) -> None:
+    assert "unknown kind of dual encoder 'clpi'; did you mean clip?" in refused(
+        "plan", "-S", "run.encoders=[{name: a, model: 'clpi:x'}]")
+    assert "unknown data set 'smaple'; did you mean sample?" in refused(
+        "study", "--no-training", "-S", "run.dataset=smaple")
+
+
+def test_a_system_is_not_compared_with_itself(refused: Refused) -> None:
+    np.save("a.npy", np.eye(4, 20))
+    assert "a.npy: is named twice; name each once" in refused("compare", "a.npy", "./a.npy")
+    assert "expected names with one comma between, each once" in refused("tables", "--columns", "r1,r1")
