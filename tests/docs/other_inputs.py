@@ -83,6 +83,10 @@ def _clips(path: Path) -> object:
     return manifest.build("mine", path.parent / "clips", path, kind="video")
 
 
+def _questions(path: Path) -> object:
+    return questions.read(str(path), None, path.parent)
+
+
 def _card(path: Path) -> object:
     return manifest.dataset("mine", path.parents[1])
 
@@ -113,8 +117,8 @@ INPUTS = [
     Input("A run: ranx's JSON", "`pipeline evaluate --from-run FILE`", _text(
         "run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'), runs.read),
     Input("Questions of hard negatives: CSV", "`pipeline hard-negatives FILE`", _text(
-        "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), questions.from_csv),
+        "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), _questions),
     Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives FILE --format sugarcrepe`", _text(
         "swap_obj.json", '{"0": {"filename": "a.jpg", "caption": "A dog above a cat.", '
-        '"negative_caption": "A cat above a dog."}}\n'), questions.sugarcrepe),
+        '"negative_caption": "A cat above a dog."}}\n'), _questions),
 ]
