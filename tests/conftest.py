@@ -87,18 +87,12 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> preloaded.Commands:
 
 
 @pytest.fixture(scope="session")
-def forkserver(_given_cpu: Path) -> Iterator[str]:
-    """Processes that are started in this way, and dask's workers, are forked from one that has imported torch."""
-    from multiprocessing.forkserver import ensure_running
-
+def forkserver(commands: preloaded.Commands) -> Iterator[str]:
+    """Processes that are started in this way, and dask's workers, are forked from one that has imported all."""
     import dask
-    from distributed.utils import get_mp_context
 
+    commands.run_forkserver()
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context().set_forkserver_preload(["distributed", "pandas", "timm", "torch", "zarr", "frozen"])
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
-            ensure_running()
         yield "forkserver"
 
 

@@ -1,4 +1,4 @@
-"""`pipeline` and `dvc` for tests that run them dozens of times, each forked from one process that has imported all.
+"""`pipeline`, `dvc` and the forkserver of multiprocessing for tests, each forked from one process that has imported all.
 
 A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports, unless
 PYTHONPATH names other code. Python in the variable BEFORE runs before the command, in its process: to kill it at a
@@ -21,15 +21,20 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import NoReturn
+from unittest import mock
 
+FORKSERVER = "forkserver"
 CLIENT = """#!{python} -SE
 import json, os, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
+streams = [0, 1, 2, *map(int, {more})]
 asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
-socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+socket.send_fds(server, [len(asked).to_bytes(8, "big")], streams)
 server.sendall(asked)
 code = int(server.makefile().read() or 1)
 if code < 0:
@@ -57,6 +62,17 @@ class Commands:
         assert code in (ran.returncode, None), f"{ran.returncode}: {ran.stdout[-3000:]}{ran.stderr[-3000:]}"
         return ran
 
+    def run_forkserver(self) -> None:
+        """Have this process's forkserver be one of them; its descriptors are the client's arguments."""
+        def run(executable: object, arguments: object, descriptors: list[int]) -> int:
+            client = subprocess.Popen([self.folder / FORKSERVER, *map(str, descriptors)], pass_fds=descriptors)
+            client.returncode = 0  # multiprocessing waits for it
+            return client.pid
+
+        resource_tracker.ensure_running()
+        with mock.patch("multiprocessing.util.spawnv_passfds", run):
+            forkserver.ensure_running()
+
 
 def commands(folder: Path, session: int) -> Commands:
     """Have a process that they are forked from: one for all workers of a session, ended with the session."""
@@ -73,9 +89,9 @@ def start(address: Path, binaries: Path, session: int) -> None:
     from waiting import until  # the process that is started here does not find it
 
     binaries.mkdir()
-    for name in ("pipeline", "dvc"):
-        client = binaries / name
-        client.write_text(CLIENT.format(python=sys.executable, address=str(address)), encoding="utf-8")
+    for name in ("pipeline", "dvc", FORKSERVER):
+        client, more = binaries / name, "sys.argv[1:]" if name == FORKSERVER else "()"
+        client.write_text(CLIENT.format(python=sys.executable, address=str(address), more=more), encoding="utf-8")
         client.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen([sys.executable, "-P", __file__, str(address), str(session)], env=environment,
@@ -86,6 +102,7 @@ def start(address: Path, binaries: Path, session: int) -> None:
 
 
 def serve(address: str, session: int) -> None:
+    import distributed
     import dvc.cli
     import dvc.commands.repro
     import dvc.repo.reproduce
@@ -97,7 +114,7 @@ def serve(address: str, session: int) -> None:
     import torch
     import zarr
 
-    assert all((dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
+    assert all((distributed, dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
     import_ours()
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
@@ -145,7 +162,7 @@ def forget_ours() -> None:
 def answer(asking: socket.socket) -> None:
     """Run one command in a process of its own, and send its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    length, streams, _, _ = socket.recv_fds(asking, 8, 3)
+    length, streams, _, _ = socket.recv_fds(asking, 8, 5)
     with asking.makefile("rb") as stream:
         arguments, folder, environment = json.loads(stream.read(int.from_bytes(length, "big")))
     command = os.fork()
@@ -153,7 +170,7 @@ def answer(asking: socket.socket) -> None:
         _, status = os.waitpid(command, 0)
         asking.sendall(str(os.waitstatus_to_exitcode(status)).encode())
         os._exit(0)
-    for number, stream_of_command in enumerate(streams):
+    for number, stream_of_command in enumerate(streams[:3]):
         os.dup2(stream_of_command, number)
     os.chdir(folder)
     before = environment.pop("BEFORE", "")
@@ -164,7 +181,10 @@ def answer(asking: socket.socket) -> None:
     sys.argv = arguments
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     exec(before, {})
-    if Path(arguments[0]).name == "dvc":
+    name = Path(arguments[0]).name
+    if name == FORKSERVER:
+        end(partial(forkserver.main, *streams[3:], []))
+    elif name == "dvc":
         from dvc.cli import main
     else:
         from stages.cli import main

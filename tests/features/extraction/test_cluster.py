@@ -158,7 +158,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(there: Any, job: extrac
     begun, over = tmp_path / "begun", tmp_path / "over"
     with Client(there) as watching:
         watching.run(hold, begun, over)
-        run = get_context("spawn").Process(target=extract_until_interrupted, args=(job, there.scheduler_address))
+        run = get_context("forkserver").Process(target=extract_until_interrupted, args=(job, there.scheduler_address))
         run.start()
         try:
             until(lambda: begun.exists() or not run.is_alive(), "the first image")
