@@ -1,4 +1,4 @@
-"""`pipeline`, `dvc` and the forkserver of multiprocessing for tests, each forked from one process that has imported all.
+"""`pipeline`, `dvc` and multiprocessing's forkserver for tests, each forked from one process that has imported all.
 
 A command has its own process, arguments, folder, environment and streams, but not the seconds of its imports, unless
 PYTHONPATH names other code. Python in the variable BEFORE runs before the command, in its process: to kill it at a

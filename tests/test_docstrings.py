@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 FILES = sorted(ROOT.glob("pipeline/**/*.py"))
 NOTHING = {"None", "NoReturn", "Iterator[None]"}
@@ -120,10 +118,10 @@ def public(tree: ast.Module, exported: set[str]) -> Iterator[tuple[str, list[str
                     yield f"{node.name}.{inner.name}", list(faults(inner, True)) if whole else missing(inner)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
-def test_public_docstrings_have_one_form(file: Path) -> None:
-    exported = {name for where, name in EXPORTS if where == file}
-    assert {name: wrong for name, wrong in public(TREES[file], exported) if wrong} == {}
+def test_public_docstrings_have_one_form() -> None:
+    found = {f"{file.relative_to(ROOT)} {name}": wrong for file in FILES
+             for name, wrong in public(TREES[file], {name for where, name in EXPORTS if where == file}) if wrong}
+    assert found == {}
 
 
 def test_what_rooms_export_is_found() -> None:
@@ -187,8 +185,8 @@ class Kind(Protocol):
                      "Kind.of": ["Args without one", "no Returns"], "Kind.name": ["no docstring"], "Kind": []}
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.name == "__init__.py"],
-                         ids=lambda file: ".".join(file.relative_to(ROOT).parent.parts))
-def test_files_that_a_package_lists_are_in_it(file: Path) -> None:
-    listed = re.findall(r"(?<![\w/.])\w+\.py\b", ast.get_docstring(TREES[file]) or "")
-    assert [name for name in listed if not (file.parent / name).exists()] == []
+def test_files_that_a_package_lists_are_in_it() -> None:
+    listed = [file.parent / name for file in FILES if file.name == "__init__.py"
+              for name in re.findall(r"(?<![\w/.])\w+\.py\b", ast.get_docstring(TREES[file]) or "")]
+    assert len(listed) > 20
+    assert [file for file in listed if not file.exists()] == []

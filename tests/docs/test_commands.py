@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import pytest
 from pages import PAGES, ROOT, SETTINGS, commands
 
 from pipeline import settings
+from pipeline.settings import Settings
 from stages import cli
 
 OF_THE_EXAMPLE = "median"
@@ -30,6 +32,11 @@ def test_every_command_on_a_page_can_be_typed(page: Path) -> None:
         check(name, arguments)
 
 
+@cache
+def read(changes: tuple[str, ...]) -> Settings:
+    return settings.load(ROOT / "params.yaml", changes)
+
+
 def check(name: str, arguments: list[str]) -> None:
     """Parse a command line as the command does, and read its settings, without running it."""
     assert name in cli.COMMANDS, name
@@ -46,4 +53,4 @@ def check(name: str, arguments: list[str]) -> None:
                 if isinstance(option.type, click.Choice) and not value.isupper() and value != OF_THE_EXAMPLE:
                     assert value in option.type.choices, f"{name} {option.opts[0]} {value}"
     changes = [change for change in given["changes"] if not any(word in change for word in ("NAME", "KEY", OF_A_PAGE))]
-    settings.load(ROOT / "params.yaml", tuple(changes))
+    read(tuple(changes))

@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 from pipeline import manifest
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
-engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
+engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 32,
                                        "grid": 1}, Runtime())
 for images in map(Path, sys.argv[1:]):
     scenes = manifest.build("many", images, images.with_suffix(".csv"))

@@ -140,7 +140,8 @@ def test_images_of_equal_size_together_give_the_features_of_each_alone(name: str
 @pytest.mark.parametrize("name", ["butd-36", "butd-given"])
 def test_openvino_gives_torchs_regions(name: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(3)
-    pictures = [Image.fromarray(noise.integers(0, 255, (*size, 3), dtype=np.uint8)) for size in ((60, 80), (90, 50))]
+    sizes = ((60, 80), (90, 50)) if name == "butd-given" else ((60, 80),)  # a shape is compiled for a second or two
+    pictures = [Image.fromarray(noise.integers(0, 255, (*size, 3), dtype=np.uint8)) for size in sizes]
     given_boxes = {"boxes": str(tmp_path / "boxes.npz")}
     np.savez(tmp_path / "boxes.npz", picture=np.array([[0, 0, 40, 50], [10, 20, 45, 60], [5, 5, 30, 30]], np.float32))
     options = {**SMALL, **(given_boxes if name == "butd-given" else {"min_boxes": 5, "max_boxes": 5, "proposals": 12})}
