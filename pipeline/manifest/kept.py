@@ -48,7 +48,8 @@ class Kept:
         state = json.dumps([FORMAT, self._state]).encode()
         if self._images.is_file():
             with suppress(OSError, ValueError, pa.ArrowException):
-                listed = parquet.read_table(self._images, page_checksum_verification=True)
+                # `read_table` would import pyarrow.dataset, which takes 0.4 s
+                listed = parquet.ParquetFile(self._images, page_checksum_verification=True).read()
                 listed.validate(full=True)
                 if (listed.schema.metadata or {}).get(b"state") == state and self._state == state_of(self.manifest):
                     return listed.to_pandas(split_blocks=True, self_destruct=True)

@@ -55,11 +55,18 @@ def test_every_line_works_after_the_one_before(folder: Path) -> None:
 
 
 def test_the_lines_of_python_work(folder: Path) -> None:
-    block, = blocks("python")
+    block = blocks("python")[0]
     assert len(block.strip().splitlines()) <= 15
     ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert float(ran.stdout.split()[1]) > 400  # RSUM of captions that are their images with little noise
+
+
+def test_a_head_is_opened_in_three_lines(folder: Path) -> None:
+    block = blocks("python")[1]
+    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, text=True, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert 0 <= int(ran.stdout) < 24
 
 
 def test_what_it_says_is_in_a_folder_is_there(folder: Path) -> None:
