@@ -97,7 +97,7 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
 
 def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
-    stores = [System.open(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
+    stores = [System.open_named(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
     _fuse(place(system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
 
 

@@ -96,7 +96,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if given["tune"] and not place.exists():
         raise InputError(f"{place}: --tune chooses on val, which is not scored; run `pipeline score -S "
                          "score.split=val`, and for ensembles `pipeline ensemble -S score.split=val`")
-    store = System.open(place).check()
+    store = System.open_named(place).check()
     if store.made_from.reranked:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
                          f"{store.made_from.reranked['retriever']['system']} and a larger k")

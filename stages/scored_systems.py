@@ -32,7 +32,7 @@ def metrics(paths: Paths) -> dict[str, Any]:
 def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
     """Open the similarities of the run's systems of these names, and of systems made by name."""
     run, split = settings.run.dataset, settings.score.split
-    found = {name: System.open(paths.similarity(run, name, split)) for name in names}
+    found = {name: System.open_named(paths.similarity(run, name, split)) for name in names}
     if found:
         record.refuse_stale(found, paths.head)
         found |= _made_by_name(paths, settings, found)
@@ -56,7 +56,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
         if path.stem in known:
             continue
         try:
-            store = System.open(path)
+            store = System.open_named(path)
             made = store.made_from
             visual = made["ensemble"] or next(iter(made["features"]), "")
             base = system(made["recipe"], visual, made["text"], made["seed"])

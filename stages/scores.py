@@ -202,7 +202,7 @@ def rescore_command(paths: Paths, settings: Settings, system: str | None, name: 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
     """Write one rescored system, unless it is there and its source has not changed."""
     path = paths.similarity(dataset, name, split)
-    source = System.open(paths.similarity(dataset, system, split))
+    source = System.open_named(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
     request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
 

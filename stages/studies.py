@@ -76,7 +76,7 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
                 _run("ensemble", side.features, *_heads(run, side, [seed]), *of_split)
             part = run.features[0] if side.features == "R" else side.features
             name = system(side.recipe, part, run.texts[0], seed)
-            store = System.open(paths.similarity(run.dataset, name, split)).check()
+            store = System.open_named(paths.similarity(run.dataset, name, split)).check()
             runs.setdefault(side, []).append(evaluate(
                 store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))
     tested = []

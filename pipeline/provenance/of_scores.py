@@ -54,7 +54,7 @@ def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, see
         path = paths.similarity(made_from["dataset"], name, made_from["split"])
         yield from _store(path, seal, paths, manifest, True)
         try:
-            theirs = System.open(path).made_from
+            theirs = System.open_named(path).made_from
         except InputError:  # the store's own steps say it
             continue
         for member in members:
@@ -78,6 +78,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         return
     if is_recorded:
         yield Step(path, "what made it", above, digest(store.made_from))
+        yield Step(path, "the name it was written under", path.stem, layout.written_name(path))
     recorded, found = store.made_from.get(CONTENTS), layout.digests(path)
     wrong = layout.changed(path, store.made_from)
     if not wrong:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ def test_every_command_that_reads_a_system_compares_its_record(refused: Callable
     assert f"{system}/zarr.json: changed after it was written" in refused(*command)
     (system / "record.json").unlink()
     assert f"{system}/record.json: is lost or damaged" in refused(*command)
+
+
+def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(refused: Callable[..., str], run: Path) -> None:
+    shutil.rmtree(FUSED)
+    shutil.copytree(SCORES, FUSED)
+    for command in (("evaluate", *RUN), ("compare", HEAD, ENSEMBLE), ("rescore", ENSEMBLE, "--by", "csls"),
+                    ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "2", "--name", "b")):
+        assert f"{FUSED}: holds the scores of {HEAD}; move them back" in refused(*command), command
+    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
 @pytest.mark.parametrize(("name", "change"), [

@@ -43,7 +43,7 @@ class StoredSystem:
             raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
                              f"{source.images if source.images != source.dataset else source.captions} are wanted; "
                              "rerank by a head that scores pairs, or leave out --distractors")
-        self.store = System.open(source.paths.similarity(source.dataset, name, source.split)).check()
+        self.store = System.open_named(source.paths.similarity(source.dataset, name, source.split)).check()
         self.matrix = as_similarity(self.store.similarity)
 
     @property

@@ -85,6 +85,12 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
         yield opened, made_from
 
 
+def written_name(path: Path) -> str:
+    """The name that a store was written under; a copy may have another one."""
+    with reading(path, "no similarities there; make them with `pipeline score`") as (opened, _):
+        return str(opened.attrs["name"])
+
+
 def group(path: Path) -> zarr.Group:
     """Open a store's group by its arrays' own metadata, whatever other libraries have consolidated in zarr.json."""
     import zarr
@@ -208,7 +214,7 @@ def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str
     """
     import zarr
 
-    attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    attributes = {"name": path.stem, "made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
     with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes=attributes)
         for name, values in arrays.items():

@@ -88,6 +88,14 @@ class System(Collection):
         return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.split)
 
     @classmethod
+    def open_named(cls, path: Path) -> System:
+        """Open a store that is looked up by its system's name, and check that it was written under this name."""
+        if (written := layout.written_name(path)) != path.stem:
+            raise InputError(f"{path}: holds the scores of {written}; move them back to {written}.zarr, and make "
+                             f"{path.stem} again")
+        return cls.open(path)
+
+    @classmethod
     def open_vectors(cls, path: Path, remembered: Remembered | None = None) -> System:
         """Open a store that holds vectors, of which its scores are the inner products, computed block by block."""
         with layout.reading(path, "no embeddings there; make them with `pipeline score` or `pipeline embed`") as (
