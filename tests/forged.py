@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,15 @@ from pipeline.files.digest import digest
 def recorded(folder: Path) -> None:
     """Let a folder's record have the digests of its files as they are now."""
     record.keep(folder, *record.read(folder).wrote)
+
+
+def copied(store: Path, copy: Path) -> None:
+    """Copy a store of scores as one that was written under the copy's name."""
+    shutil.copytree(store, copy)
+    metadata = json.loads((copy / "zarr.json").read_text())
+    metadata["attributes"]["name"] = copy.stem
+    (copy / "zarr.json").write_text(json.dumps(metadata))
+    recorded(copy)
 
 
 def entry(file: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -19,7 +19,8 @@ FORMULA = "=HYPERLINK(1)"
 
 
 @pytest.mark.parametrize(("value", "written"), [
-    *((text, f"'{text}") for text in (FORMULA, "+1", "-1", "@SUM(1)", "\tx")), ("a=b", "a=b"), ("", ""), (-1.5, -1.5)])
+    *((text, f"'{text}") for text in (FORMULA, "+1", "-1", "@SUM(1)")), ("\tx", "'\\tx"),
+    ("a=b", "a=b"), ("", ""), (-1.5, -1.5)])
 def test_text_that_begins_like_a_formula_gets_an_apostrophe(value: Any, written: Any) -> None:
     assert cell(value) == written
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 from scored import score
@@ -116,7 +117,7 @@ def test_results_are_read_once_for_all_tables(scored_run: Any, monkeypatch: pyte
 
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
     scores = Path("similarities", "sample")
-    shutil.copytree(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
+    forged.copied(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
     code, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json")
     results = json.loads(out)
     assert (code, list(results)[4:]) == (0, ["vse_pp-region-bigru-s0"])
@@ -272,7 +273,8 @@ def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: C
     assert "relevance: j.txt, 4 pairs" in out
     assert "100.0" in out.splitlines()[3]
     Path("j.txt").write_text("1 0 0 high\n")
-    assert "j.txt: row 1: the grade 'high'" in refused("evaluate", "--system", "s.npy", "--qrels", "j.txt")
+    assert "the first: row 1: 1 0 high (a grade that is no number)" in refused("evaluate", "--system", "s.npy",
+                                                                               "--qrels", "j.txt")
     assert "give one" in refused("evaluate", "--system", "s.npy", "--qrels", "j.txt", "--same-text", "positive")
 
 

@@ -32,10 +32,11 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--feature", "region",
                             "--as", "butd-2-3", "--dtype", "float32")
     assert code == 0
-    assert out == "features/coco/region.zarr: 8 images imported, reported as butd-2-3\n"
+    assert out.splitlines()[0] == "features/coco/region.zarr: 8 images imported, reported as butd-2-3"
+    assert out.splitlines()[1].startswith("  read as LXMERT's TSV, 10 columns: img_id, ")
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--as",
                             "butd-2-3", "--dtype", "float32", "--out", "features/coco/region.zarr")
-    assert (code, out) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3\n")
+    assert (code, out.splitlines()[0]) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3")
     code, out, _ = pipeline("verify", "features/coco/region.zarr")
     assert code == 0
     for again in ("", ", there already"):
@@ -61,7 +62,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
 
 def test_without_a_recipe_and_with_the_settings_dtype(pipeline: Cli, there: list[foreign.Picture]) -> None:
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
-    assert (code, out) == (0, "s.zarr: 8 images imported, reported as butd-tsv-2-3x5\n")
+    assert (code, out.splitlines()[0]) == (0, "s.zarr: 8 images imported, reported as butd-tsv-2-3x5")
     assert FeatureStore(Path("s.zarr")).layout.dtype == "float16"
 
 
@@ -74,9 +75,11 @@ def test_failures_are_told(pipeline: Cli, refused: Callable[..., str], there: li
     assert f"1 of 8 images are missing or damaged, the first val2014/{gone}.jpg" in refused(
         "import", "butd-tsv", "obj36.tsv", *place)
     code, out, _ = pipeline("import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip")
-    assert (code, out.splitlines()) == (0, [
-        "s.zarr: 8 images imported, reported as butd-tsv-2-3x5", "  1 failed, see s.zarr/failures.csv",
-        "  1 of 8 rows are of no image of coco"])
+    lines = out.splitlines()
+    assert (code, lines[:2]) == (0, [
+        "s.zarr: 8 images imported, reported as butd-tsv-2-3x5",
+        "  1 of 8 images have no features, see s.zarr/failures.csv; training and scores leave them out"])
+    assert lines[3:] == ["  1 of 8 rows are of no image of coco"]
     split = next(image.split for image in there if image.stem == gone)
     code, out, _ = pipeline("export", "s.zarr", "--split", split, "--out", "precomp")
     assert f"  1 failed images are left out with their captions: val2014/{gone}.jpg" in out.splitlines()

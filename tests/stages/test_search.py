@@ -270,7 +270,7 @@ def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..
         assert numbers[way]["mean_rank"] != alone[way]["mean_rank"]
     assert "was reranked among distractors; name them with --distractors" in refused("evaluate", "--system", store)
     assert pipeline("trace", store, "--embed", "0")[0] == 0
-    shutil.copytree(OWN, OWN.with_name("twin.zarr"))
+    forged.copied(OWN, OWN.with_name("twin.zarr"))
     assert "distractors of other are wanted" in refused("rerank", "--retriever", HEAD, "--with", "system:twin",
                                                         "--name", "more", "--distractors", elsewhere)
     assert "with --if-changed redo" in refused(*rerank, "--k", "4")
