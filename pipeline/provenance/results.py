@@ -69,7 +69,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
     """
     for name, found in metrics.items():
         if not isinstance(found, Mapping) or not isinstance(found.get("made_from"), Mapping):
-            continue  # the code that reads the numbers reports it
+            raise InputError(f"{path}: the entry of {name} does not say what made it; run `pipeline evaluate` again")
         made_from = found["made_from"]
         if found.get("digest") != digest_of(found):
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")

@@ -100,6 +100,10 @@ def test_results_without_a_digest_make_no_tables(refused: Callable[..., str], ru
     METRICS.write_text(json.dumps(entries))
     for command in ("tables", "report", "figures"):
         assert f"the entry of {ENSEMBLE} is not as it was measured" in refused(command)
+    del entries[ENSEMBLE]["made_from"]
+    METRICS.write_text(json.dumps(entries))
+    for command in ("tables", "report", "figures"):
+        assert f"the entry of {ENSEMBLE} does not say what made it" in refused(command)
 
 
 OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
