@@ -30,6 +30,10 @@ CAPTION = ["image_id", "caption_id", "caption"]
 NO_ID = -1
 COCO_KEYS = re.compile(r'"(file_name|image_id|annotations)"\s*:')
 KARPATHY_KEYS = re.compile(r'"(sentences|sentids|imgid|cocoid)"\s*:')
+# What is read of COCO's files; instances have no captions.
+COCO_COLUMNS = "image in file_name, caption in caption, or else the name of category_id"
+# Keys of Karpathy's images that not every file has.
+KARPATHY_COLUMNS = re.compile(r'"(filepath|split)"\s*:')
 
 
 def _beginning(path: Path) -> str:
@@ -58,15 +62,17 @@ def coco(source: Source) -> pd.DataFrame:
     """Read a file in COCO's layout, or the captions of all splits in a folder. Images are in the file's order."""
     path = source.path
     if not path.is_dir():
-        source.say(f"{path}: read as COCO's JSON, {TextFile(path).called}")
-        return _file(source, path, "")
+        file = TextFile(path)
+        source.say(f"{path}: read as COCO's JSON, {file.called}; {COCO_COLUMNS}")
+        return _file(source, file, "")
     found = _captions_in(path)
     years = sorted({match[4] for match in map(NAME.fullmatch, (file.stem for file, _ in found)) if match})
     if len(years) > 1:
         raise InputError(f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
                          f"such as --annotations {found[0][0]}")
-    source.say(f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in found)}")
-    return pd.concat([_file(source, file, f"{place}/") for file, place in found], ignore_index=True)
+    source.say(f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in found)}; "
+               f"{COCO_COLUMNS}; split by the names of the files")
+    return pd.concat([_file(source, TextFile(file), f"{place}/") for file, place in found], ignore_index=True)
 
 
 def _captions_in(folder: Path) -> list[tuple[Path, str]]:
@@ -75,13 +81,14 @@ def _captions_in(folder: Path) -> list[tuple[Path, str]]:
     return [(file, match[2]) for file, match in found if match]
 
 
-def _file(source: Source, path: Path, place: str) -> pd.DataFrame:
+def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
+    path = annotations.path
     files: dict[int, str] = {}
     objects: list[tuple[int, Any]] = []
     with expecting(path, "in COCO's layout: lists images (id, file_name) and annotations (image_id, caption)"):
-        table = table_of_rows(_captions(path, files, objects, source.left_out), CAPTION)
+        table = table_of_rows(_captions(annotations, files, objects, source.left_out), CAPTION)
         if table.empty and objects:
-            table = table_of_rows(_of_objects(path, files, objects), CAPTION)
+            table = table_of_rows(_of_objects(annotations, files, objects), CAPTION)
         else:
             for image, _ in objects:
                 source.left_out.add("no caption", f"{path}, image_id {image}")
@@ -100,24 +107,24 @@ def _file(source: Source, path: Path, place: str) -> pd.DataFrame:
     return table
 
 
-def _captions(path: Path, files: dict[int, str], objects: list[tuple[int, Any]], left_out: LeftOut
+def _captions(annotations: TextFile, files: dict[int, str], objects: list[tuple[int, Any]], left_out: LeftOut
               ) -> Iterator[tuple[int, int, str]]:
     """Read captions, and gather the files of images and the categories of objects, which have no captions."""
-    for member, each in members_of(path, "images", "annotations"):
+    for member, each in members_of(annotations, "images", "annotations"):
         if member == "images":
             files[whole(each["id"])] = text(each["file_name"])
         elif isinstance(caption := each.get("caption"), str):
             yield whole(each["image_id"]), whole(each.get("id", NO_ID)), caption.strip()
         elif "caption" in each:
-            left_out.add("no caption", f"{path}, image_id {each['image_id']}")
+            left_out.add("no caption", f"{annotations.path}, image_id {each['image_id']}")
         else:
             objects.append((whole(each["image_id"]), each.get("category_id")))
 
 
-def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, Any]]
+def _of_objects(annotations: TextFile, images: Iterable[int], objects: Iterable[tuple[int, Any]]
                 ) -> Iterator[tuple[int, int, str]]:
     """A row for each image, with the names of its objects, each once, in the order of the annotations."""
-    names = {whole(each["id"]): text(each["name"]) for _, each in members_of(path, "categories")}
+    names = {whole(each["id"]): text(each["name"]) for _, each in members_of(annotations, "categories")}
     own: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category in objects:
         own[image][names[whole(category)]] = None
@@ -126,10 +133,12 @@ def _of_objects(path: Path, images: Iterable[int], objects: Iterable[tuple[int, 
 
 def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
-    path = source.path
-    source.say(f"{path}: read as Karpathy's JSON, {TextFile(path).called}")
+    path, file = source.path, TextFile(source.path)
+    keys = {*KARPATHY_COLUMNS.findall(file.beginning())}
+    source.say(f"{path}: read as Karpathy's JSON, {file.called}; image in {'filepath and ' * ('filepath' in keys)}"
+               f"filename, caption in raw{', split in split' * ('split' in keys)}")
     place = str(path)
-    rows = (row for number, (_, image) in enumerate(members_of(path, "images"))
+    rows = (row for number, (_, image) in enumerate(members_of(file, "images"))
             for row in _sentences(image, number, place, source.left_out))
     with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
         table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])

@@ -63,10 +63,10 @@ def json_of(path: Path) -> Any:
         return parsing.from_json(text)
 
 
-def members_of(path: Path, *lists: str) -> Iterator[tuple[str, Any]]:
+def members_of(file: TextFile, *lists: str) -> Iterator[tuple[str, Any]]:
     """Read a JSON file of annotations by members, or lists in it by elements, see `long_json.members`."""
-    with _json(path):
-        yield from long_json.members(TextFile(path).parts(), *lists)
+    with _json(file.path):
+        yield from long_json.members(file.parts(), *lists)
 
 
 def _json(path: Path) -> AbstractContextManager[None]:

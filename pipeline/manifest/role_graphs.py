@@ -16,6 +16,7 @@ from typing import Any
 from unicodedata import normalize
 
 from pipeline.manifest.reader import members_of
+from pipeline.manifest.text_file import TextFile
 from pipeline.parts.errors import InputError, refusing
 
 # The file's place in HGR's folder.
@@ -32,7 +33,7 @@ def read(path: Path, captions: Iterable[str]) -> list[str]:
     own = [normalize("NFC", caption) for caption in captions]
     found = dict.fromkeys(own, "")
     with refusing(KeyError, f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}"):
-        for caption, entry in members_of(path):
+        for caption, entry in members_of(TextFile(path)):
             if (known := normalize("NFC", caption)) in found:
                 try:
                     found[known] = _graph(entry, len(caption.split()))

@@ -30,7 +30,7 @@ from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
 from pipeline.manifest.reader import Reader, Source, expecting, json_of, members_of, table_of
 from pipeline.manifest.table import ROLE_GRAPH
-from pipeline.manifest.text_file import text_of
+from pipeline.manifest.text_file import TextFile, text_of
 from pipeline.parts.errors import InputError, refusing
 
 MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
@@ -47,12 +47,15 @@ FOLDER = "public_split"
 def msrvtt(source: Source) -> pd.DataFrame:
     """Read MSR-VTT: clips in the order of their numbers."""
     path = source.path
+    files = _msrvtt_files(path)
+    chosen = path / JSFUSION if path.is_dir() and (path / JSFUSION).is_file() else None
+    source.say(f"{path}: read as MSR-VTT's JSON, {' and '.join(file.name for file in files)}; clip in video_id, "
+               f"caption in caption, split in split{f', the test split by {JSFUSION}' if chosen else ''}")
     splits: dict[str, str] = {}
     captions: dict[str, list[str]] = {}
-    for file in _msrvtt_files(path):
+    for file in files:
         _add_msrvtt(file, splits, captions)
-    chosen = path / JSFUSION
-    if path.is_dir() and chosen.is_file():
+    if chosen is not None:
         _choose_jsfusion(chosen, splits, captions)
     numbers = sorted((_number(video, path), video) for video in splits)
     return table_of((number, f"{video}.mp4", splits[video], captions.get(video, ())) for number, video in numbers
@@ -109,8 +112,14 @@ def _is_msrvtt(path: Path) -> bool:
 def vatex(source: Source) -> pd.DataFrame:
     """Read VATEX: the clips of the training file, then those of the validation file, val before test."""
     path = source.path
+    listed = {split: names for split, names in splits_of(path / FOLDER).items() if split != "train"}
+    by = "; ".join(f"{split} by {FOLDER}" if split in listed else
+                   f"{split} is the {half} half of {VATEX_VALIDATION}, which is not the papers' split"
+                   for split, half in (("val", "first"), ("test", "second")))
+    source.say(f"{path}: read as VATEX's JSON, {VATEX_TRAINING} and {VATEX_VALIDATION}; clip in videoID, caption in "
+               f"enCap; {by}")
     train, held_out = _clips(path / VATEX_TRAINING), _clips(path / VATEX_VALIDATION)
-    listed, half = splits_of(path / FOLDER), len(held_out) // 2
+    half = len(held_out) // 2
     names = list(held_out)
     cut = {split: listed.get(split, default) for split, default in (("val", names[:half]), ("test", names[half:]))}
     if strange := {name for split in cut.values() for name in split} - held_out.keys():
@@ -152,11 +161,14 @@ def splits_of(folder: Path) -> dict[str, list[str]]:
 def hgr(source: Source) -> pd.DataFrame:
     """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column `role_graph`."""
     path = source.path
-    with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
-        captions = dict(members_of(path / HGR_CAPTIONS))
     splits = splits_of(path / FOLDER)
     if not splits:
         raise InputError(f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy")
+    has_graphs = (path / role_graphs.FILE).is_file()
+    source.say(f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; {', '.join(splits)} "
+               f"by {FOLDER}{f'; role graphs in {role_graphs.FILE.name}' if has_graphs else ''}")
+    with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
+        captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
     clips = []
     for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
         own = captions.get(name)
@@ -164,7 +176,7 @@ def hgr(source: Source) -> pd.DataFrame:
             raise InputError(f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions")
         clips.append((number, f"{name}.mp4", split, own))
     table = table_of(clips).assign(kind="video")
-    if (path / role_graphs.FILE).is_file():
+    if has_graphs:
         table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
     return table
 

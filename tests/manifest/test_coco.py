@@ -101,6 +101,19 @@ def test_other_layouts_are_refused_in_one_line(folder: Path, changes: dict[str, 
     assert "\n" not in str(error.value)
 
 
+def test_the_keys_that_are_read_are_named(folder: Path) -> None:
+    said: list[str] = []
+    file = write(folder / "captions_val2014.json", annotations=CAPTIONS)
+    build("coco", folder / "val2014", file, say=said.append)
+    assert said[0] == (f"{file}: read as COCO's JSON, UTF-8; image in file_name, caption in caption, or else the name "
+                       "of category_id")
+    for more, images, splits in (({}, "filename", ""), ({"filepath": "val2014", "split": "test"},
+                                                        "filepath and filename", ", split in split")):
+        file.write_text(json.dumps({"images": [{"filename": "a.jpg", "sentences": [{"raw": "x"}], **more}]}))
+        build("coco", None, file, say=said.append)
+        assert said[-1] == f"{file}: read as Karpathy's JSON, UTF-8; image in {images}, caption in raw{splits}"
+
+
 def test_karpathys_layout_is_still_karpathys(folder: Path) -> None:
     file = folder / "dataset_coco.json"
     file.write_text(json.dumps({"images": [{"filename": "a.jpg", "imgid": 0, "split": "test", "sentences": [

@@ -48,7 +48,10 @@ def pack(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("below", ["", "data"])
 def test_multi30k_has_twelve_captions_an_image(clone: Path, below: str) -> None:
-    built = manifest.build("multi30k", None, clone / below)
+    said: list[str] = []
+    built = manifest.build("multi30k", None, clone / below, say=said.append)
+    assert said[0] == (f"{clone / below}: read as Multi30K's files, UTF-8, packed by gzip; captions in en and de of "
+                       "task2, in fr and cs of task1; split by the names of the files")
     assert built.images["file"].tolist() == [image for images in IMAGES.values() for image in images]
     assert built.images["split"].tolist() == ["train"] * 3 + ["val"] + ["test"] * 2
     test = built.split("test")

@@ -24,6 +24,15 @@ def build(annotations: Path) -> Manifest:
     return manifest.build("clips", None, annotations)
 
 
+def said_of(annotations: Path) -> str:
+    """What the annotations are taken for."""
+    said: list[str] = []
+    manifest.build("clips", None, annotations, say=said.append)
+    assert said[0].startswith(f"{annotations}: read as ")
+    assert "\n" not in said[0]
+    return said[0].partition(": read as ")[2]
+
+
 def videos(*numbers: int, split: str = "train") -> list[dict[str, Any]]:
     return [{"video_id": f"video{number}", "split": split, "url": "…", "start time": 1.0, "end time": 9.0,
              "category": 3, "id": number} for number in numbers]
@@ -45,6 +54,8 @@ def test_msrvtt(tmp_path: Path) -> None:
     assert table.images["file"].tolist() == ["video2.mp4", "video4.mp4", "video7.mp4", "video10.mp4"]
     assert table.images["split"].tolist() == ["train", "val", "test", "train"]
     assert table.split("train").captions.tolist() == ["a man runs", "a man is running", "a dog"]
+    assert said_of(tmp_path) == "MSR-VTT's JSON, train_val_videodatainfo.json and test_videodatainfo.json; clip in " \
+                                "video_id, caption in caption, split in split"
     alone = build(dump(tmp_path / "one.json", {"videos": videos(1), "sentences": sentences((1, "x"))}))
     assert alone.images["file"].tolist() == ["video1.mp4"]
 
@@ -59,6 +70,7 @@ def test_msrvtt_1ka(tmp_path: Path) -> None:
     assert dict(zip(table.images["file"], table.images["split"], strict=True)) == {
         "video0.mp4": "train", "video1.mp4": "val", "video7010.mp4": "test", "video7020.mp4": "train"}
     assert table.split("test").captions.tolist() == ["e, too"]
+    assert said_of(tmp_path).endswith("split in split, the test split by MSRVTT_JSFUSION_test.csv")
     (tmp_path / "MSRVTT_JSFUSION_test.csv").write_text("video_id,sentence\nvideo7010,c\nvideo7020\n")
     with pytest.raises(InputError, match=r"MSRVTT_JSFUSION_test.csv, row 2: a field is missing"):
         build(tmp_path)
@@ -72,6 +84,10 @@ def test_vatex(tmp_path: Path) -> None:
     table = build(tmp_path)
     assert table.images["split"].tolist() == ["train", "val", "val", "test", "test"]
     assert table.split("train").captions.tolist() == ["One.", "Two."]
+    assert said_of(tmp_path) == (
+        "VATEX's JSON, vatex_training_v1.0.json and vatex_validation_v1.0.json; clip in videoID, caption in enCap; val "
+        "is the first half of vatex_validation_v1.0.json, which is not the papers' split; test is the second half of "
+        "vatex_validation_v1.0.json, which is not the papers' split")
     dump(tmp_path / "vatex_training_v1.0.json", [clip | {"enCap": ["One.", None]}])
     with pytest.raises(InputError, match="expected text, got None"):
         build(tmp_path)
@@ -80,6 +96,7 @@ def test_vatex(tmp_path: Path) -> None:
     np.save(tmp_path / "public_split" / "val_names.npy", ["v3", "v0"])
     np.save(tmp_path / "public_split" / "tst_names.npy", ["v2", "v1"])
     assert build(tmp_path).images["file"].tolist()[1:] == ["v3.mp4", "v0.mp4", "v2.mp4", "v1.mp4"]
+    assert said_of(tmp_path).endswith("caption in enCap; val by public_split; test by public_split")
 
 
 def hgr(root: Path) -> Path:
@@ -95,6 +112,8 @@ def test_hgr(tmp_path: Path) -> None:
     table = build(hgr(tmp_path))
     assert table.images["file"].tolist() == ["b.mp4", "a/1.mp4", "c.mp4"]
     assert table.split("train").captions.tolist() == ["a man runs", "a dog", "a man runs"]
+    assert said_of(tmp_path) == "HGR's captions, ref_captions.json, captions by the clip's name; train, test by " \
+                                "public_split"
 
 
 def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> None:
@@ -105,6 +124,7 @@ def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> N
     kept = '[[["V",[2]],["ARG0",[0,1]]],[[0,1]]]'
     assert build(root).split("train").role_graphs.tolist() == [kept, "", kept]
     assert build(root).split("test").role_graphs.tolist() == [""]
+    assert said_of(root).endswith("by public_split; role graphs in sent2rolegraph.augment.json")
     (tmp_path / "captions.csv").write_text("video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8")
     table = manifest.build("clips", None, tmp_path / "captions.csv", role_graphs=file)
     assert table.split("train").role_graphs.tolist() == [kept]
