@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# A module is compiled when it is first imported, and kept: less than a third of what is installed.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: repro setup test test-old-cpu test-quick browser-test ranx-test lint bench docs
 
@@ -15,7 +17,7 @@ setup: .venv/ready
 .venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[sample]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[sample]'
 	touch $@
 
 # What tests, checks and benchmarks need besides.
