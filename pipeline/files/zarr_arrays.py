@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import zarr
 from numcodecs.abc import Codec as Numcodec
 from numcodecs.blosc import Blosc
@@ -190,6 +189,8 @@ def _declared(decoder: Any, header: slice) -> Callable[[bytes, int], bytes]:
 
 
 def _zstd(content: bytes, most: int) -> bytes:
+    import pyarrow as pa  # a store without zstd is opened without it
+
     out: bytes = pa.input_stream(pa.py_buffer(content), compression="zstd").read(most + 1)
     return out
 
