@@ -31,7 +31,7 @@ class LeftOut:
     def __init__(self, noun: str = "caption", share: float = SHARE, fail: bool = False) -> None:
         self.noun, self.share, self.fail = noun, share, fail
         self.counts: dict[str, int] = {}
-        self._by_origin: dict[str, int] = {}
+        self._by_origin = self._apart = 0
         self._first, self._total = "", 0
         self._list = SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="")  # noqa: SIM115
         self._rows = csv.writer(self._list, lineterminator="\n")
@@ -40,18 +40,20 @@ class LeftOut:
     def __bool__(self) -> bool:
         return bool(self.counts)
 
-    def add(self, reason: str, where: str, *, by_origin: bool = False, count: int = 1) -> None:
+    def add(self, reason: str, where: str, *, by_origin: bool = False, apart: bool = False, count: int = 1) -> None:
         """Leave something out.
 
         Args:
             reason: Why, in one of a few fixed wordings: "no caption", "not decodable", "image missing".
             where: File, row or name by which a user finds it.
             by_origin: Whether the tool that made the files marked it as failed. This does not count towards the share.
+            apart: Whether it does not count towards the share for another reason: it is no part of the annotations.
             count: How many of `noun` are left out with it, such as all captions of an image.
         """
         self.counts[reason] = self.counts.get(reason, 0) + count
-        if by_origin:
-            self._by_origin[reason] = self._by_origin.get(reason, 0) + count
+        self._by_origin += count if by_origin else 0
+        if by_origin or apart:
+            self._apart += count
         elif not self._first:
             self._first = f"{where} ({reason})"
         self._rows.writerow([cell(printable(reason)), cell(printable(where))])
@@ -67,12 +69,11 @@ class LeftOut:
                 origin marked counts with `fail` alone.
         """
         self._total = total
-        marked = sum(self._by_origin.values())
-        unusable = sum(self.counts.values()) - marked
+        unusable = sum(self.counts.values()) - self._apart
         if self.fail and self.counts:
             raise InputError(f"{self._summary()}; repair them, or leave them out with --on-error skip"
                              + self._starting())
-        if unusable > max(ALWAYS, self.share * (total - marked)):
+        if unusable > max(ALWAYS, self.share * (total - self._apart)):
             raise InputError(f"{self._summary()}, more than {100 * self.share:g} % of all; repair "
                              f"them, or allow more with -S manifest.left_out=SHARE" + self._starting())
 
@@ -102,8 +103,7 @@ class LeftOut:
         """Such as "3 of 40,000 captions (no caption: 2, damaged row: 1)"."""
         number = sum(self.counts.values())
         of = f" of {self._total:,}" if self._total else ""
-        marked = f"; failed at the source: {sum(self._by_origin.values()):,}" if self._by_origin \
-            else ""
+        marked = f"; failed at the source: {self._by_origin:,}" if self._by_origin else ""
         noun = counted(self._total or number, self.noun).partition(" ")[2]
         return f"{number:,}{of} {noun} ({by_reason(self.counts)}{marked})"
 

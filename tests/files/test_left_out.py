@@ -50,6 +50,17 @@ def test_more_than_the_share_is_refused(lost: int, marked: int, total: int, shar
         left_out.check(total)
 
 
+def test_what_is_no_part_of_the_annotations_is_counted_but_for_the_share() -> None:
+    left_out = LeftOut()
+    for number in range(9):
+        left_out.add("image without a caption", f"{number}.jpg", apart=True)
+    left_out.check(20)
+    assert left_out.lines() == ["left out 9 of 20 captions (image without a caption: 9)"]
+    left_out.fail = True
+    with pytest.raises(InputError, match="9 of 20 captions"):
+        left_out.check(20)
+
+
 def test_nothing_is_left_out_where_that_is_asked_for() -> None:
     LeftOut(fail=True).check(5)
     left_out = LeftOut(noun="image", fail=True)
