@@ -189,7 +189,10 @@ def whole(value: Any) -> int:
     """
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError(f"expected a whole number, got {value!r}")
-    return int(value)
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {value!r:.40}") from None
 
 
 def text(value: Any) -> str:

@@ -48,6 +48,11 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable({
 ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
 """Paths below a folder without a name that begins with a dot. They are safe without the slower checks."""
 
+PACKED = {b"PK\3\4": "it is an Excel workbook, to be saved as CSV UTF-8, or a zip archive, to be unpacked",
+          b"\x1f\x8b": "it is compressed by gzip; unpack it", b"BZh": "it is compressed by bzip2; unpack it",
+          b"\xd0\xcf\x11\xe0": "it is an old Excel workbook; save it as CSV UTF-8"}
+"""How files begin that have to be unpacked or saved otherwise -> what they are."""
+
 
 def all_test(files: list[str]) -> dict[str, str]:
     """Put all images into the split test: file -> split."""
@@ -140,7 +145,9 @@ def _content(path: Path) -> str:
     if remote.address(path):
         return "it is in an object store"
     with path.open("rb") as file:
-        return f"it begins with {file.read(60).decode('utf-8', 'replace')!r}"
+        beginning = file.read(60)
+    packed = next((what for mark, what in PACKED.items() if beginning.startswith(mark)), None)
+    return packed or f"it begins with {beginning.decode('utf-8', 'replace')!r}"
 
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
@@ -208,8 +215,8 @@ def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftO
         sizes |= _sizes(folder, [file_of[name] for name in absent])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
-        say(f"note: {counted(len(changed), 'name')} of {kind}s are spelled otherwise than their files, which are used, "
-            f"such as {file_of[changed[0]]} for {changed[0]!r}")
+        say(f"note: names of {counted(len(changed), kind)} are spelled otherwise than their files, which are used, such "
+            f"as {file_of[changed[0]]} for {changed[0]!r}")
     if absent:
         hint = "" if remote.address(folder) else spelled.meant(absent[0])
         if len(absent) == len(names):
@@ -241,7 +248,7 @@ def _note_unnamed(folder: Path, named: set[str], kind: Kind, left_out: LeftOut, 
     """Count images of the folder that the annotations do not name."""
     images, companions = unnamed(folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES)
     for file in images:
-        left_out.add(f"{kind} without a caption", f"{folder / file}")
+        left_out.add(f"{kind} without a caption", f"{folder / file}", apart=True)  # captions of a part are ordinary
     if companions:
         say(f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}")
 

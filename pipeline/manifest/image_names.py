@@ -1,7 +1,7 @@
 """Names of images in annotations, and the files of the folder that they mean.
 
 A name may differ from the file's in blanks around it, a `./` before it, backslashes, capitals, the Unicode form of its
-letters, a missing suffix, or the folder's own path before it.
+letters, a missing suffix, or the folder's own path, or its end, before it. It may be COCO's number of the image.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from unicodedata import normalize
 
 from pipeline.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from pipeline.files.image_names import number
 
 # What macOS and Windows put into folders and archives.
 COMPANIONS = ("._", ".DS_Store", "Thumbs.db", "desktop.ini")
@@ -47,16 +48,27 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.files = [file for file in listed(path) if not is_companion(file)]
         self._by_key: dict[str, list[str]] = {}
+        self._by_number: dict[str, list[str]] = {}
         for file in self.files:
             stem, suffix = os.path.splitext(file)
             self._by_key.setdefault(_key(file), []).append(file)
             if suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES:
                 self._by_key.setdefault(_key(stem), []).append(file)
+                for digits in number(PurePosixPath(stem).name):
+                    self._by_number.setdefault(digits, []).append(file)
 
     def find(self, names: Iterable[str], folder: Path) -> dict[str, str]:
         """Find files by name; names of none, or of several, are left out."""
-        matches = {name: self._by_key.get(_key(plain(name, folder)), []) for name in names}
+        matches = {name: self._of(plain(name, folder), folder) for name in names}
         return {name: files[0] for name, files in matches.items() if len(files) == 1}
+
+    def _of(self, name: str, folder: Path) -> list[str]:
+        """The files that a name may mean; images/a.jpg in a folder `images` also means a.jpg."""
+        parts, above = PurePosixPath(name).parts, folder.absolute().parts
+        lengths = [0, *(length for length in range(1, len(parts)) if parts[:length] == above[-length:])]
+        below = ("/".join(parts[length:]) for length in lengths)
+        return next((files for file in below if (files := self._by_key.get(_key(file)))), None) \
+            or self._by_number.get(name.lstrip("0"), [])
 
     def meant(self, name: str) -> str:
         """Say which file may be meant; "" if none is near."""

@@ -29,6 +29,8 @@ NO_OBJECT = "no object"
 CAPTION = ["image_id", "caption_id", "caption"]
 NO_ID = -1
 COCO_KEYS = re.compile(r'"(file_name|image_id|annotations)"\s*:')
+# Annotations that name their images' files; they are rows of a table, whatever ids they have beside them.
+NAMES_IMAGES = re.compile(r'\{\s*"annotations"\s*:\s*\[\s*\{[^}]*"(image|file_name|filename)"\s*:\s*"')
 KARPATHY_KEYS = re.compile(r'"(sentences|sentids|imgid|cocoid)"\s*:')
 # What is read of COCO's files; instances have no captions.
 COCO_COLUMNS = "image in file_name, caption in caption, or else the name of category_id"
@@ -50,7 +52,8 @@ def _is_coco(path: Path) -> bool:
         return bool(_captions_in(path))
     beginning = _beginning(path)
     return COCO_KEYS.search(beginning) is not None and not _is_karpathy(path) \
-        and re.match(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")', beginning) is None
+        and re.match(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")', beginning) is None \
+        and NAMES_IMAGES.match(beginning) is None
 
 
 def _is_karpathy(path: Path) -> bool:

@@ -75,8 +75,8 @@ def _json(path: Path) -> AbstractContextManager[None]:
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:
     """Raise an InputError if the block cannot read annotations in one layout."""
-    return refusing((KeyError, TypeError, AttributeError, ValueError), lambda error: f"{place}: not {layout} "
-                    f"({type(error).__name__}: {error})")
+    return refusing((KeyError, TypeError, AttributeError, ValueError), lambda error: f"{place}: not {layout}; "
+                    + (f"{error} is missing" if isinstance(error, KeyError) else str(error)))
 
 
 def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:

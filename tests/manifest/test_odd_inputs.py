@@ -105,6 +105,7 @@ ODD: dict[str, Example] = {
     "blank after the comma, quotes": csv(f'image, caption\na.jpg, "{DOG[:-1]}, too."\nb.jpg, {CAT}\n',
                                          read=[("a.jpg", "test", "A dog runs, too."), ROWS[1]]),
     "Excel's empty columns and rows": csv(f"image,caption,,\na.jpg,{DOG},,\nb.jpg,{CAT},,,\n,,,\n"),
+    "Excel's blank rows": csv(f"image;caption;\na.jpg;{DOG};\nb.jpg;{CAT};\n" + ";;\n" * 5),
     "a numbered first column of pandas": csv(f",image,caption\n0,a.jpg,{DOG}\n1,b.jpg,{CAT}\n"),
     "lists that Python wrote": csv(f"image,captions\na.jpg,\"['{DOG}', 'Two.']\"\nb.jpg,\"['{CAT}']\"\n",
                                    read=[ROWS[0], TWO, ROWS[1]]),
@@ -115,6 +116,14 @@ ODD: dict[str, Example] = {
     "no header, CC3M": csv(f"{DOG}\ta.jpg\n{CAT}\tb.jpg\n", "cc3m.tsv", said="no header"),
     "a missing image": csv(f"image,caption\na.jpg,{DOG}\nb.jpg,{CAT}\nd.jpg,A bus.\nd.jpg,A bus again.\n",
                            left_out={"image missing": 2}),
+    "a name below the folder's own": csv(f"image,caption\nimages/a.jpg,{DOG}\nimages/b.jpg,{CAT}\n",
+                                         said="such as a.jpg for 'images/a.jpg'"),
+    "COCO's numbers": csv(f"image_id,caption\n42,{DOG}\n42,Two.\n", images={"images/000000000042.jpg": Picture(1)},
+                          read=[("000000000042.jpg", "test", DOG), ("000000000042.jpg", "test", "Two.")]),
+    "captions of a part of the folder": csv(
+        f"image,caption\na.jpg,{DOG}\n", images={f"images/{name}.jpg": Picture(number) for number, name in
+                                                 enumerate("abcdef")}, read=ROWS[:1],
+        left_out={"image without a caption": 5}),
     "13 companions of macOS": csv(f"image,caption\na.jpg,{DOG}\nb.jpg,{CAT}\n", images=AB | {
         "images/._a.jpg": b"x", "images/__MACOSX/._a.jpg": b"x", "images/.DS_Store": b"x", "images/Thumbs.db": b"x"},
         said="ignored 4 files that macOS or Windows added"),
@@ -151,6 +160,9 @@ ODD: dict[str, Example] = {
                                   left_out={"damaged row": 1}),
     "a list in an object": csv(as_json({"annotations": [{"image": "a.jpg", "caption": DOG},
                                                       {"image": "b.jpg", "caption": CAT}]}), "captions.json"),
+    "annotations of COCO's kind that name the files": csv(as_json({"annotations": [
+        {"image": "a.jpg", "caption": DOG, "image_id": "coco_1"}, {"image": "b.jpg", "caption": CAT, "image_id": "2"}],
+        "info": {}}), "captions.json"),
     # tars and folders
     "9 an empty text, caption in the json": Example("", {"web/0.tar": Members({
         "1.jpg": Picture(), "1.txt": "", "1.json": as_json({"caption": DOG})})}, [("0.tar/1.jpg", "test", DOG)], "web",
@@ -192,6 +204,15 @@ REFUSED: dict[str, tuple[Example, str]] = {
                         r"captions\.csv: 5 of 10 captions \(no caption: 5\), more than 1 % of all; .*csv, line 3"),
     "a path that leaves the folder": (csv(f"image,caption\n../a.jpg,{DOG}\n"), r"'\.\./a\.jpg' leaves the image"),
     "zero bytes": (csv("image,caption\n".encode("utf-16-le")), "UTF-16 without a mark"),
+    "an Excel workbook": (csv(b"PK\3\4 xl", "captions.xlsx"), "is an Excel workbook, to be saved as CSV UTF-8"),
+    "a compressed table": (csv(b"\x1f\x8b\x08", "captions.csv.gz"), "is compressed by gzip; unpack it"),
+    "pandas' to_json": (csv(as_json({"image": {"0": "a.jpg"}, "caption": {"0": DOG}}), "captions.json"),
+                        r"beginning with \"image\", as pandas' to_json writes them; write it with orient='records'"),
+    "JSON of another kind": (csv('{\n "version": 2,\n "files": {"a.jpg": {"alt": "x"}}\n}', "captions.json"),
+                             "is a JSON object with the keys version, files, a.jpg, alt; expected a list of objects"),
+    "COCO's layout with texts for ids": (csv(as_json({"images": [{"id": "x1", "file_name": "a.jpg"}],
+                                                      "annotations": [{"image_id": "x1", "caption": DOG}]}), "c.json"),
+                                         r"in COCO's layout: lists .*; expected a whole number, got 'x1'$"),
     "an unknown split": (csv(f"image,caption,split\na.jpg,{DOG},fold3\n"), "unknown split 'fold3'"),
 }
 

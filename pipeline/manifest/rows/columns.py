@@ -124,6 +124,8 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
                          f"{columns.names[roles['video'][0]]}; a data set holds images or videos")
     lacking = [] if {"image", "video"} & roles.keys() else ["image (or file_name, url, video)"]
     lacking += [] if "caption" in roles else ["caption (or text)"]
+    if not columns.names:
+        raise InputError(f"{path}: is empty; expected columns such as image and caption")
     if lacking:
         row = f", the first row {_shown(first)}" if first else ""
         raise InputError(f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"

@@ -13,12 +13,14 @@ from pipeline.files.left_out import LeftOut
 from pipeline.manifest import table
 from pipeline.manifest.rows.row_file import Batch, RowFile
 from pipeline.manifest.text_file import TextFile
-from pipeline.parts.errors import refusing
+from pipeline.parts.errors import InputError, refusing
 
 LOOKED_AT = 100  # objects whose keys are columns
 LINES = (".jsonl", ".ndjson", ".jsonlines")
 IN_A_LIST = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\[\s*\{')
 BY_IMAGE = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(?:\[\s*)?"')
+BY_COLUMN = re.compile(r'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*\{\s*"0"\s*:')
+KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 OTHER_KEYS = {"images", "annotations", "info", "licenses", "categories", "data", "version", "dataset"}  # no images
 MANY_LINES = re.compile(r"\s*\{.*\}\s*\n\s*\{")
 
@@ -45,6 +47,13 @@ class JsonRows(RowFile):
             return lambda left_out: self._member(key), f"JSON, a list of objects in {key!r:.40}"
         if (named := BY_IMAGE.match(beginning)) and parsing.from_json(named[1]) not in OTHER_KEYS:
             return self._by_image, "JSON, captions by image"
+        if by_column := BY_COLUMN.match(beginning):
+            raise InputError(f"{self.path}: holds the rows of each column in an object, beginning with {by_column[1]}, "
+                             "as pandas' to_json writes them; write it with orient='records'")
+        if re.match(r"\s*\{\s*\n", beginning):
+            keys = ", ".join([*dict.fromkeys(KEY.findall(beginning))][:8])
+            raise InputError(f"{self.path}: is a JSON object with the keys {keys[:200] or 'none'}; expected a list "
+                             "of objects with image and caption, or an object of captions by image")
         return self._lines, "JSON Lines"
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:

@@ -80,7 +80,8 @@ class SeparatedFile(RowFile):
     def _good(self, first: int, rows: list[list[str]], a_line_each: bool, needed: int, left_out: LeftOut
               ) -> tuple[Sequence[int], list[list[str]]]:
         """Leave out damaged rows, and blank ones."""
-        if a_line_each and {*map(len, rows)} == {len(self.names)} and not self._file.is_damaged:
+        are_whole = a_line_each and {*map(len, rows)} == {len(self.names)} and all(map(any, rows))
+        if are_whole and not self._file.is_damaged:
             return range(first, first + len(rows)), rows
         places = accumulate((1 + sum(cell.count("\n") for cell in row) for row in rows), initial=first)
         good = []
