@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,9 @@ def test_an_edited_record_is_refused_in_one_line(tmp_path: Path, key: str) -> No
         with pytest.raises(InputError, match=r"record\.json: was edited; restore it, or delete it"):
             ask()
     assert [step.verdict for step in record.compare(tmp_path)] == [NOT_RECORDED if key == "seal" else DIFFERS]
+
+
+def test_a_record_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / record.FILE)
+    assert record.read(tmp_path) == record.Record()
+    assert [step.verdict for step in record.compare(tmp_path)] == [NOT_RECORDED]

@@ -246,7 +246,10 @@ def compare(folder: Path, *names: str) -> Iterator[Step]:
 
 
 def _parsed(folder: Path) -> Record:
-    return Record.model_validate(parsing.from_json((folder / FILE).read_text(encoding="utf-8")))
+    file = folder / FILE
+    if not file.is_file():  # a pipe would be waited for
+        raise FileNotFoundError(file)
+    return Record.model_validate(parsing.from_json(file.read_text(encoding="utf-8")))
 
 
 def named(parts: list[str]) -> str:

@@ -8,7 +8,7 @@ import bz2
 import lzma
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from pipeline.parts.errors import InputError, first_line, refusing, short_of_mem
 LARGEST, METADATA = 1 << 31, 1 << 26
 MEMORY = 1 << 28  # that lzma takes for its dictionary, whose size the chunk declares
 SLACK = 1 << 12  # checksums and headers of a codec below another
+MOST_IN_A_SHARD = 1 << 20  # chunks; the index of a shard has 16 bytes for each
 
 
 def open_array(path: Path, what: str) -> zarr.Array[Any]:
@@ -95,6 +96,7 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
         raise InputError(f"{name}: a chunk has {size:,} bytes, more than {LARGEST:,}; write it in smaller chunks")
     metadata: Any = array.metadata
     if isinstance(metadata, ArrayV3Metadata):
+        _refuse_long_index(metadata.codecs, array.shards or array.chunks, name)
         codecs = tuple(_bounded(codec, name) for codec in metadata.codecs)
         changed = None if codecs == metadata.codecs else replace(metadata, codecs=codecs)
     else:
@@ -132,6 +134,17 @@ def _bounded(codec: Codec, name: str) -> Codec:
         codecs = tuple(_bounded(each, name) for each in codec.codecs)
         return codec if codecs == codec.codecs else replace(codec, codecs=codecs)
     return Bounded(codec, _known(str(codec.to_dict()["name"]).removeprefix("numcodecs."), name))
+
+
+def _refuse_long_index(codecs: Iterable[Codec], shape: tuple[int, ...], name: str) -> None:
+    """Refuse a shard, or one in a shard, of more chunks than its index is read for."""
+    for codec in codecs:
+        if isinstance(codec, ShardingCodec):
+            count = math.prod(whole // part for whole, part in zip(shape, codec.chunk_shape, strict=True))
+            if count > MOST_IN_A_SHARD:
+                raise InputError(f"{name}: a shard has {count:,} chunks, more than {MOST_IN_A_SHARD:,}; write it in "
+                                 "larger chunks")
+            _refuse_long_index(codec.codecs, codec.chunk_shape, name)
 
 
 def _known(kind: str, name: str) -> str:

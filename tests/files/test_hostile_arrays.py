@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numcodecs
 import numpy as np
 import pytest
@@ -137,6 +138,38 @@ def test_hostile_metadata_are_refused_before_memory_is_taken(what: str, tmp_path
 def test_metadata_that_are_no_description_are_refused(text: str, tmp_path: Path) -> None:
     (path := stored(tmp_path)).joinpath("zarr.json").write_text(text)
     with pytest.raises(InputError, match="as a zarr array"):
+        as_similarity(path)
+
+
+@pytest.mark.parametrize(("entry", "said"), [
+    ((80 + 4, 3 << 20), "more than its shape allows"), ((2**63, 2**63 + 5), "is cut short"),
+    ((2**64 - 2, 3), "is cut short"), ((80 + 4, 2**40), "is cut short")])
+def test_a_shard_whose_index_names_too_many_bytes_is_refused(entry: tuple[int, int], said: str, tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "s.zarr", shape=(500, 2000), dtype="f4", chunks=(100, 2000), shards=(500, 2000),
+                      compressors=[GzipCodec()])[:] = 1
+    index = np.array([entry] * 5, "<u8").tobytes()
+    with (tmp_path / "s.zarr/c/0/0").open("wb") as file:
+        file.truncate(4 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(index + struct.pack("<I", google_crc32c.value(index)))
+    with within(1 << 20), pytest.raises(InputError, match=said):
+        as_similarity(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize("within_another", [False, True])
+def test_a_shard_of_very_many_chunks_is_refused_before_its_index_is_read(within_another: bool, tmp_path: Path) -> None:
+    plain = {"name": "bytes", "configuration": {"endian": "little"}}
+
+    def sharded(chunk: list[int], codec: dict[str, Any]) -> dict[str, Any]:
+        return {"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunk, "codecs": [codec], "index_codecs": [plain, {"name": "crc32c"}],
+            "index_location": "end"}}
+
+    codec = sharded([1, 1], plain)
+    path = stored(tmp_path, shape=[10**5, 10**5], chunk_grid=grid(10**5, 10**5),
+                  codecs=[sharded([10**4, 10**4], codec) if within_another else codec])
+    os.truncate(path / "c/0/0", 1 << 36)  # a file with a hole, which takes no space
+    with within(1 << 24), pytest.raises(InputError, match="a shard has .* chunks, more than"):
         as_similarity(path)
 
 

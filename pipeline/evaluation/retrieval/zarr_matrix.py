@@ -204,8 +204,13 @@ def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> No
                  for at, whole, number, part in zip(piece, shard, np.argwhere(absent)[0], chunk, strict=True)]
         raise InputError(f"{file}: lacks {absent.sum()} of its {absent.size} chunks, the first at {place}: finish "
                          f"writing the {what}, with write_empty_chunks=True")
-    if (index[inside].reshape(-1, 2).sum(1) > file.stat().st_size).any():
+    offsets, lengths = index[inside].reshape(-1, 2).T
+    stored = np.uint64(file.stat().st_size)
+    if (offsets > stored).any() or (lengths > stored - offsets).any():
         raise InputError(f"{file}: is cut short; write the {what} again")
+    if (lengths > 2 * prod(chunk) * values.dtype.itemsize + BEYOND).any():
+        raise InputError(f"{file}: a chunk of it has {lengths.max():,} bytes, more than its shape allows; write the "
+                         f"{what} again")
 
 
 def _shard_index(values: zarr.Array[Any], file: Path, count: int, what: str) -> npt.NDArray[np.uint64]:
