@@ -169,7 +169,7 @@ def test_a_shard_of_very_many_chunks_is_refused_before_its_index_is_read(within_
     path = stored(tmp_path, shape=[10**5, 10**5], chunk_grid=grid(10**5, 10**5),
                   codecs=[sharded([10**4, 10**4], codec) if within_another else codec])
     os.truncate(path / "c/0/0", 1 << 36)  # a file with a hole, which takes no space
-    with within(1 << 24), pytest.raises(InputError, match="a shard has .* chunks, more than"):
+    with within(1 << 24), pytest.raises(InputError, match=r"a shard has .* chunks, more than"):
         as_similarity(path)
 
 
