@@ -61,6 +61,23 @@ def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scen
     assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
 
 
+def test_members_of_members_are_followed(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
+    inner = stored([0, 1, 2, 3])
+    paths = Paths(tmp_path)
+    made = {key: each for key, each in inner.made_from.items() if key != CONTENTS}
+    for name, member in (("inner", None), ("middle", "inner"), ("outer", "middle")):
+        before = None if member is None else System.open(paths.similarity("sample", member, "test"))
+        fusion = {} if before is None else {"fusion": {
+            "method": "mean", "weights": [1.0], "members": [member], "seals": [before.seal]}}
+        inner.save(paths.similarity("sample", name, "test"), made | {"ensemble": member} | fusion)
+    file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
+    file.write_bytes(bytes(reversed(file.read_bytes())))
+    outer = System.open(paths.similarity("sample", "outer", "test"))
+    steps = [step for step in of_scores.steps(Result(outer.path, outer.made_from), paths, scenes, 32)
+             if step.path.is_relative_to(file.parents[2])]
+    assert DIFFERS in {step.verdict for step in steps}
+
+
 @pytest.mark.parametrize(("added", "verdict"), [(0.0, MATCHES), (1e-6, MATCHES), (1e-4, DIFFERS)])
 def test_every_cell_is_compared_with_that_of_the_embeddings(added: float, verdict: str, tmp_path: Path,
                                                             rng: np.random.Generator) -> None:

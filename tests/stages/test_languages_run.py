@@ -125,6 +125,11 @@ def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manife
         row = found[f"all, {language}"]["rsum"]
         assert (row["a"], row["b"]) == pytest.approx(rsums)
     assert "24 captions in de, protocol all" in scored_run("compare", *pair)[1]
+    few = json.loads(scored_run("compare", *pair, "--json", "-S", "evaluate.resamples=100")[1])["contrasts"]
+    swaps = 40 * 6 * 3  # for six recalls of three parts; the least p is 1 / (1 + swaps)
+    each = [row["rsum"]["p"] * (1 + swaps) for row in few.values()]
+    assert each == pytest.approx(np.round(each))
+    assert min(each) < swaps
     merged = json.loads(scored_run("compare", *pair, "--same-text", "positive", "--json")[1])["contrasts"]
     assert (list(merged), merged["same_text"]["captions"]) == (["same_text", "same_text, de", "same_text, en"], 2)
 

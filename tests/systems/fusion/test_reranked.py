@@ -101,6 +101,15 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
     np.testing.assert_array_equal(one[1], two[1])
 
 
+def test_distractors_are_candidates_and_no_queries() -> None:
+    pools = tuple(System.of(name, np.zeros((3, 6)), None, np.arange(3), np.arange(6),
+                            made_from=Made({"dataset": name})) for name in ("here", "there"))
+    retriever = np.tile(np.arange(CAPTIONS, dtype=np.float32), (IMAGES, 1)) + np.arange(IMAGES)[:, None]
+    found = candidates.find(replace(searched(retriever), pools=pools), PROTOCOLS["all"], 2)
+    assert found["i2t"].places.tolist() == [[11, 10]] * 3
+    assert found["t2i"].places.tolist() == [[5, 4]] * 6
+
+
 def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.Generator) -> None:
     retriever = rng.integers(0, 3, (IMAGES, CAPTIONS)).astype(np.float32)  # many ties, also where k ends
     scorer = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
