@@ -5,6 +5,7 @@ The tests read each of them; so what is shown to users is what works.
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import shlex
@@ -143,6 +144,19 @@ def _karpathy(**more: Any) -> str:
         for number, (name, (split, caption)) in enumerate(_SPLITS.items())]})
 
 
+def _multi30k() -> dict[str, Any]:
+    files: dict[str, Any] = {}
+    for name, (split, caption) in _SPLITS.items():
+        task1, task2 = ("test_2016_flickr", "test_2016") if split == "test" else (split, split)
+        raw = {f"task2/raw/{task2}.{number}.{language}": f"{number}.{language}"
+               for number in range(1, 6) for language in ("en", "de")}
+        raw |= {f"task1/raw/{task1}.{language}": language for language in ("fr", "cs")}
+        files[f"dataset/data/task2/image_splits/{task2}_images.txt"] = f"{name}\n"
+        files |= {f"dataset/data/{path}.gz": gzip.compress(f"{caption} ({ending})\n".encode(), mtime=0)
+                  for path, ending in raw.items()}
+    return files
+
+
 EXAMPLES: dict[str, Example] = {
     "csv": Example("CSV", ABC | {
         "captions.csv": f'image,caption,split\na.jpg,{DOG},train\nb.jpg,{CAT},val\nc.jpg,"{BUS}",test\n'},
@@ -203,6 +217,10 @@ EXAMPLES: dict[str, Example] = {
           for name, _, caption in ROWS))}, ROWS, "narratives.jsonl", said="are spelled otherwise than their files"),
     "karpathy": Example("Karpathy's JSON", ABC | {"dataset.json": _karpathy()}, SPLIT_ROWS, "dataset.json",
                         said="Karpathy's JSON"),
+    "multi30k": Example("A clone of multi30k/dataset, captions in four languages", ABC | _multi30k(), [
+        (name, split, f"{caption} ({ending})") for name, (split, caption) in _SPLITS.items() for ending in (
+            *(f"{number}.{language}" for language in ("en", "de") for number in range(1, 6)), "fr", "cs")],
+        "dataset", said="Multi30K's files"),
     "coco": Example("COCO's captions", AB | {"captions_val2014.json": as_json({
         "images": COCO_IMAGES, "annotations": [{"id": 1, "image_id": 5, "caption": DOG},
                                                {"id": 2, "image_id": 7, "caption": CAT}]})},

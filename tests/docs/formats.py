@@ -5,6 +5,7 @@ python tests/docs/formats.py
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -33,7 +35,7 @@ pipeline manifest --examples examples
 ```
 
 writes the annotations of the first part into the new folder `examples`, with images, and prints the command that reads
-each. Clips of MSR-VTT, VATEX and HGR are on the page [Clips](video.md), formats of images on the page
+each. More on clips is on the page [Clips](video.md), formats of images are on the page
 [Your own data](own-data.md#formats-of-images).
 """
 
@@ -57,7 +59,7 @@ def _annotations(example: Example) -> str:
 def _other(made: Input, folder: Path) -> str:
     file = made.write(folder)
     content: Any = file.read_bytes()
-    if file.suffix in {".npy", ".npz"}:
+    if file.suffix in {".npy", ".npz", ".pth"}:
         content = _arrays(file)
     return f"### {made.title}\n\nRead by {made.command}.\n\n" + _block(
         file.relative_to(folder).as_posix(), _lines(file.name, content))
@@ -83,6 +85,8 @@ def _lines(name: str, content: Any) -> list[str]:
 
 
 def _decoded(content: bytes) -> str:
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
     return content.decode("utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
 
 
@@ -102,6 +106,9 @@ def _image(value: object) -> str:
 
 
 def _arrays(file: Path) -> str:
+    if file.suffix == ".pth":
+        maps = torch.load(file, weights_only=True)
+        return f"{file.name}: {maps.dtype} {list(maps.shape)}\n"
     loaded = np.load(file, allow_pickle=False)
     arrays = {file.name: loaded} if isinstance(loaded, np.ndarray) else {
         name: loaded[name] for name in loaded.files if name != "info"}

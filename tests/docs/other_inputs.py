@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,7 +61,8 @@ def _features(source: str) -> Input:
     return Input({"anderson": "Bottom-up attention's TSV: image_id, image_w, image_h, num_boxes, boxes, features",
                   "lxmert": "LXMERT's TSV: the same with objects and attributes",
                   "scan": "SCAN's: an array of each split, and its images' ids", "npy": "A NumPy file for each image",
-                  "npz": "An archive for each image, as bottom-up-attention.pytorch writes"}[source],
+                  "npz": "An archive for each image, as bottom-up-attention.pytorch writes",
+                  "pth": "A map of grid features for each image, as grid-feats-vqa writes: [1, D, rows, columns]"}[source],
                  f"`pipeline import {form} FILE`", lambda folder: writer(folder, pictures)[0], read)
 
 
@@ -67,7 +70,7 @@ def _first_file(made: Input) -> Input:
     """Of a folder of files, one."""
     def write(folder: Path) -> Path:
         path = made.write(folder)
-        return sorted(path.iterdir())[0] if path.is_dir() else path
+        return min(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else path
     return Input(made.title, made.command, write, made.read)
 
 
@@ -83,8 +86,53 @@ def _clips(path: Path) -> object:
     return manifest.build("mine", path.parent / "clips", path, kind="video")
 
 
-def _questions(path: Path) -> object:
-    return questions.read(str(path), None, path.parent)
+def _videos(path: Path) -> object:
+    """The manifest of clips without their files."""
+    root = path.parents[2] if path.parts[-3:-1] == HGR else path.parent
+    return manifest.build("mine", None, root)
+
+
+def _hgr(folder: Path) -> Path:
+    np.save(_folder(folder / "public_split") / "tst_names.npy", ["a", "b"])
+    return _json("/".join((*HGR, "ref_captions.json")), {"a": ["a dog runs", "one dog"], "b": ["a cat"]})(folder)
+
+
+def _role_graphs(folder: Path) -> Path:
+    _hgr(folder)
+    return _json("/".join((*HGR, "sent2rolegraph.augment.json")), {"a dog runs": [
+        {"1": {"role": "V", "spans": [2], "words": ["runs"]}, "2": {"role": "ARG0", "spans": [0, 1]}},
+        [["1", "2", "ARG0"]]]})(folder)
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def _vatex(folder: Path) -> Path:
+    _json("vatex_validation_v1.0.json", [{"videoID": name, "enCap": [caption]} for name, caption in (
+        ("c_000000_000010", "A car."), ("d_000002_000012", "A bird."))])(folder)
+    return _json("vatex_training_v1.0.json", [{"videoID": "a_000003_000013", "enCap": ["A dog runs.", "One dog."]},
+                                              {"videoID": "b_000001_000011", "enCap": ["A cat."]}])(folder)
+
+
+def _packed(name: str, content: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / name).write_bytes(gzip.compress(content.encode(), mtime=0))
+        return folder / name
+    return write
+
+
+def _json(name: str, value: object) -> Callable[[Path], Path]:
+    return _text(name, json.dumps(value, indent=1) + "\n")
+
+
+def _qrels(path: Path) -> object:
+    return qrels.read(path, POOL)
+
+
+def _questions_as(form: str | None) -> Callable[[Path], object]:
+    return lambda path: questions.read(str(path), form, path.parent)
 
 
 def _card(path: Path) -> object:
@@ -92,24 +140,43 @@ def _card(path: Path) -> object:
 
 
 ROOT = Path(__file__).parents[2]
+HGR = ("annotation", "RET")
+QRELS = "`pipeline evaluate --qrels FILE`"
+VIDEOS = "`pipeline manifest NAME --videos FOLDER --annotations FOLDER`"
+CAPTIONS = {"image": "a.jpg", "caption": "A dog above a cat."}
+WRONG = "A cat above a dog."
 QUESTIONS = {"image": "a.jpg", "positive": "A dog above a cat.", "negative": "A cat above a dog."}
 INPUTS = [
     Input("Clips: parts of video files, with their times in seconds", "`pipeline manifest NAME --videos FOLDER`", _text(
         "captions.csv", "video,caption,split,start,end\na.mp4,A dog runs.,train,0,2.5\nb.mp4,A cat.,test,,\n"), _clips),
+    Input("Clips: MSR-VTT's JSON", VIDEOS, _json("MSRVTT_data.json", {
+        "videos": [{"video_id": "video0", "split": "train"}, {"video_id": "video7010", "split": "test"}],
+        "sentences": [{"sen_id": 0, "video_id": "video0", "caption": "a dog runs"},
+                      {"sen_id": 1, "video_id": "video7010", "caption": "a cat"}]}), _videos),
+    Input("Clips: VATEX's JSON, training and validation in one folder", VIDEOS, _vatex, _videos),
+    Input("Clips: HGR's captions, with lists of clips public_split/{trn,val,tst}_names.npy", VIDEOS, _hgr, _videos),
+    Input("Role graphs beside HGR's captions: phrases by their words' places, and edges from verbs", VIDEOS,
+          _role_graphs, _videos),
     Input("A card of a data set", "`pipeline manifest NAME`", _text("manifests/mine.yaml", (
         "title: Mine\nimages: data/mine/images\nannotations: data/mine/captions.csv\nlanguages: [en]\n"
         "description: photographs of a garden\nlicence: CC BY 4.0\nsource: my camera\nprotocols: [all]\n")), _card),
     Input("Settings", "all commands, from the root", _text(
         "params.yaml", re.sub(r" *#.*", "", (ROOT / "params.yaml").read_text(encoding="utf-8")).lstrip()),
         loading.load),
-    *(_first_file(_features(source)) for source in ("anderson", "lxmert", "scan", "npy", "npz")),
+    *(_first_file(_features(source)) for source in ("anderson", "lxmert", "scan", "npy", "npz", "pth")),
     Input("Boxes: an array x1 y1 x2 y2 for each image, by its file's name", "the engine butd-given, option boxes",
           _boxes, read_boxes),
-    Input("Judgements: TREC's qrels", "`pipeline evaluate --qrels FILE`", _text(
+    Input("Judgements: TREC's qrels", QRELS, _text(
         "qrels.txt", "caption:55 0 image:12 1\ncaption:56 0 image:13 2\nimage:12 0 caption:55 1\n"),
-        lambda path: qrels.read(path, POOL)),
-    Input("Judgements: CSV", "`pipeline evaluate --qrels FILE`", _text(
-        "qrels.csv", "image,caption,grade\n12,55,1\n13,56,2\n"), lambda path: qrels.read(path, POOL)),
+        _qrels),
+    Input("Judgements: BEIR's, with a header and tabs", QRELS, _text(
+        "qrels.tsv", "query-id\tcorpus-id\tscore\ncaption:55\timage:12\t1\ncaption:56\timage:13\t2\n"), _qrels),
+    Input("Judgements: any of these files packed by gzip", QRELS, _packed(
+        "qrels.txt.gz", "caption:55 0 image:12 1\ncaption:56 0 image:13 2\n"), _qrels),
+    Input("Judgements: ranx's JSON", QRELS, _json(
+        "qrels.json", {"caption:55": {"image:12": 1}, "caption:56": {"image:13": 2}}), _qrels),
+    Input("Judgements: CSV", QRELS, _text(
+        "qrels.csv", "image,caption,grade\n12,55,1\n13,56,2\n"), _qrels),
     Input("A run: TREC's", "`pipeline evaluate --from-run FILE`", _text("run.txt", (
         "caption:55 Q0 image:12 1 0.83 mine\ncaption:55 Q0 image:13 2 0.12 mine\n"
         "image:12 Q0 caption:55 1 0.83 mine\n")),
@@ -117,8 +184,22 @@ INPUTS = [
     Input("A run: ranx's JSON", "`pipeline evaluate --from-run FILE`", _text(
         "run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'), runs.read),
     Input("Questions of hard negatives: CSV", "`pipeline hard-negatives FILE`", _text(
-        "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), _questions),
+        "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), _questions_as(None)),
     Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives FILE --format sugarcrepe`", _text(
         "swap_obj.json", '{"0": {"filename": "a.jpg", "caption": "A dog above a cat.", '
-        '"negative_caption": "A cat above a dog."}}\n'), _questions),
+        '"negative_caption": "A cat above a dog."}}\n'), _questions_as(None)),
+    Input("Questions of hard negatives: Winoground's", "`pipeline hard-negatives FILE --format winoground`", _text(
+        "examples.jsonl", json.dumps({
+            "id": 0, "image_0": "ex_0_img_0.png", "image_1": "ex_0_img_1.png", "caption_0": CAPTIONS["caption"],
+            "caption_1": WRONG, "collapsed_tag": "Object"}) + "\n"), _questions_as("winoground")),
+    Input("Questions of hard negatives: ARO's, with the box that is asked about",
+          "`pipeline hard-negatives FILE --format aro`", _json("visual_genome_relation.json", [{
+              "image_path": "2323.jpg", "bbox_x": 10, "bbox_y": 20, "bbox_w": 200, "bbox_h": 150,
+              "true_caption": CAPTIONS["caption"], "false_caption": WRONG}]), _questions_as("aro")),
+    Input("Questions of hard negatives: VALSE's", "`pipeline hard-negatives FILE`", _json("relations.json", {
+        "val_0": {"image_file": "a.jpg", "caption": CAPTIONS["caption"], "foil": WRONG,
+                  "linguistic_phenomena": "relations"}}), _questions_as(None)),
+    Input("Questions of hard negatives: several wrong captions, under CREPE's key hard_negs",
+          "`pipeline hard-negatives FILE`", _json("swap.json", [
+              CAPTIONS | {"hard_negs": [WRONG, "A dog below a cat."]}]), _questions_as(None)),
 ]
