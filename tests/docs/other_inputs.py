@@ -62,7 +62,7 @@ def _features(source: str) -> Input:
                   "lxmert": "LXMERT's TSV: the same with objects and attributes",
                   "scan": "SCAN's: an array of each split, and its images' ids", "npy": "A NumPy file for each image",
                   "npz": "An archive for each image, as bottom-up-attention.pytorch writes",
-                  "pth": "A map of grid features for each image, as grid-feats-vqa writes: [1, D, rows, columns]"}[source],
+                  "pth": "A map of grid features for each image, as grid-feats-vqa writes"}[source],
                  f"`pipeline import {form} FILE`", lambda folder: writer(folder, pictures)[0], read)
 
 
