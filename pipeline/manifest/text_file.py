@@ -53,9 +53,12 @@ class TextFile:
                              "order; save it as UTF-8")
         decode, wrong, right = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode, list[str](), False
         for part in chain(self._bytes(), [b""]):
-            if not (text := decode(part, final=not part)).isascii():
+            text = decode(part, final=not part)
+            if not is_text(text):
                 wrong += WRONG.findall(text)
                 right = right or LETTER.search(text) is not None
+            elif not text.isascii():
+                right = True
         is_western = not right and sum(len(run) == 1 for run in wrong) >= 0.9 * len(wrong)
         self._is_damaged = bool(wrong) and not is_western
         return "cp1252" if wrong and is_western else "utf-8"
@@ -115,6 +118,15 @@ class TextFile:
               refusing(IsADirectoryError, f"{path}: is a folder, expected an annotation file"),
               io.BytesIO(remote.read_bytes(path)) if remote.address(path) else path.open("rb") as file):
             yield from iter(partial(file.read, PART), b"")
+
+
+def is_text(text: str) -> bool:
+    """Whether text that was decoded with surrogateescape came from UTF-8 alone."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def not_utf8(path: Path) -> AbstractContextManager[None]:

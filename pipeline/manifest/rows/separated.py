@@ -22,7 +22,7 @@ from pipeline.manifest import table
 from pipeline.manifest.rows.columns import find
 from pipeline.manifest.rows.row_file import Batch, RowFile
 from pipeline.manifest.split_names import split_of
-from pipeline.manifest.text_file import TextFile
+from pipeline.manifest.text_file import TextFile, is_text
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 LOOKED_AT = 50  # rows of the file's beginning
@@ -98,7 +98,7 @@ class SeparatedFile(RowFile):
             return "more fields than columns; put quotes round a caption that holds a separator"
         if len(row) < needed:
             return "a field is missing"
-        if self._file.is_damaged and not _is_text(row):
+        if self._file.is_damaged and not is_text("".join(row)):
             return "not UTF-8; if it is GBK, convert it with iconv -f GBK -t UTF-8"
         return ""
 
@@ -162,14 +162,6 @@ def _parsed(layout: Layout, lines: Sequence[str]) -> list[list[str]]:
     with suppress(csv.Error):
         rows.extend(reader)  # what comes before an error stays
     return rows
-
-
-def _is_text(row: list[str]) -> bool:
-    try:
-        "".join(row).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class _Rows:
