@@ -76,12 +76,13 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
 
     Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
     """
-    run, encoders, heads = settings.run, [], list[tuple[str, str, Path | None]]()
+    run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
     if name is None:
         options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="needs the NAME of a data set")
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
-        encoders, heads = run.encoders, [(head, run.dataset, None) for head in rescoring.embedded_heads(run)]
+        encoders = run.encoders
+        heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
         if not encoders and not heads:
             say("no encoder and no bank of train in the run: nothing to do", err=False)
             return
@@ -97,13 +98,17 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
     else:
         options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
                        why="is for an encoder, KIND:PLACE")
-        heads = [(source.named, trained_on or run.dataset, files)]
+        folder = source.head
+        if folder is None:
+            scored_systems.refuse_without_vectors(paths, settings, trained_on or run.dataset, source.named, "embed")
+            folder = paths.head(trained_on or run.dataset, source.named)
+        heads = [(folder, files)]
     with open_workers() as place:
         asked = _Asked(paths, settings, name or run.dataset, splits, out, device, place)
         for encoder in encoders:
             _by_encoder(asked, encoder, files, batch_size)
-        for head, dataset, images in heads:
-            _by_head(asked, head, dataset, images)
+        for folder, images in heads:
+            _by_head(asked, folder, images)
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,12 @@ class _Asked:
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
 
 
-def _by_head(asked: _Asked, head: str, dataset: str, files: Path | None) -> None:
-    """Embed with a head that was trained on a data set."""
+def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
+    """Embed with the head of a folder."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
-    scored_systems.refuse_without_vectors(paths, settings, dataset, head, "embed")
-    folder, path = paths.head(dataset, head), asked.out or paths.embeddings(name, dataset, head)
-    store = paths.features(name, training.read_description(folder)["feature"])
+    described = training.read_description(folder)
+    dataset, store = str(described["dataset"]), paths.features(name, described["feature"])
+    path = asked.out or paths.embeddings(name, dataset, folder.name)
     request = training.scores(folder, paths.manifest(name), store, "+".join(asked.splits), batch_size)
 
     def embed() -> str:

@@ -69,8 +69,8 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         options.refuse("out", "device", why="needs --system")
     if questions is None:
         options.refuse("form", why="needs QUESTIONS")
-    own = Manifest.load(paths.manifest(trained_on or settings.run.dataset))
-    shown = own if not images_of or images_of == own.dataset else Manifest.load(paths.manifest(images_of))
+    training_set = trained_on or settings.run.dataset
+    shown = Manifest.load(paths.manifest(images_of or training_set))
     if questions:
         asked, told = asking.read(questions, form, paths.root, settings.manifest.left_out)
         say(*told)
@@ -87,7 +87,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         return
     split = "" if settings.score.split == "test" else f"-{settings.score.split}"
     name = Path(questions).stem if questions else f"{shown.dataset}{split}-swaps"
-    device = device or settings.training_of(own.dataset).device
+    device = device or settings.training_of(training_set).device
     system: System
     if source.is_encoder:
         options.choose_products(settings)
@@ -96,19 +96,26 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
         system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(device=device)), shown,
                            settings.score.batch_size)
     else:
-        called = source.named
-        scored_systems.refuse_without_vectors(paths, settings, own.dataset, called, "ask")
-        opened = training.OpenHead.open(training.HeadUse(paths, paths.head(own.dataset, called), shown.dataset,
-                                                         None, device, settings.compute.products))
+        if (folder := source.head) is None:
+            scored_systems.refuse_without_vectors(paths, settings, training_set, source.named, "ask")
+            folder = paths.head(training_set, source.named)
+        called = folder.name
+        training_set = str(training.read_description(folder)["dataset"])
+        opened = training.OpenHead.open(training.HeadUse(paths, folder, shown.dataset, None, device,
+                                                         settings.compute.products))
         opened.head.require_embeddings()
         system = OfHead(opened, settings.score.batch_size)
-    result = _measure(system, asked, Path(questions or shown.dataset), own)
-    path = out or paths.root / "results" / "hard-negatives" / own.dataset / f"{name}-{called}.json"
+    # A head that was copied here need not have the images of its training beside it.
+    learned = paths.manifest(training_set)
+    result = _measure(system, asked, Path(questions or shown.dataset),
+                      Manifest.load(learned) if learned.exists() else None)
+    path = out or paths.root / "results" / "hard-negatives" / training_set / f"{name}-{called}.json"
     atomic.write_json(path, result)
     say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
 
 
-def _measure(system: System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest) -> dict[str, Any]:
+def _measure(system: System, asked: Sequence[asking.Question], place: Path, trained_on: Manifest | None
+             ) -> dict[str, Any]:
     """Print the accuracies, and return them with what made them."""
     files = list(dict.fromkeys(question.image for question in asked))
     there = system.find(files, place)
@@ -127,7 +134,7 @@ def _measure(system: System, asked: Sequence[asking.Question], place: Path, trai
         found = accuracy.with_control(found, control)
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
                 for question in kept for right in question.positives)
-    (cut, room), known = system.cut(captions), system.trained_on(trained_on)
+    (cut, room), known = system.cut(captions), None if trained_on is None else system.trained_on(trained_on)
     result = {"accuracies": [vars(each) for each in found], "ties": "expected",
             "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},

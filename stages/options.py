@@ -143,6 +143,12 @@ class Source:
         looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
         return self._root / place if looks_so or (self._root / place).exists() else None
 
+    @property
+    def head(self) -> Path | None:
+        """The folder of a head, such as one that was copied from elsewhere; None for anything else."""
+        folder = self._root / self.named
+        return folder if (folder / "head.json").is_file() else None
+
     def scores(self, paths: Paths, settings: Settings) -> Path:
         """The file of scores: the named file, or the store of the run's system of that name."""
         return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
@@ -157,8 +163,8 @@ def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Comm
                         help=takes, **more)
 
 
-HEAD_OR_ENCODER = ("A head's name: vse2ad-region-bigru-s0. Or a pretrained dual encoder, KIND:PLACE: clip, siglip, "
-                   "siglip2 or open_clip, and its folder or its name on the Hugging Face hub.")
+HEAD_OR_ENCODER = ("A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
+                   "KIND:PLACE: clip, siglip, siglip2 or open_clip, and its folder or name on the Hugging Face hub.")
 # Command -> the former names of its options, which still work.
 FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--system", "--in": "--system"},
           "score": {"--head": "--system", "--embeddings": "--system"},

@@ -68,3 +68,19 @@ def test_a_name_or_a_path_and_the_data_set_that_it_is_of(pipeline: Any, refused:
     assert f"`pipeline embed other --system {HEAD} --trained-on sample`" in said
     assert pipeline("embed", "other", "--system", HEAD, "--trained-on", "sample", "--split", "val")[0] == 0
     assert "holds val, not test; embed it again without --split" in refused("score", "--system", SYSTEM, *ON)
+
+
+def test_a_head_that_was_copied_needs_nothing_of_its_training(project: Path, scenes: Manifest, pipeline: Any) -> None:
+    Manifest(scenes.table, "other", scenes.images_folder).save(Path("data/other.parquet"))
+    shutil.copytree("features/sample/region.zarr", "features/other/region.zarr")
+    shutil.copytree(Path("heads/sample", HEAD), Path("mine/a-head"))
+    kept = System.open(Path("similarities/sample", f"{HEAD}.zarr")).similarity[:]
+    for gone in ("heads", "similarities", "features/sample"):
+        shutil.rmtree(gone)
+    Path("data/sample.parquet").unlink()
+    assert pipeline("score", "--system", "mine/a-head", *ON)[0] == 0
+    assert (System.open(Path("similarities/other/a-head.zarr")).similarity[:] == kept).all()
+    assert pipeline("embed", "other", "--system", "mine/a-head")[0] == 0
+    assert Path("embeddings/other/sample-a-head.zarr").is_dir()
+    code, out, err = pipeline("hard-negatives", "--system", "mine/a-head", "--images-of", "other")
+    assert (code, "question" in out) == (0, True), err

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # The keys of a fingerprint that name the images and the files that features were imported from.
 OF_IMAGES = frozenset({"dataset", "images", "source"})
+IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,6 @@ class ItemFormat:
         Returns:
             The first setting that differs, its value here and in the other; None if they were made alike.
         """
-        mine, its = ({**each.made, "dimension": each.dimension} for each in (self, other))
+        mine, its = ({**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, other))
         differing = (key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key))
         return next(((key, mine.get(key), its.get(key)) for key in differing), None)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.features.store import layout as layouts, ledger, shard_file
+from pipeline.features.store.item_format import IMPLIED
 from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
 from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 # The keys of a fingerprint that name the images; the others say what makes their features.
 OF_IMAGES = ("images", "dataset")
-IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
 TOGETHER = 4096  # files at once
 
 
