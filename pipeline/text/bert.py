@@ -51,6 +51,9 @@ class BertText:
     def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,
                  found: Mapping[str, str] | None = None) -> None:
         self.tokenizer, self.config, self.source, self.weights = tokenizer, config, source, weights_digest
+        # Some checkpoints' tokenizers cut and pad, until they are first called: the digest must not depend on that.
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
         self.found = dict(found or {})
         self.start, self.end, self.mask, self.unknown_token = (
             getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask", "unk"))

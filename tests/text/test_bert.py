@@ -164,8 +164,9 @@ def test_a_checkpoint_that_is_nowhere_is_said_in_one_line(monkeypatch: pytest.Mo
 
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", offline)
-    for name in ("nobody/no-such-bert", "/no/such/folder"):
-        with pytest.raises(InputError, match=f"{name}.*cannot be downloaded.*hf download"):
+    for name, why in (("nobody/no-such-bert", "cannot be downloaded.*hf download"),
+                      ("/no/such/folder", "there is no such folder")):
+        with pytest.raises(InputError, match=f"{name}.*{why}"):
             BertText.learn([], TRAINING.model_copy(update={"bert": name}))
 
 

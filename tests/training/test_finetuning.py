@@ -57,7 +57,7 @@ def network(folder: Path) -> dict[str, torch.Tensor]:
 def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
         job: training.TrainingJob, scenes: Manifest) -> None:
     before = photographs(scenes).pixels.backbone().state_dict()
-    once = replace(job, training=job.training.model_copy(update={"epochs": 1}), folder=job.folder / "once")
+    once = replace(job, training=job.training.model_copy(update={"epochs": 1}), folder=job.folder.with_name("once"))
     training.train(replace(once, source=photographs(scenes)))
     frozen = network(once.folder)
     assert {name.removeprefix("model.backbone.") for name in frozen} == set(before)

@@ -102,7 +102,7 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         ids = zip(layout.IDS, (retriever.image_ids, retriever.caption_ids, retriever.caption_image), strict=True)
         arrays = {f"{name}_{kind}": values for name, each in found.items() for kind, values in (
             ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
-        with layout.writing(job.path, dict(ids) | arrays, made, made_by=made_by):
+        with layout.writing(job.path, dict(ids) | arrays, made, made_by=made_by, name=job.path.stem):
             pass
         if kept is not None:
             kept.remove()

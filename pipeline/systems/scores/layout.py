@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 IDS = ("image_ids", "caption_ids", "caption_image")
 # The file with the attributes; record.json has its digest from the beginning.
 HEADER = "zarr.json"
+UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
 # What `fusion` names as the method of a store with two matrices, one for each direction: no fusion.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
@@ -87,8 +88,8 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
 
 def written_name(path: Path) -> str:
     """The name that a store was written under; a copy may have another one."""
-    with reading(path, "no similarities there; make them with `pipeline score`") as (opened, _):
-        return str(opened.attrs["name"])
+    with reading(path, UNSCORED) as (opened, _):
+        return str(opened.attrs.get("name", path.stem))
 
 
 def group(path: Path) -> zarr.Group:
@@ -207,14 +208,17 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dic
 
 @contextmanager
 def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str, Any],
-            fusion: Mapping[str, Any] | None = None, made_by: record.Versions | None = None) -> Iterator[zarr.Group]:
+            fusion: Mapping[str, Any] | None = None, made_by: record.Versions | None = None,
+            name: str | None = None) -> Iterator[zarr.Group]:
     """Write a store, which appears complete when the block ends without an error, and replaces an older one.
 
-    made_by: the versions of the code that made it, where the request does not name them.
+    made_by: the versions of the code that made it, where the request does not name them. name: the name by which it is
+    looked up.
     """
     import zarr
 
-    attributes = {"name": path.stem, "made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
+    attributes |= {"name": name} if name else {}
     with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes=attributes)
         for name, values in arrays.items():
@@ -240,7 +244,7 @@ def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids
     if wrong := [source.shape for source in matrices if source.shape != shape]:
         raise InputError(f"{path}: a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
     named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True)) | embeddings
-    with writing(path, named, made_from, fusion) as group:
+    with writing(path, named, made_from, fusion, name=path.stem) as group:
         chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
         for number, source in enumerate(matrices):
             # A chunk that is missing reads back as NaN, which is refused.

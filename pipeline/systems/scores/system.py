@@ -27,7 +27,6 @@ from pipeline.systems.scores.sources import Given, Matrices, Scores, Vectors
 if TYPE_CHECKING:
     import zarr
 
-UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
 
 
 class Part(NamedTuple):
@@ -82,7 +81,7 @@ class System(Collection):
     @classmethod
     def open(cls, path: Path) -> System:
         """Open a store of scores."""
-        with layout.reading(path, UNSCORED) as (group, made_from):
+        with layout.reading(path, layout.UNSCORED) as (group, made_from):
             ids = layout.read_ids(path, group)
             kind = (_reranked if made_from.reranked else sources.matrices)(path, group, ids, made_from)
         return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.split)

@@ -15,7 +15,6 @@ from pyarrow import parquet
 from pipeline.features import extraction
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest, build
-from pipeline.parts.errors import InputError
 
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
@@ -39,7 +38,7 @@ def test_extraction_from_packed_images_equals_that_from_files(
     assert one.content(images) == two.content(images)
 
 
-def test_images_without_captions_are_refused(tmp_path: Path) -> None:
+def test_images_without_captions_are_left_out(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"jpg": [b"x", b"y"], "caption": ["a", " "]}), tmp_path / "0.parquet")
-    with pytest.raises(InputError, match=r"1 of 2 images have no caption, the first 0\.parquet/1"):
-        build("mine", tmp_path, tmp_path)
+    made = build("mine", tmp_path, tmp_path)
+    assert (len(made.images), made.left_out) == (1, {"no caption": 1})
