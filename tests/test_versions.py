@@ -72,7 +72,7 @@ def test_an_edited_record_is_refused_in_one_line(tmp_path: Path, key: str) -> No
     del tree[key]
     file.write_text(json.dumps(tree))
     for ask in (lambda: record.changed(tmp_path, MADE_BY), lambda: record.is_done(tmp_path, {"versions": MADE_BY})):
-        with pytest.raises(InputError, match=r"record\.json: was edited; restore it, or delete it"):
+        with pytest.raises(InputError, match=r"record\.json: was edited; restore it, or make"):
             ask()
     assert [step.verdict for step in record.compare(tmp_path)] == [NOT_RECORDED if key == "seal" else DIFFERS]
 

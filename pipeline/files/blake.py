@@ -12,7 +12,7 @@ PART = 1 << 18  # bytes read at once; hashlib.file_digest clears as many first, 
 def of_file(path: Path | str) -> str:
     """The checksum of a file."""
     digest = hashlib.blake2b(digest_size=16)
-    file = os.open(path, os.O_RDONLY)  # a third faster for a small file than Python's own file
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a third faster for a small file than Python's own file
     try:
         while part := os.read(file, PART):
             digest.update(part)

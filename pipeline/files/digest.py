@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pipeline.files import regular
+
 AT_ONCE = 1 << 14  # rows
 
 def digest(value: Any) -> str:
@@ -29,7 +31,7 @@ def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
 
 def sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits."""
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

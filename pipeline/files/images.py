@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError, features
 
-from pipeline.files import not_images, png
+from pipeline.files import not_images, png, regular
 
 # Larger ones are refused before a pixel is decoded: 3 bytes a pixel, so at most 360 MB.
 MAX_PIXELS = 120_000_000
@@ -57,7 +57,9 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
         size = path.stat().st_size if content is None else len(content)
         if not 0 < size <= MAX_BYTES:
             raise ImageError(f"{size:,} bytes, more than {MAX_BYTES:,}" if size else "the file is empty")
-        content = path.read_bytes() if content is None else content
+        if content is None:
+            with regular.opened(path) as file:
+                content = file.read()
         with _reasons(content), Image.open(_picture(content), formats=FORMATS + _heif(content)) as image:
             _check(image)
             image.seek(0)

@@ -1,17 +1,15 @@
 """Arrays in `.npy` files that may be hostile: nothing is unpickled, and sizes are checked before memory is taken."""
 
-import errno
 import io
 import math
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from pipeline.files import regular
 
 # Bytes of a header; numpy parses no longer one either.
 LONGEST = 10_000
@@ -33,25 +31,6 @@ class Header(NamedTuple):
     def end(self) -> int:
         """Where they end, in bytes."""
         return self.start + math.prod(self.shape) * self.dtype.itemsize
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file; reading a pipe would wait for ever.
-
-    Args:
-        path: The file.
-
-    Yields:
-        The open file.
-
-    Raises:
-        OSError: If it is a special file, or cannot be read.
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
-    with path.open("rb") as file:
-        yield file
 
 
 def length(content: bytes | bytearray) -> int:
@@ -132,7 +111,7 @@ def mapped(path: Path) -> npt.NDArray[Any]:
         ValueError: If it is no array, holds objects, which need unpickling, or is cut short.
         OSError: If it is a special file, or cannot be read.
     """
-    with opened(path) as file:
+    with regular.opened(path) as file:
         header, size = read_header(file), os.fstat(file.fileno()).st_size
     if header.dtype.hasobject:
         raise ValueError("it holds Python objects")

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import yaml
 
+from pipeline.files import regular
+
 # Limits of YAML: characters, values (with those that aliases repeat), levels, and characters of a number.
 LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
 TAG = "tag:yaml.org,2002:"
@@ -176,7 +178,7 @@ def require_whole(tree: Any, text: str) -> Any:
 def json_object(file: Path) -> dict[str, Any] | None:
     """Read a JSON file with an object; None where it is missing, damaged or holds another value."""
     try:
-        tree = from_json(file.read_text(encoding="utf-8"))
+        tree = from_json(regular.text(file))
     except (OSError, ValueError):
         return None
     return tree if isinstance(tree, dict) else None

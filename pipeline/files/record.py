@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.files import atomic, parsing
+from pipeline.files import atomic, parsing, regular
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest, sha256
 from pipeline.parts import plugins
@@ -203,8 +203,7 @@ def read(folder: Path) -> Record:
     except (OSError, ValueError):  # damaged: as without a record, the files beside it are compared in full
         return Record()
     if record.seal != record.found_seal:
-        raise InputError(f"{folder / FILE}: was edited; restore it, or delete it: then the files beside it are "
-                         "compared in full, and which versions made them is unknown")
+        raise InputError(f"{folder / FILE}: was edited; restore it, or make what is in the folder again")
     return record
 
 
@@ -246,10 +245,7 @@ def compare(folder: Path, *names: str) -> Iterator[Step]:
 
 
 def _parsed(folder: Path) -> Record:
-    file = folder / FILE
-    if not file.is_file():  # a pipe would be waited for
-        raise FileNotFoundError(file)
-    return Record.model_validate(parsing.from_json(file.read_text(encoding="utf-8")))
+    return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
 
 
 def named(parts: list[str]) -> str:

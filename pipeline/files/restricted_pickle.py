@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.files import npy
+from pipeline.files import npy, regular
 from pipeline.parts.errors import InputError
 
 
@@ -37,7 +37,7 @@ def load_npy(path: Path) -> Any:
 
 def _load(path: Path, unpickler: type[_Unpickler]) -> Any:
     try:
-        with npy.opened(path) as file:
+        with regular.opened(path) as file:
             if unpickler is _ObjectUnpickler:
                 npy.read_header(file)
             return _plain(unpickler(file, encoding="latin1").load())

@@ -6,16 +6,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.files import atomic, parsing
+from pipeline.files import atomic, parsing, regular
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import printable
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
     """Read a JSON file that holds an object; otherwise an InputError names the command that makes the file."""
-    with (refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
+    with (refusing(OSError, lambda error: f"{path}: cannot be read ({error.strerror or error})"),
+          refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
           refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
-        tree = parsing.from_json(path.read_text(encoding="utf-8"))
+        tree = parsing.from_json(regular.text(path))
         if not isinstance(tree, dict):
             raise ValueError
         return tree

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from safetensors import SafetensorError, safe_open
 
+from pipeline.files import regular
 from pipeline.files.atomic import replacing, write_text
 from pipeline.files.digest import of_files
 from pipeline.files.parsing import from_json, json_object
@@ -103,9 +104,10 @@ def state(folder: Path) -> State:
 def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
     with (refusing((SafetensorError, ValueError, TypeError, OSError), lambda error: f"{path}: not a readable "
                    f"checkpoint: {error}; delete its folder and train again"),
-          refusing(FileNotFoundError, f"{path}: no checkpoint there; train the head with `pipeline train`"),
-          safe_open(path, framework=framework) as file):
-        yield file
+          refusing(FileNotFoundError, f"{path}: no checkpoint there; train the head with `pipeline train`")):
+        regular.require(path)
+        with safe_open(path, framework=framework) as file:
+            yield file
 
 
 def _metadata(file: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.files import npy
+from pipeline.files import npy, regular
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def open_npy(path: Path) -> npt.NDArray[Any]:
     with (refusing(ValueError, lambda error: f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
                    "write it with numpy.save"),
           refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}")):
-        with npy.opened(path) as file:
+        with regular.opened(path) as file:
             inode = os.fstat(file.fileno()).st_ino
             if file.read(len(ARCHIVE)) == ARCHIVE:
                 raise InputError(f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save")

@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems
 from pipeline.features.importers.folder import possible
-from pipeline.files import npy
+from pipeline.files import npy, regular
 from pipeline.files.npz import LARGEST
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
@@ -63,7 +63,7 @@ def _opened(file: Path):  # type: ignore[no-untyped-def]
                   "'vse-pipeline[video]'"):
         import h5py
     with refusing(OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"):
-        with npy.opened(file):  # refuses a special file
+        with regular.opened(file):  # refuses a special file
             pass
         return h5py.File(file, "r")
 

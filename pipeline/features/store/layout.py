@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.compute import made_with
-from pipeline.files import atomic, parsing, record
+from pipeline.files import atomic, parsing, record, regular
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
 
@@ -248,7 +248,7 @@ def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
     """Read the attributes of a store's zarr.json, or of its copy."""
     with (_readable(path),
           refusing(FileNotFoundError, f"{path}: no feature store there; make it with `pipeline extract`", StoreError)):
-        return dict(parsing.from_json((path / file).read_text(encoding="utf-8"))["attributes"])
+        return dict(parsing.from_json(regular.text(path / file))["attributes"])
 
 
 def _require_possible(layout: StoreLayout) -> None:

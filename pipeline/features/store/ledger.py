@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, maker
-from pipeline.files import atomic, parsing
+from pipeline.files import atomic, parsing, regular
 from pipeline.files.digest import digest
 from pipeline.manifest.table import NO_FILE
 
@@ -65,7 +65,7 @@ def write(store: Path, entry: LedgerEntry) -> None:
 def read(store: Path, shard: int) -> LedgerEntry | None:
     """Read a shard's entry; None if the shard is not finished."""
     try:
-        content = parsing.from_json(file(store, shard).read_text(encoding="utf-8"))
+        content = parsing.from_json(regular.text(file(store, shard)))
         if content.pop("seal") != digest(content):
             raise ValueError("edited")
         entry = LedgerEntry(**content)

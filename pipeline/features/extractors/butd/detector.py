@@ -18,7 +18,7 @@ from pydantic import model_validator
 from pipeline.features.extractors import Runtime, backend
 from pipeline.features.extractors.base import Computed, MapEngine, computed
 from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
-from pipeline.files import digest, npy
+from pipeline.files import digest, regular
 from pipeline.files.images import ImageError
 from pipeline.files.npz import Arrays
 from pipeline.parts.errors import InputError, refusing
@@ -172,7 +172,7 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     """Read the file of boxes: image file name -> boxes, float32 [n, 4]."""
     # missing, not a zip file, pickled objects, broken headers
     with (refusing(Exception, lambda error: f"boxes {path}: not readable as .npz of numbers ({type(error).__name__})"),
-          npy.opened(path) as file):
+          regular.opened(path) as file):
         arrays = Arrays(file)
         boxes = {name: np.asarray(arrays.array(name), dtype=np.float32) for name in arrays.members}
     for name, array in boxes.items():

@@ -1,0 +1,45 @@
+"""Open regular files alone. A pipe in the place of a file would be waited for, and a device has no end."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def opened(path: Path | str) -> Iterator[BinaryIO]:
+    """Open a regular file for reading.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The open file.
+
+    Raises:
+        OSError: If it is a special file, or cannot be read.
+    """
+    with open(path, "rb", opener=_opener) as file:
+        yield file
+
+
+def text(path: Path) -> str:
+    """Read a regular file of text in UTF-8, see `opened`."""
+    with opened(path) as file:
+        return file.read().decode("utf-8")
+
+
+def require(path: Path | str) -> None:
+    """Check a file before a library opens it by its name, see `opened`."""
+    os.close(_opener(str(path), os.O_RDONLY))
+
+
+def _opener(path: str, flags: int) -> int:
+    number = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, opening a pipe waits for a writer
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, "is no regular file", path)
+    return number

@@ -1,0 +1,49 @@
+"""A pipe in the place of a file is refused, and not waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.features.store import StoreError, read_header
+from pipeline.files import blake, digest, images, parsing, record, regular, results
+from pipeline.parts.errors import InputError
+from pipeline.training import checkpoint
+
+READERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
+    "results": (lambda pipe: results.read_json(pipe, "evaluate"), InputError),
+    "digest": (digest.sha256, OSError),
+    "photograph": (images.decode, images.ImageError),
+    "checkpoint": (lambda pipe: checkpoint.state(pipe.parent), InputError),
+    "header": (lambda pipe: read_header(pipe.parent), StoreError),
+}
+NAMES = {"checkpoint": "last.safetensors", "header": "zarr.json"}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_pipe_is_refused(reader: str, tmp_path: Path) -> None:
+    pipe = tmp_path / NAMES.get(reader, "a-file")
+    os.mkfifo(pipe)
+    read, refusal = READERS[reader]
+    with pytest.raises(refusal):
+        read(pipe)
+
+
+def test_a_pipe_counts_as_damaged_where_damage_is_no_error(tmp_path: Path) -> None:
+    for name in ("head.json", record.FILE):
+        os.mkfifo(tmp_path / name)
+    assert parsing.json_object(tmp_path / "head.json") is None
+    assert record.read(tmp_path) == record.Record()
+    assert blake.of_file(tmp_path / "head.json") == blake.of_bytes(b"")
+
+
+def test_files_are_read_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("ü", encoding="utf-8")
+    assert regular.text(tmp_path / "a") == "ü"
+    with pytest.raises(FileNotFoundError):
+        regular.text(tmp_path / "b")
+    with pytest.raises(OSError, match="no regular file"):
+        regular.require(tmp_path)
