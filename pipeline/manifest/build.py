@@ -111,8 +111,8 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
-        # Other languages have letters that can be written in two ways, ü for one: a word has one spelling only in NFC.
-        table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
+    # Letters such as ü can be written in two ways. In NFC equal captions are equal, and a word has one spelling.
+    table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
     return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts))

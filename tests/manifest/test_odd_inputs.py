@@ -63,6 +63,8 @@ ODD: dict[str, Example] = {
     "5 only a line's end cuts a text": Example("", {"web/0.tar": Members({"1.jpg": Picture(), "1.txt": "one\x0b\n2"})},
                                                [("0.tar/1.jpg", "test", caption) for caption in ("one", "2")], "web",
                                                "web"),
+    "letters in two forms of Unicode": csv(f"image,caption\na.jpg,{unicodedata.normalize('NFD', 'A café.')}\n", images=ONE,
+                                            read=one(unicodedata.normalize("NFC", "A café."))),
     "10 null and blank captions": csv(Columns({"url": ["a.jpg"] * 3, "caption": ["a dog", None, ""]}).content(),
                                       "c.parquet", ONE, one("a dog"), left_out={"no caption": 2}),
     "20 sentences, restval": csv(Columns({"sentences": [[{"raw": DOG, "tokens": ["A"]}, {"raw": "Two.", "tokens": []}]],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +146,20 @@ def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(p
     record = Path("heads", "sample", HEAD, "record.json")
     record.write_bytes(record.read_bytes().replace(b'"training": 1', b'"training": 2'))
     assert f"{record}: was edited" in refused("score", "--feature", "region", *SMALL)
+
+
+@pytest.mark.usefixtures("project")
+def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes: Manifest) -> None:
+    replace(scenes, left_out={"no caption": 2}).save(Path("data/sample.parquet"))
+    shutil.rmtree("similarities")
+    run = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]", "-S", "run.ablations=[]")
+    for command in (("score", "--feature", "region"), ("ensemble", "R")):
+        assert pipeline(*command)[0] == 0
+    code, out, err = pipeline("evaluate", *run)
+    assert code == 0, err
+    assert "left out of the data set or this pool: no caption: 2" in out
+    metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
+    assert [entry["all"]["left_out"] for entry in metrics.values()] == [{"no caption": 2}] * 2
+    code, _, err = pipeline("report", *run)
+    assert code == 0, err
+    assert "no caption: 2" in Path("results/report.html").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
+from unicodedata import normalize
 
 from pydantic import BaseModel, ConfigDict
 
@@ -63,6 +64,8 @@ class Question:
     group: str = ""  # the group of two questions that exchange their captions (Winoground); "" for none
 
     def __post_init__(self) -> None:
+        for side in ("positives", "negatives"):  # so that captions are equal in any of Unicode's forms, as in a manifest
+            object.__setattr__(self, side, tuple(normalize("NFC", caption) for caption in getattr(self, side)))
         captions = (*self.positives, *self.negatives)
         if not self.image or not self.positives or not self.negatives or not all(each.strip() for each in captions):
             raise InputError(f"{self.image or 'a question without an image'}: expected an image, right captions and "

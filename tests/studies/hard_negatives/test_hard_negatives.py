@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -224,3 +225,9 @@ def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_o
         questions = [Question("0", ("a",) if others else ("a", "c"), ("b",), "x", "g"), *others]
         compared = accuracy.compare(questions, captions, np.arange(len(questions)), captions, column)
         assert accuracy.grouped(questions, compared) == []
+
+
+def test_captions_are_equal_in_any_form_of_unicode() -> None:
+    composed, decomposed = (unicodedata.normalize(form, "a café") for form in ("NFC", "NFD"))
+    question = Question("a.jpg", (decomposed,), (composed,), "all")
+    assert question.positives == question.negatives == (composed,)
