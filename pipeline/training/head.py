@@ -78,8 +78,8 @@ class Head:
         description = checkpoint.read_description(folder)
         compared = record.require(folder, *checkpoint.OPENED)
         if "head.json" not in compared:
-            raise InputError(f"{folder / record.FILE}: is lost or damaged, and with it how the head was trained; put it "
-                             "back, or train the head again")
+            raise InputError(f"{folder / record.FILE}: is lost or damaged, and with it how the head was trained; put "
+                             "it back, or train the head again")
         with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
             recipe = Recipe.model_validate(description["recipe_settings"])
             training = Training.model_validate(description["training"] | description["aside"])

@@ -64,7 +64,7 @@ class Question:
     group: str = ""  # the group of two questions that exchange their captions (Winoground); "" for none
 
     def __post_init__(self) -> None:
-        for side in ("positives", "negatives"):  # so that captions are equal in any of Unicode's forms, as in a manifest
+        for side in ("positives", "negatives"):  # equal captions are equal, as in a manifest
             object.__setattr__(self, side, tuple(normalize("NFC", caption) for caption in getattr(self, side)))
         captions = (*self.positives, *self.negatives)
         if not self.image or not self.positives or not self.negatives or not all(each.strip() for each in captions):

@@ -12,7 +12,8 @@ import pytest
 from pipeline.features import extraction
 from pipeline.features.extraction import ExtractionJob
 from pipeline.features.store import FeatureStore
-from pipeline.features.store.boxes import BoxedStore, _cells, six
+from pipeline.features.store.boxes import BoxedStore, cells_of, six
+from pipeline.features.store.item_format import ItemFormat
 from pipeline.features.store.layout import StoreError
 
 
@@ -38,22 +39,18 @@ def test_the_cells_of_a_grid_have_their_own(job: ExtractionJob) -> None:
                                                   [0, .5, .5, 1, .5, .5], [.5, .5, 1, 1, .5, .5]])
 
 
-class Known:
-    """What is asked of a store without boxes."""
-
-    path = Path("some.zarr")
-
-    def __init__(self, items: int, fingerprint: Mapping[str, Any]) -> None:
-        self.layout, self.fingerprint = self, fingerprint
-        self.items = items
+def of(items: int, made: Mapping[str, Any]) -> ItemFormat:
+    """Items without boxes."""
+    return ItemFormat(made, items, 8, "float32", boxes=False)
 
 
 def test_a_class_token_lies_on_the_whole_image_and_others_unknown_are_refused() -> None:
-    cells = _cells(Known(5, {"engine": "patch", "settings": {"cls": True}}))  # type: ignore[arg-type]
+    cells = cells_of(of(5, {"engine": "patch", "settings": {"cls": True}}), Path("some.zarr"))
+    assert cells is not None
     np.testing.assert_allclose(cells[:2], [[0, 0, 1, 1, 1, 1], [0, 0, .5, .5, .5, .5]])
-    for unknown in (Known(6, {"engine": "grid"}), Known(4, {"engine": "precomp"})):
+    for unknown in (of(6, {"engine": "grid"}), of(4, {"engine": "precomp"})):
         with pytest.raises(StoreError, match="does not say where its items are in the image; import features"):
-            _cells(unknown)  # type: ignore[arg-type]
+            cells_of(unknown, Path("some.zarr"))
 
 
 def test_boxes_without_the_images_size_are_refused(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
