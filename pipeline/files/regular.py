@@ -5,12 +5,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 
 @contextmanager
-def opened(path: Path | str) -> Iterator[BinaryIO]:
+def opened(path: Path | str) -> Iterator[BufferedReader]:
     """Open a regular file for reading.
 
     Args:

@@ -23,8 +23,9 @@ import torch
 from pipeline.features.extractors import butd
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
 from pipeline.files.left_out import LeftOut
-from pipeline.files.npy import mapped, opened
+from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
+from pipeline.files.regular import opened
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 
