@@ -22,7 +22,7 @@ from pipeline.manifest.image_names import Folder, plain, unnamed
 from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.split_names import split_of
-from pipeline.manifest.table import CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
+from pipeline.manifest.table import AT_ONCE, CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted, refusing
 from pipeline.settings.recipe import language_tag
@@ -111,8 +111,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     table["bytes"] = table["file"].map(sizes)
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
-    # Letters such as ü can be written in two ways. In NFC equal captions are equal, and a word has one spelling.
-    table["caption"] = [normalize("NFC", caption) for caption in table["caption"]]
+    _compose_letters(table)
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
     return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts))
@@ -148,6 +147,15 @@ def _content(path: Path) -> str:
         beginning = file.read(60)
     packed = next((what for mark, what in PACKED.items() if beginning.startswith(mark)), None)
     return packed or f"it begins with {beginning.decode('utf-8', 'replace')!r}"
+
+
+def _compose_letters(table: pd.DataFrame) -> None:
+    """Put captions into Unicode's form NFC, in which ü has one spelling, so that equal captions are equal."""
+    column = [*table.columns].index("caption")
+    for first in range(0, len(table), AT_ONCE):  # few at a time become Python objects
+        captions = table["caption"].iloc[first:first + AT_ONCE].tolist()
+        if not all(map(str.isascii, captions)):
+            table.iloc[first:first + AT_ONCE, column] = [normalize("NFC", caption) for caption in captions]
 
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
@@ -198,6 +206,10 @@ def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftO
            source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
     names = table["file"].unique().tolist()
+    if folder is not None and kind == "image" and all(map(ORDINARY.fullmatch, names)):
+        sizes = _sizes(folder, names)
+        if all(size >= 0 for size in sizes.values()):
+            return table, sizes  # as most data sets are: nothing is spelled otherwise or missing
     file_of = {name: name for name in names}
     for name in names:
         if not ORDINARY.fullmatch(name):

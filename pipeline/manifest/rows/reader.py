@@ -98,13 +98,15 @@ class _Table:
     def whole(self) -> pd.DataFrame:
         """All rows; an image's captions may stand apart in the files."""
         table = pd.concat(self.parts, ignore_index=True)
+        self.parts.clear()
         if "split" in table.columns and (table["split"].isna() | (table["split"] == "")).all():
             table = table.drop(columns="split")
         elif "split" in table.columns and (silent := table["split"].isna() | (table["split"] == "")).any():
             for row in table[silent].itertuples():
                 self.left_out.add("no split", f"{row.file}")
             table = table[~silent]
-        table = table.sort_values("image_id", kind="stable", ignore_index=True)
+        if not table["image_id"].is_monotonic_increasing:
+            table = table.sort_values("image_id", kind="stable", ignore_index=True)
         return self._with_ids(table)
 
     def _with_ids(self, table: pd.DataFrame) -> pd.DataFrame:
