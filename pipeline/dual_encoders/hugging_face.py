@@ -167,7 +167,7 @@ class Siglip(TransformersEncoder):
         """Refuse a SigLIP 2, which would read capitals that it was not trained on."""
         if gemma:
             raise InputError(f"{self.folder}: is a SigLIP 2, because its tokenizer is Gemma's; it was trained on "
-                             "captions in lower case, so write siglip2: in the place of siglip:")
+                             "captions in lower case, so write siglip2: instead of siglip:")
 
 
 class Siglip2(TransformersEncoder):

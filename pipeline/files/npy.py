@@ -20,7 +20,7 @@ PREFIX = np.lib.format.MAGIC_LEN + 4
 
 
 class Header(NamedTuple):
-    """What stands before an array's values."""
+    """The header of an array: what precedes its values."""
 
     shape: tuple[int, ...]
     by_columns: bool  # in Fortran's order

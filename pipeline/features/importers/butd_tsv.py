@@ -162,7 +162,7 @@ class RowPosition(NamedTuple):
     length: int  # its length in bytes
     boxes: int  # its number of items, 0 where that cannot be read
     sound: bool  # whether it ends where a row with that many items must end
-    joined: bool = False  # whether its id stands right behind a row that was cut off; `start` is then the id's end
+    joined: bool = False  # whether its id directly follows a row that was cut off; `start` is then the id's end
 
 
 class TsvFile:
