@@ -24,13 +24,13 @@ import torch
 from benchmarks import numbers
 from benchmarks.extraction_parts import jpeg
 from benchmarks.measure import least_times, precisions, refuse_standard_input
-from pipeline import manifest, sample
+from pipeline import manifest
 from pipeline.compute import cluster
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 from pipeline.features.extractors.network import Network
 from pipeline.files import images
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, sample
 
 BATCH = 16
 EFFICIENTNET = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"}

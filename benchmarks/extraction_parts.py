@@ -20,13 +20,13 @@ import torch
 from PIL import Image
 
 from benchmarks import numbers
-from pipeline import sample
 from pipeline.features import extractors
 from pipeline.features.extractors import Runtime
 from pipeline.features.store import Shard, StoreLayout, write_shard
 from pipeline.features.store.layout import DONE, create
 from pipeline.files import images
 from pipeline.files.digest import digest
+from pipeline.manifest import sample
 
 SIZE = (640, 480)
 BATCH, SHARD = 16, 128

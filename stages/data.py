@@ -16,7 +16,7 @@ from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline import manifest
+    from pipeline import artefacts, manifest
     from pipeline.files import atomic, record, remembered, remote
     from pipeline.files.left_out import LeftOut
     from pipeline.manifest import SPLITS, Manifest
@@ -108,7 +108,7 @@ def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, p
     """All that a manifest depends on, found without reading a file; None if that is not possible."""
     places = [place for place in (folder, annotations, role_graphs) if place is not None]
     states = None if any(remote.address(place) for place in (path, *places)) else remembered.states_of(places)
-    made_by = record.versions("manifest", *((READERS, name) for name in READERS))
+    made_by = artefacts.versions("manifest", *((READERS, name) for name in READERS))
     return None if states is None else {"options": chosen, "places": [str(place) for place in (path, *places)],
                                         "states": states, "versions": made_by}
 

@@ -21,7 +21,7 @@ from stages.progress import Progress, say, unless_done
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline.files import record
+    from pipeline import artefacts
     from pipeline.settings import Settings
     from pipeline.systems.fusion.methods import shares as shares_of
     from pipeline.systems.scores import fuse, judged
@@ -122,7 +122,7 @@ def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Seq
         "fusion": {"method": fusion, "weights": shares, "members": [store.name for store in stores],
                    "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common,
-               "versions": record.versions(f"fusions/{fusion}", "scores")}
+               "versions": artefacts.versions(f"fusions/{fusion}", "scores")}
 
     def write() -> str:
         for store in stores[1:]:

@@ -14,12 +14,12 @@ from stages.progress import say
 if TYPE_CHECKING:
     from importlib import resources
 
-    from pipeline import heads as networks, manifest, training
+    from pipeline import artefacts, heads as networks, manifest, training
     from pipeline.dual_encoders import DUAL_ENCODERS
     from pipeline.evaluation.metrics import METRICS
     from pipeline.features import extraction
     from pipeline.features.extraction import needs
-    from pipeline.files import atomic, digest, record
+    from pipeline.files import atomic, digest
     from pipeline.heads.pooling import POOLINGS
     from pipeline.manifest.build import READERS
     from pipeline.parts.errors import InputError, counted
@@ -111,8 +111,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
 
 def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[Any]] = ()) -> dict[str, Any]:
     """The versions of a step's parts; from tables in `among`, of which it may run any part, those that are not 1."""
-    others = record.versions(*((table, name) for table in among for name in table))
-    return {"versions": record.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
+    others = artefacts.versions(*((table, name) for table in among for name in table))
+    return {"versions": artefacts.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
 
 
 def _published() -> str:

@@ -18,10 +18,11 @@ from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline import manifest, sample
+    from pipeline import manifest
     from pipeline.features.project import new, own_data
     from pipeline.files import gallery_file, parsing
     from pipeline.files.left_out import LeftOut
+    from pipeline.manifest import sample
     from pipeline.settings import SHIPPED, Settings, load
     from pipeline.settings.paths import Paths
 

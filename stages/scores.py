@@ -21,12 +21,12 @@ from stages.progress import Progress, unless_done
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline import training
+    from pipeline import artefacts, training
     from pipeline.compute.tasks import Executor
     from pipeline.dual_encoders import record as records
     from pipeline.evaluation import retrieval
     from pipeline.evaluation.retrieval.blocks import Matrix
-    from pipeline.files import atomic, record
+    from pipeline.files import atomic
     from pipeline.manifest import Manifest
     from pipeline.provenance import record as provenance
     from pipeline.settings import Settings
@@ -204,7 +204,7 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     path = paths.similarity(dataset, name, split)
     source = System.open_named(paths.similarity(dataset, system, split))
     made = stored.made_from(source, step.name, step.options, paths)
-    request = {"made_from": made, "versions": record.versions((RESCORERS, step.name), "scores")}
+    request = {"made_from": made, "versions": artefacts.versions((RESCORERS, step.name), "scores")}
 
     def rescore() -> str:
         corrected = stored.compute(source.check(), made, paths)

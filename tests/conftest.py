@@ -13,12 +13,12 @@ import preloaded
 import pytest
 import torch
 
-from pipeline import manifest, sample
+from pipeline import manifest
 from pipeline.compute import measured, products
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, sample
 
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 

@@ -1,7 +1,7 @@
 """Golden values: a tiny fixed input of every part that has a version, and some numbers of what it makes of it.
 
     python tests/golden.py             what differs from tests/golden.json
-    python tests/golden.py PART...     write these parts there, once their version is raised in pipeline/files/record.py
+    python tests/golden.py PART...     write these parts there, their version raised in pipeline/artefacts/code.py
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tiny_dual_encoders import FOLDERS
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
-from pipeline import dual_encoders, heads, manifest, sample, settings, training
+from pipeline import artefacts, dual_encoders, heads, manifest, sample, settings, training
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
@@ -37,14 +37,14 @@ from pipeline.features import extractors, importers
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.importers import FORMATS
 from pipeline.features.store import FeatureStore
-from pipeline.files import images, record
+from pipeline.files import images
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
-from pipeline.sample.scenes import compose
-from pipeline.sample.shots import choose, tell
-from pipeline.sample.wording import FORMS, write_captions
+from pipeline.manifest.sample.scenes import compose
+from pipeline.manifest.sample.shots import choose, tell
+from pipeline.manifest.sample.wording import FORMS, write_captions
 from pipeline.settings import Named, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
@@ -377,11 +377,11 @@ def differs(name: str, written: dict[str, Any]) -> str:
     same = [len(each) for each in now] == [len(each) for each in there] and all(
         np.allclose(mine, theirs, rtol=1e-4, atol=1e-4 * max(map(abs, theirs)))
         for mine, theirs in zip(now, there, strict=True))
-    if written[name]["version"] != record.version(name):
+    if written[name]["version"] != artefacts.version(name):
         return f"{name} was raised; write its new values: python tests/golden.py {name}"
     if not same:
         return (f"{name} gives other numbers: {now}, not {there}. If that is wanted, raise its version in RAISED of "
-                f"pipeline/files/record.py and run: python tests/golden.py {name}")
+                f"pipeline/artefacts/code.py and run: python tests/golden.py {name}")
     return ""
 
 
@@ -391,7 +391,7 @@ def main(names: list[str]) -> None:
     os.environ[measured.FOLDER] = str(given_cpus.write(Path(tempfile.mkdtemp()), given_cpus.PLAIN))
     written = read() if FILE.exists() else {}
     for name in names:
-        written[name] = {"version": record.version(name), "values": part(name)}
+        written[name] = {"version": artefacts.version(name), "values": part(name)}
     for name in () if names else MAKE:
         if said := differs(name, written):
             print(said)

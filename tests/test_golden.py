@@ -8,7 +8,7 @@ import golden
 import numpy as np
 import pytest
 
-from pipeline.files import record
+from pipeline.artefacts import code
 from pipeline.heads.pooling import mean
 
 SLOW = ("butd", "grid-feats", "training", "scorers/")
@@ -22,7 +22,7 @@ def test_numbers_are_those_of_the_version(name: str) -> None:
 
 def test_golden_values_are_of_parts_that_there_are() -> None:
     assert golden.read().keys() == golden.MAKE.keys()
-    assert set(golden.MAKE) >= set(record.RAISED)
+    assert set(golden.MAKE) >= set(code.RAISED)
 
 
 def test_a_change_of_numbers_needs_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_a_change_of_numbers_needs_a_version(monkeypatch: pytest.MonkeyPatch) ->
     before: Any = mean.MeanPool.pool
     monkeypatch.setattr(mean.MeanPool, "pool", lambda *given: before(*given) * np.float32(1.001))
     assert golden.differs(name, written).startswith(f"{name} gives other numbers: ")
-    monkeypatch.setitem(record.RAISED, name, 2)
+    monkeypatch.setitem(code.RAISED, name, 2)
     assert golden.differs(name, written) == f"{name} was raised; write its new values: python tests/golden.py {name}"
     written[name] = {"version": 2, "values": golden.part(name)}
     assert golden.differs(name, written) == ""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import manifest
-from pipeline.files import record
+from pipeline import artefacts, manifest
 from pipeline.heads import pooling
 from pipeline.parts import lazy, plugins
 from pipeline.parts.errors import InputError, InputWarning
@@ -142,7 +141,7 @@ def test_an_attribute_of_an_object_can_be_meant() -> None:
 def test_a_packages_modules_count_as_code(first: Path) -> None:
     def digests() -> dict[str, int | str]:
         plugins._read.cache_clear()
-        return record.versions((pooling.POOLINGS, "min"))
+        return artefacts.versions((pooling.POOLINGS, "min"))
 
     before = digests()
     assert set(before) == {"first.smallest", "first.helpers_of_first"}

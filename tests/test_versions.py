@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import artefacts
+from pipeline.artefacts import code
 from pipeline.features.extraction.request import made_by as features_by
 from pipeline.files import record
 from pipeline.files.compared import DIFFERS, NOT_RECORDED
@@ -23,15 +25,15 @@ def recorded(folder: Path, made_by: dict[str, int | str]) -> Path:
 
 
 def test_a_raised_version_is_seen_in_what_it_made_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = record.versions("training", (POOLINGS, "gpo"))
+    before = artefacts.versions("training", (POOLINGS, "gpo"))
     assert before == MADE_BY
     record.write(tmp_path, before)
     assert record.changed(tmp_path, before) == []
-    monkeypatch.setitem(record.RAISED, "poolings/gpo", 2)
-    assert record.changed(tmp_path, record.versions("training", (POOLINGS, "gpo"))) == ["poolings/gpo"]
-    assert record.changed(tmp_path, record.versions("training", (POOLINGS, "gem"))) == []
+    monkeypatch.setitem(code.RAISED, "poolings/gpo", 2)
+    assert record.changed(tmp_path, artefacts.versions("training", (POOLINGS, "gpo"))) == ["poolings/gpo"]
+    assert record.changed(tmp_path, artefacts.versions("training", (POOLINGS, "gem"))) == []
     with pytest.raises(InputError, match="unknown pooling 'sum'"):
-        record.versions((POOLINGS, "sum"))
+        artefacts.versions((POOLINGS, "sum"))
 
 
 def test_a_law_that_is_new_counts_from_1(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline import dual_encoders
-from pipeline.files import record, weights
+from pipeline import artefacts, dual_encoders
+from pipeline.files import weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
@@ -25,7 +25,7 @@ def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
     Vectors of one identity lie in one space.
     """
     kind = model.partition(":")[0]
-    version = record.version(f"dual_encoders/{kind}")
+    version = artefacts.version(f"dual_encoders/{kind}")
     return digest({"kind": kind, "files": dict(encoder.files), "usage": encoder.usage.recorded,
                    **({"version": version} if version != 1 else {})})
 

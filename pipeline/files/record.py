@@ -3,11 +3,6 @@
 record.json lies beside a head and in a store. If the same request comes again, a command says "nothing to do" before it
 loads anything; otherwise it loads the networks and compares in full. Its seal, a digest, shows edits of the record, and
 its digests of files show edits of these: whoever opens a head or a store calls `require`, and traces call `compare`.
-
-A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training". Its version is
-raised by hand when the numbers that it computes change, and only then: modules may be moved and renamed, options added,
-messages reworded. `tests/test_golden.py` fails if numbers change and the version does not. Parts of other packages have
-no version here; digests of their source files are recorded instead (`pipeline.parts.plugins.sources`).
 """
 
 import json
@@ -22,14 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.files import atomic, parsing, regular
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest, sha256
-from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
-from pipeline.parts.lazy import LookupTable
 
-# Part -> its version, where that is not 1. A comment says what changed.
-RAISED: dict[str, int] = {
-    "sample": 2,  # captions say "an orange", not "a orange"
-}
 FILE = "record.json"
 # Part of this package -> its version; module of another package -> its digest.
 Versions = Mapping[str, int | str]
@@ -50,36 +39,6 @@ class Record(BaseModel):
     def found_seal(self) -> str:
         """The seal computed from the other fields."""
         return digest(self.model_dump(exclude={"seal"}))
-
-
-def version(part: str) -> int:
-    """Look up the version of a part of this package, such as "poolings/gpo" or "training"."""
-    return RAISED.get(part, 1)
-
-
-def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
-    """Collect the versions of the code that a result depends on.
-
-    Args:
-        *parts: Shared code by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
-
-    Returns:
-        Part -> version, or module of another package -> digest; sorted by name.
-
-    Raises:
-        InputError: For a name that a table does not have.
-    """
-    found: dict[str, int | str] = {}
-    for part in parts:
-        if isinstance(part, str):
-            found[part] = version(part)
-            continue
-        table, name = part
-        if table.is_built_in(name):
-            found[f"{table.kind}/{name}"] = version(f"{table.kind}/{name}")
-        else:
-            found |= plugins.sources(table.module(name))
-    return dict(sorted(found.items()))
 
 
 def changed(folder: Path, now: Versions) -> list[str]:
@@ -246,8 +205,3 @@ def compare(folder: Path, *names: str) -> Iterator[Step]:
 
 def _parsed(folder: Path) -> Record:
     return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
-
-
-def named(parts: list[str]) -> str:
-    """Name some parts in a message: the first one and the number of others."""
-    return min(parts, default="") + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")

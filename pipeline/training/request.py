@@ -5,6 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline import artefacts
 from pipeline.features.store import ledger, read_header
 from pipeline.files import record
 from pipeline.files.digest import digest, sha256
@@ -117,7 +118,7 @@ def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: in
         return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
                 "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
                 "versions": made_by(described["text"], recipe, described["aside"].get("tokenizer"))
-                | record.versions("scores"),
+                | artefacts.versions("scores"),
                 "torch": version("torch")}
     except (KeyError, ValueError, OSError, InputError):
         return None
@@ -132,12 +133,12 @@ def made_by(text: str, recipe: Recipe, tokenizer: str | None = None) -> dict[str
         tokenizer: The setting `training.NAME.tokenizer`.
 
     Returns:
-        As `record.versions`: those of its parts, of its tasks, of another package's tokenizer, and of the loop that all
-        share. Built-in tokenizers are part of the text encoder.
+        As `artefacts.versions`: those of its parts, of its tasks, of another package's tokenizer, and of the loop that
+        all share. Built-in tokenizers are part of the text encoder.
     """
     of_user = [(TOKENIZERS, tokenizer)] if tokenizer and not TOKENIZERS.is_built_in(tokenizer) else []
     poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
-    return record.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
+    return artefacts.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
                            (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings,
                            *of_user)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import heads, text as texts
+from pipeline import artefacts, heads, text as texts
 from pipeline.compute import made_with
 from pipeline.compute.device import require
 from pipeline.features.store import ItemFormat, provenance
@@ -180,8 +180,8 @@ class TrainingJob:
         differs = self.differs(words)
         if not differs and self.if_changed == "refuse" and self._other_code \
                 and record.read(self.folder).versions is not None:
-            warnings.warn(f"{self.folder}: was trained by other code ({record.named(self._other_code)}); --if-changed "
-                          "redo trains it again", InputWarning, stacklevel=2)
+            warnings.warn(f"{self.folder}: was trained by other code ({artefacts.named(self._other_code)}); "
+                          "--if-changed redo trains it again", InputWarning, stacklevel=2)
         if differs and self.if_changed == "refuse":
             raise InputError(f"{self.folder}: holds a head trained with other settings ({', '.join(differs)}); choose "
                              "another --out, or --if-changed redo to replace it")

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from pipeline import settings
-from pipeline.sample import corpus
+from pipeline.manifest.sample import corpus
 
 DOCS = Path(__file__).parents[2] / "docs"
 

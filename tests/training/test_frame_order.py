@@ -13,8 +13,8 @@ from pipeline import manifest, settings, training
 from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.sample import render_shots
-from pipeline.sample.shots import MOVEMENTS, choose
+from pipeline.manifest.sample import render_shots
+from pipeline.manifest.sample.shots import MOVEMENTS, choose
 
 FRAMES = 6
 CHANGES = [f"training.sample_video.{change}" for change in (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline import artefacts
 from pipeline.compute import tasks
 from pipeline.features.extraction import needs, request, worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
@@ -103,11 +104,11 @@ def _check_code(job: ExtractionJob, todo: Plan) -> None:
     if job.same_features:
         record.write(job.store, now)
     elif job.if_changed == "redo":
-        raise StoreError(f"{job.store}: was made by other code ({record.named(differ)}); if its features change, raise "
-                         "the engine's `version`; if they do not, say so: pipeline extract --dataset "
+        raise StoreError(f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
+                         "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "
                          f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
     elif record.read(job.store).versions is not None:
-        warnings.warn(f"{job.store}: was made by other code ({record.named(differ)}); --same-features vouches that "
+        warnings.warn(f"{job.store}: was made by other code ({artefacts.named(differ)}); --same-features vouches that "
                       "this code makes the same", InputWarning, stacklevel=2)
 
 

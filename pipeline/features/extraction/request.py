@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipeline import artefacts
 from pipeline.features.extractors import ENGINES, PRESETS, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
 from pipeline.features.store.layout import ABSENT, DESCRIPTION, imported, maker
@@ -131,9 +132,9 @@ def made_by(engine: str) -> dict[str, int | str]:
         engine: A key of `ENGINES`.
 
     Returns:
-        As `record.versions`: those of the engine, and of decoding images.
+        As `artefacts.versions`: those of the engine, and of decoding images.
     """
-    return record.versions((ENGINES, engine), "images")
+    return artefacts.versions((ENGINES, engine), "images")
 
 
 # The name of a feature in stores, heads and tables has every setting that makes another feature.

@@ -11,13 +11,14 @@ from typing import Any
 
 import torch
 
+from pipeline import artefacts
 from pipeline.compute import half, products
 from pipeline.features import extractors
 from pipeline.features.extraction.extraction_job import EngineDescription, EngineSpec, Task
 from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
-from pipeline.files import blake, containers, images, record, remote
+from pipeline.files import blake, containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.table import NO_FILE
 from pipeline.parts.errors import InputError, counted, refusing
@@ -59,7 +60,7 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     """Load an engine and read its attributes."""
     extractor = load_engine(engine)
     # The version of another package's engine is what the engine says: its stores may be of an earlier version.
-    version = record.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
+    version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
     found = EngineDescription(version=version, **{field.name: getattr(extractor, field.name)
                                                   for field in fields(EngineDescription) if field.name != "version"})

@@ -7,11 +7,12 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline import artefacts
 from pipeline.compute.threads import shared_out
 from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems, sampled
 from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
-from pipeline.files import atomic, record
+from pipeline.files import atomic
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
@@ -109,7 +110,7 @@ class ImportJob:
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         fingerprint = clips | {
             "dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": f"import-{self.format}",
-            "version": record.version(f"importers/{self.format}"), "recipe": self.name(source),
+            "version": artefacts.version(f"importers/{self.format}"), "recipe": self.name(source),
             "source": sampled(source.files), "weights": "unknown", "trained": True}
         layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,
                              min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype)

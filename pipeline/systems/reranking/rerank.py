@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pipeline import artefacts
 from pipeline.compute.tasks import Executor, KeptPieces
 from pipeline.evaluation.retrieval import Progress, Protocol
 from pipeline.files import atomic, record
@@ -89,7 +90,7 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
             k, how, said = tuning.chosen(job.tuned_on, made)
             job = replace(job, k=k, how=how)
             made = _made(job, scorers, said)
-        made_by = record.versions("reranking", (SCORERS, job.scorer[0]))
+        made_by = artefacts.versions("reranking", (SCORERS, job.scorer[0]))
         before, found = _before(job, made, made_by)
         if found is not None and digest(before) == digest(made) and not job.tune:
             return Outcome(made, 0, written=False)
@@ -158,7 +159,7 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
                              "that were trained on the same, see --trained-on")
 
 
-def _before(job: Job, made: Made, made_by: record.Versions) -> tuple[Made, dict[str, reranked.Scored] | None]:
+def _before(job: Job, made: Made, made_by: artefacts.Versions) -> tuple[Made, dict[str, reranked.Scored] | None]:
     """The record of an existing store, {} if there is none to go on with, and its candidates if they are enough."""
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
     if not job.path.exists():

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
+from pipeline import artefacts
 from pipeline.compute import made_with
 from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
@@ -208,7 +209,7 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dic
 
 @contextmanager
 def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str, Any],
-            fusion: Mapping[str, Any] | None = None, made_by: record.Versions | None = None,
+            fusion: Mapping[str, Any] | None = None, made_by: artefacts.Versions | None = None,
             name: str | None = None) -> Iterator[zarr.Group]:
     """Write a store, which appears complete when the block ends without an error, and replaces an older one.
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.artefacts import code
 from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
-from pipeline.files import record
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
@@ -59,7 +59,7 @@ def test_pairs_are_scored_again_by_another_version_of_the_scorer(stored: Stored,
     first = rerank(same)
     assert first.pairs > 0
     assert rerank(same)[1:] == (0, False)
-    monkeypatch.setitem(record.RAISED, "scorers/system", 2)
+    monkeypatch.setitem(code.RAISED, "scorers/system", 2)
     assert rerank(same)[1:] == (first.pairs, True)
 
 

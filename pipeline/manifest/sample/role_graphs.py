@@ -7,8 +7,8 @@ phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and wh
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.sample.scenes import WORLD
-from pipeline.sample.wording import LIE, STAND
+from pipeline.manifest.sample.scenes import WORLD
+from pipeline.manifest.sample.wording import LIE, STAND
 
 DOING: list[str] = WORLD["roles"]["doing"]
 STANDING = (*WORLD["roles"]["standing"], *STAND, *LIE)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageDraw
 
-from pipeline.sample.elementary import decay, hypot
+from pipeline.manifest.sample.elementary import decay, hypot
 
 Array = np.ndarray
 Colour = tuple[float, float, float]

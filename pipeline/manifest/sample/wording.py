@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from pipeline.sample.scenes import COLOURS, DETAILS, SETTINGS, TEXTURES, WORLD, Relation, Scene, Thing, pick
+from pipeline.manifest.sample.scenes import COLOURS, DETAILS, SETTINGS, TEXTURES, WORLD, Relation, Scene, Thing, pick
 
 FORMS: list[str] = WORLD["captions"]
 STAND = ("stand", "stands")

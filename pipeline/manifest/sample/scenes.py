@@ -18,7 +18,8 @@ from pipeline.files.parsing import from_yaml
 T = TypeVar("T")
 Rng = np.random.Generator
 Arrangement = tuple[list["Slot"], list["Relation"]]
-WORLD: dict[str, Any] = from_yaml((resources.files("pipeline.sample") / "scenes.yaml").read_text(encoding="utf-8"))
+_FILE = resources.files("pipeline.manifest.sample") / "scenes.yaml"
+WORLD: dict[str, Any] = from_yaml(_FILE.read_text(encoding="utf-8"))
 COLOURS, TEXTURES, FITS, DETAILS = (WORLD[name] for name in ("colours", "textures", "fits", "details"))
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}

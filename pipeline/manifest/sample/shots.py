@@ -14,12 +14,20 @@ import numpy as np
 from PIL import Image
 
 from pipeline.files.atomic import replacing, write_text
+from pipeline.manifest.sample.corpus import (
+    MAX_IMAGES,
+    MAX_SIZE,
+    MIN_IMAGES,
+    MIN_SIZE,
+    SPLITS,
+    in_order,
+    replacing_sample,
+)
+from pipeline.manifest.sample.paint import paint
+from pipeline.manifest.sample.role_graphs import graph
+from pipeline.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
+from pipeline.manifest.sample.wording import sentence, write_captions
 from pipeline.parts.errors import InputError
-from pipeline.sample.corpus import MAX_IMAGES, MAX_SIZE, MIN_IMAGES, MIN_SIZE, SPLITS, in_order, replacing_sample
-from pipeline.sample.paint import paint
-from pipeline.sample.role_graphs import graph
-from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing, compose, pick
-from pipeline.sample.wording import sentence, write_captions
 
 SECONDS, RATE = 2, 15
 ENCODING = {"preset": "veryfast", "qp": "22"}  # a fixed quantiser: with x264's rate control bytes vary between runs

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sample.canvas import Array, Canvas, Colour
-from pipeline.sample.elementary import cos, decay, hypot, sin
-from pipeline.sample.scenes import DETAILS, SETTINGS, Rng, Scene
+from pipeline.manifest.sample.canvas import Array, Canvas, Colour
+from pipeline.manifest.sample.elementary import cos, decay, hypot, sin
+from pipeline.manifest.sample.scenes import DETAILS, SETTINGS, Rng, Scene
 
 WHITE: Colour = (1.0, 1.0, 1.0)
 Gradient = list[Colour]

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pipeline.files.atomic import write_bytes, write_text
+from pipeline.manifest.sample.paint import paint
+from pipeline.manifest.sample.scenes import compose
+from pipeline.manifest.sample.wording import tokens, write_captions
 from pipeline.parts.errors import InputError
-from pipeline.sample.paint import paint
-from pipeline.sample.scenes import compose
-from pipeline.sample.wording import tokens, write_captions
 
 CAPTIONS = 5
 SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six consecutive scenes

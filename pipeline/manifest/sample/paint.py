@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from pipeline.sample import shapes
-from pipeline.sample.backdrops import Backdrop
-from pipeline.sample.canvas import Array, Canvas
-from pipeline.sample.elementary import hypot, sin
-from pipeline.sample.scenes import COLOURS, WORLD, Scene, Thing
+from pipeline.manifest.sample import shapes
+from pipeline.manifest.sample.backdrops import Backdrop
+from pipeline.manifest.sample.canvas import Array, Canvas
+from pipeline.manifest.sample.elementary import hypot, sin
+from pipeline.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing
 
 Direction = tuple[float, float, float]
 

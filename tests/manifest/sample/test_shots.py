@@ -12,11 +12,11 @@ import pytest
 from pipeline import manifest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import role_graphs
+from pipeline.manifest.sample import render_shots
+from pipeline.manifest.sample.role_graphs import graph
+from pipeline.manifest.sample.scenes import compose
+from pipeline.manifest.sample.shots import MOVEMENTS, choose, tell
 from pipeline.parts.errors import InputError
-from pipeline.sample import render_shots
-from pipeline.sample.role_graphs import graph
-from pipeline.sample.scenes import compose
-from pipeline.sample.shots import MOVEMENTS, choose, tell
 
 
 @pytest.fixture(scope="module")

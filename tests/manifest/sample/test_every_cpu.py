@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[attr-defined]
 
-from pipeline.sample import elementary
+from pipeline.manifest.sample import elementary
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HERE = [name for name in __cpu_dispatch__ if __cpu_features__[name]]  # from the oldest to the newest
 SCENES = (7, 38, 48)
 """Scenes whose pixels NumPy's own functions make otherwise without AVX-512, or without AVX2."""
@@ -22,8 +22,8 @@ SCENES = (7, 38, 48)
 
 def digest() -> str:
     """SHA-256 over a few pictures and over every function's values."""
-    from pipeline.sample.paint import paint
-    from pipeline.sample.scenes import compose
+    from pipeline.manifest.sample.paint import paint
+    from pipeline.manifest.sample.scenes import compose
 
     found = hashlib.sha256()
     for scene in SCENES:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.sample.elementary import arcsin, arctan2, cbrt, cos, hypot, sin
+from pipeline.manifest.sample.elementary import arcsin, arctan2, cbrt, cos, hypot, sin
 
 Array = np.ndarray
 Colour = tuple[float, float, float]

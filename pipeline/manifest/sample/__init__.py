@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.sample.corpus import render
-    from pipeline.sample.shots import render as render_shots
+    from pipeline.manifest.sample.corpus import render
+    from pipeline.manifest.sample.shots import render as render_shots
 
 lazy.offer(__name__)

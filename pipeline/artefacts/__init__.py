@@ -1,0 +1,15 @@
+"""Artefacts: what a command made, with the record of its request, its inputs, the code and the bytes.
+
+A manifest, a feature store, a head, a system and a file of results are artefacts. Each has one `Record`, and one rule
+is for all: `Artefact.outdated` compares it with a request without reading its data, `Artefact.verify` compares its
+bytes with their digests, and `making` writes it.
+"""
+
+from pipeline.artefacts.artefact import Artefact, Outdated
+from pipeline.artefacts.code import Versions, named, version, versions
+from pipeline.artefacts.making import Draft, making
+from pipeline.artefacts.record import Record, Reference
+from pipeline.artefacts.request import Request
+
+__all__ = ["Artefact", "Draft", "Outdated", "Record", "Reference", "Request", "Versions", "making", "named", "version",
+           "versions"]

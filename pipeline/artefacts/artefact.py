@@ -1,0 +1,122 @@
+"""An artefact that exists, and the comparison with a request, or of its bytes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+from pipeline.artefacts import record as records
+from pipeline.artefacts.code import changed, named
+from pipeline.artefacts.record import FILE, Record, Reference
+from pipeline.artefacts.request import Request, difference
+from pipeline.files.compared import Step
+
+
+class Outdated(NamedTuple):
+    """Why an artefact is not what a request asks for.
+
+    Attributes:
+        because: Which part of the record differs first.
+        text: The difference, for a message.
+    """
+
+    because: Literal["unfinished", "request", "made_from", "versions", "contents"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A folder with a record.
+
+    Attributes:
+        folder: The folder.
+        record: Its record, whose seal has been compared.
+    """
+
+    folder: Path
+    record: Record
+
+    @classmethod
+    def open(cls, folder: Path, *names: str) -> Self:
+        """Open an artefact.
+
+        Args:
+            folder: Its folder.
+            *names: Files of its `contents` that are compared with their digests now.
+
+        Raises:
+            InputError: If it has no record, or if the record or one of these files was edited.
+        """
+        return cls(folder, records.require(folder, *names))
+
+    @classmethod
+    def existing(cls, folder: Path) -> Self | None:
+        """Open an artefact; None where there is none, or a damaged record, so that it must be made.
+
+        Raises:
+            InputError: If its record was edited.
+        """
+        try:
+            records.load(folder)
+        except (OSError, ValueError):
+            return None
+        return cls.open(folder)
+
+    def outdated(self, request: Request, made_from: Mapping[str, Reference]) -> Outdated | None:
+        """Compare the artefact with a request. No data are read.
+
+        Args:
+            request: What is asked for.
+            made_from: Role -> the artefact that it would be made from now.
+
+        Returns:
+            The first difference; None if the artefact is up to date.
+        """
+        record = self.record
+        if record.kind != request.kind:
+            return Outdated("request", f"is a {record.kind}, not a {request.kind}")
+        if different := difference(record.request, request.recorded()):
+            return Outdated("request", different)
+        for role in sorted({*record.made_from, *made_from}):
+            before, now = record.made_from.get(role), made_from.get(role)
+            if before is None or now is None or before.identity != now.identity:
+                name = getattr(now or before, "name", role)
+                return Outdated("made_from", f"its {role} {name} is {'another' if before else 'new'}")
+        if not record.finished:
+            return Outdated("unfinished", "is not finished")
+        if parts := changed(record.versions, request.versions()):
+            return Outdated("versions", f"was made by other code ({named(parts)})")
+        if lost := [name for name in record.contents if not (self.folder / name).exists()]:
+            return Outdated("contents", f"has lost {lost[0]}")
+        return None
+
+    def verify(self, *names: str) -> Iterator[Step]:
+        """Compare the record with its seal, and contents with their digests.
+
+        Args:
+            *names: Those of its `contents` to compare; all by default.
+        """
+        yield from verify(self.folder, *(names or self.record.contents))
+
+
+def verify(folder: Path, *names: str) -> Iterator[Step]:
+    """Compare a folder's record with its seal, and those contents of these names that exist with their digests.
+
+    Args:
+        folder: The folder; it need not have a record.
+        *names: Names of contents.
+    """
+    file = folder / FILE
+    try:
+        record = records.load(folder)
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        yield Step(file, "its record" if missing else "its seal", None, "no record" if missing else "not readable")
+        return
+    yield Step(file, "its seal", record.seal, record.computed_seal)
+    for name in names:
+        path, recorded = folder / name, record.contents.get(name)
+        if recorded is not None or path.exists():
+            digest = records.digest_of(path) if path.exists() else None
+            yield Step(path, "SHA-256, by its record", recorded, digest)
+

@@ -1,0 +1,62 @@
+"""Versions of the parts of the code, which say whether what an earlier version made is up to date.
+
+A part is an entry of a table, such as "poolings/gpo", or code that many share, such as "training". Its version is
+raised by hand when the numbers that it computes change, and only then: modules may be moved and renamed, options added,
+messages reworded. `tests/test_golden.py` fails if numbers change and the version does not. Parts of other packages have
+no version here; digests of their source files are recorded instead (`pipeline.parts.plugins.sources`).
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from pipeline.parts import plugins
+from pipeline.parts.lazy import LookupTable
+
+# Part -> its version, where that is not 1. A comment says what changed.
+RAISED: dict[str, int] = {
+    "sample": 2,  # captions say "an orange", not "a orange"
+}
+# Part of this package -> its version; module of another package -> its digest.
+Versions: TypeAlias = Mapping[str, int | str]
+
+
+def version(part: str) -> int:
+    """Look up the version of a part of this package, such as "poolings/gpo" or "training"."""
+    return RAISED.get(part, 1)
+
+
+def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
+    """Collect the versions of the code that an artefact depends on.
+
+    Args:
+        *parts: Shared code by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
+
+    Returns:
+        Part -> version, or module of another package -> digest; sorted by name.
+
+    Raises:
+        InputError: For a name that a table does not have.
+    """
+    collected: dict[str, int | str] = {}
+    for part in parts:
+        if isinstance(part, str):
+            collected[part] = version(part)
+            continue
+        table, name = part
+        if table.is_built_in(name):
+            collected[f"{table.kind}/{name}"] = version(f"{table.kind}/{name}")
+        else:
+            collected |= plugins.sources(table.module(name))
+    return dict(sorted(collected.items()))
+
+
+def changed(recorded: Versions, current: Versions) -> list[str]:
+    """Name the parts and modules whose versions differ, sorted. A part that is not recorded has version 1."""
+    modules = {name for name, digest in {**recorded, **current}.items() if isinstance(digest, str)}
+    parts = [name for name, number in current.items() if isinstance(number, int) and recorded.get(name, 1) != number]
+    return sorted(parts + [name for name in modules if recorded.get(name) != current.get(name)])
+
+
+def named(parts: list[str]) -> str:
+    """Name some parts in a message: the first one and the number of others."""
+    return min(parts, default="") + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")

@@ -1,0 +1,132 @@
+"""Making an artefact: one process at a time, resumed if it was interrupted, never half replaced."""
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.artefacts import record as records
+from pipeline.artefacts.artefact import Artefact
+from pipeline.artefacts.record import Record, Reference
+from pipeline.artefacts.request import Request
+from pipeline.files import atomic, outputs
+from pipeline.parts.errors import InputError, InputWarning
+
+IfChanged = Literal["refuse", "redo"]
+
+
+@dataclass
+class Draft:
+    """An artefact that is being made.
+
+    Attributes:
+        folder: Where to write: the artefact's folder, or a successor that replaces it when it is finished.
+        record: Its record, unfinished.
+        resumed: Whether the folder holds what an interrupted run wrote for the same request.
+        facts: What is recorded as `Record.facts`.
+        contents: File or array -> digest. What is not named here is digested when the block ends.
+    """
+
+    folder: Path
+    record: Record
+    resumed: bool
+    facts: dict[str, Any]
+    contents: dict[str, str] | None = None
+
+    def save(self, **fields: Any) -> None:
+        """Write the unfinished record with these fields, so that an interrupted run can be resumed."""
+        self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
+
+    def finish(self) -> None:
+        """Record digests of all that is in the folder, and that it is finished."""
+        contents = records.contents(self.folder) if self.contents is None else self.contents
+        self.record = self.record.changed(contents=contents, finished=True)
+        self.save()
+
+
+@contextmanager
+def making(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any], *,
+           if_changed: IfChanged = "redo", resume: bool = False) -> Iterator[Draft | None]:
+    """Make an artefact, unless it is up to date. It is held for writing until the block ends.
+
+    An existing artefact that is outdated stays as it is until the new one is finished, and then is replaced.
+
+    Args:
+        folder: Its folder.
+        request: What is asked for.
+        made_from: Role -> the artefact that it is made from.
+        machine: This machine, as `compute.made_with.record` describes it.
+        if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"
+            warns and keeps it.
+        resume: Whether what an interrupted block wrote stays for the next call; else it is removed.
+
+    Yields:
+        The draft, whose folder the block fills; None if the artefact is up to date.
+
+    Raises:
+        InputError: If another process writes it, or `if_changed` refuses.
+    """
+    outputs.refuse_occupied(folder)
+    with atomic.exclusive(folder):
+        atomic.put_back(folder)
+        _refuse_foreign(folder, request.kind)
+        existing = Artefact.existing(folder)
+        if existing and _is_kept(existing, request, made_from, if_changed):
+            yield None
+            return
+        # One that an interrupted run may resume grows in its own folder, if that holds no finished one.
+        in_place = resume and not (existing and existing.record.finished)
+        successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
+        draft = _begin(successor, request, made_from, machine)
+        try:
+            yield draft
+        except BaseException:
+            if not resume:
+                shutil.rmtree(successor, ignore_errors=True)
+            raise
+        draft.finish()
+        if successor != folder:
+            atomic.take_place(successor, folder)
+
+
+def _is_kept(existing: Artefact, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged) -> bool:
+    """Decide whether an artefact stays as it is."""
+    outdated = existing.outdated(request, made_from)
+    if outdated is None:
+        return True
+    if outdated.because == "unfinished" or if_changed == "redo":
+        return False
+    if outdated.because == "versions":
+        warnings.warn(f"{existing.folder}: {outdated.text}; --if-changed redo makes it again", InputWarning,
+                      stacklevel=4)
+        return True
+    raise InputError(f"{existing.folder}: {outdated.text}; --if-changed redo replaces it, or choose another name")
+
+
+def _refuse_foreign(folder: Path, kind: str) -> None:
+    """Refuse to replace what is no artefact."""
+    if folder.is_dir() and not (folder / records.FILE).exists() and (names := sorted(os.listdir(folder))):
+        raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not a {kind} of this "
+                         "pipeline; move it, or choose another place")
+
+
+def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any]) -> Draft:
+    """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
+    earlier = Artefact.existing(folder)
+    outdated = earlier.outdated(request, made_from) if earlier else None
+    resumed = outdated is not None and outdated.because == "unfinished" and earlier is not None
+    if resumed and earlier is not None:
+        machines = earlier.record.machines
+        record = earlier.record.changed(machines=machines + [dict(machine)] * (machines[-1:] != [dict(machine)]))
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        record = Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from),
+                        versions=dict(request.versions()), machines=[dict(machine)])
+    draft = Draft(folder, record, resumed, dict(record.facts))
+    draft.save()
+    return draft

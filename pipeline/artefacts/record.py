@@ -1,0 +1,129 @@
+"""record.json, the only description of what made an artefact."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.files import atomic, parsing, regular
+from pipeline.files.digest import digest, of_folder, sha256
+from pipeline.parts.errors import InputError
+
+FILE = "record.json"
+
+
+class Reference(BaseModel):
+    """An artefact that another one was made from.
+
+    Attributes:
+        kind: Its kind, such as "head".
+        name: The name under which a project has it.
+        identity: Its `Record.identity` at that time.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    kind: str
+    name: str
+    identity: str
+
+
+class Record(BaseModel):
+    """What record.json holds.
+
+    Attributes:
+        kind: The kind of artefact, such as "head".
+        request: The JSON of the `Request` that it was made for.
+        made_from: Role, such as "manifest" -> the artefact it was made from.
+        versions: The code that made it.
+        contents: File, or folder of an array, by its path in the artefact -> digest.
+        facts: What readers need to know of the result, such as a head's width. Each kind says what.
+        machines: The machines that worked on it, the latest last. They are never compared.
+        finished: Whether it is complete; False while it is written, and after an interruption.
+        seal: Digest of all other fields, which shows an edit.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    kind: str
+    request: dict[str, Any] = {}
+    made_from: dict[str, Reference] = {}
+    versions: dict[str, int | str] = {}
+    contents: dict[str, str] = {}
+    facts: dict[str, Any] = {}
+    machines: list[dict[str, Any]] = []
+    finished: bool = False
+    seal: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Digest of all that it is, without where it was made: equal for equal artefacts of two machines."""
+        return digest(self.model_dump(exclude={"machines", "finished", "seal"}))
+
+    @property
+    def computed_seal(self) -> str:
+        """The seal that belongs to the other fields."""
+        return digest(self.model_dump(exclude={"seal"}))
+
+    def changed(self, **fields: Any) -> "Record":
+        """Return a copy with other fields, not yet sealed."""
+        return self.model_copy(update=fields)
+
+    def refers(self, name: str) -> Reference:
+        """Compose the reference to this artefact. name: the name under which the project has it."""
+        return Reference(kind=self.kind, name=name, identity=self.identity)
+
+
+def save(folder: Path, record: Record) -> Record:
+    """Seal a record and write it into a folder.
+
+    Returns:
+        The sealed record.
+    """
+    record = record.changed(contents=dict(sorted(record.contents.items())))
+    record = record.changed(seal=record.computed_seal)
+    atomic.write_text(folder / FILE, json.dumps(record.model_dump(), indent=1))
+    return record
+
+
+def load(folder: Path) -> Record:
+    """Read a folder's record as it is, without comparing its seal.
+
+    Raises:
+        OSError, ValueError: If there is none, or it is damaged.
+    """
+    return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, or of the files below a folder and their names."""
+    return of_folder(path) if path.is_dir() else sha256(path)
+
+
+def require(folder: Path, *names: str) -> Record:
+    """Read a folder's record; check its seal, and those files of these names that exist against their digests.
+
+    A file that is lost is left to the code that reads it.
+
+    Raises:
+        InputError: If there is no record, or if it or a file was edited.
+    """
+    try:
+        record = load(folder)
+    except OSError:
+        raise InputError(f"{folder}: no {FILE} there, so that nobody knows what made it; make it again") from None
+    except ValueError:
+        raise InputError(f"{folder / FILE}: damaged; restore it, or make what is in the folder again") from None
+    if record.seal != record.computed_seal:
+        raise InputError(f"{folder / FILE}: was edited; restore it, or make what is in the folder again")
+    for name in names:
+        if name in record.contents and (folder / name).exists() and digest_of(folder / name) != record.contents[name]:
+            raise InputError(f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
+                             f"or delete {folder} and make it again")
+    return record
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Digest all that is in a folder, except its record: each file, and each folder of an array as a whole."""
+    return {path.name: digest_of(path) for path in sorted(folder.iterdir()) if path.name != FILE}

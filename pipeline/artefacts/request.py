@@ -1,0 +1,60 @@
+"""What a command is asked to make."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.artefacts.code import Versions
+
+ABSENT = "nothing"
+
+
+class Request(BaseModel):
+    """All that an artefact depends on besides the artefacts it is made from.
+
+    A subclass for each kind of artefact has a field for each setting. Files that are no artefacts, such as weights, are
+    named by their digests. Its JSON is what records hold, what is compared, and what `pipeline plan` writes for DVC.
+    Settings that change no result, such as the device, are not part of it.
+
+    Attributes:
+        kind: The kind of artefact that it makes, such as "head".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def versions(self) -> Versions:
+        """Collect the versions of the code that the artefact depends on."""
+
+    def recorded(self) -> dict[str, Any]:
+        """Return its JSON value, as records hold it."""
+        return self.model_dump(mode="json")
+
+
+def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
+    """Find the first difference of two JSON values, in the order of the requested keys.
+
+    Args:
+        recorded: The JSON of an earlier request.
+        requested: The JSON of this request.
+
+    Returns:
+        Such as "training.epochs was 3, is 4"; None if they are equal.
+    """
+    for key in dict.fromkeys((*requested, *recorded)):
+        before, now = recorded.get(key, ABSENT), requested.get(key, ABSENT)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            if inner := difference(before, now):
+                return f"{key}.{inner}"
+        elif before != now:
+            return f"{key} was {_short(before)}, is {_short(now)}"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
