@@ -21,7 +21,7 @@ from benchmarks import released
 from benchmarks.extraction import EFFICIENTNET, job, pixels
 from benchmarks.measure import Step, least_times, precisions
 from benchmarks.ranking import noisy_pairs
-from pipeline import manifest, sample, settings
+from pipeline import manifest, settings
 from pipeline.compute.device import autocast
 from pipeline.evaluation import retrieval
 from pipeline.features import extraction
@@ -29,6 +29,7 @@ from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime
 from pipeline.heads import objectives, pooling
 from pipeline.heads.two_tower import TwoTower
+from pipeline.manifest import sample
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import optimizer

@@ -28,7 +28,7 @@ from tiny_dual_encoders import FOLDERS
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
-from pipeline import artefacts, dual_encoders, heads, manifest, sample, settings, training
+from pipeline import artefacts, dual_encoders, heads, manifest, settings, training
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
@@ -41,7 +41,7 @@ from pipeline.files import images
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, sample
 from pipeline.manifest.sample.scenes import compose
 from pipeline.manifest.sample.shots import choose, tell
 from pipeline.manifest.sample.wording import FORMS, write_captions

@@ -44,6 +44,9 @@ class Artefact:
             folder: Its folder.
             *names: Files of its `contents` that are compared with their digests now.
 
+        Returns:
+            It.
+
         Raises:
             InputError: If it has no record, or if the record or one of these files was edited.
         """
@@ -51,7 +54,13 @@ class Artefact:
 
     @classmethod
     def existing(cls, folder: Path) -> Self | None:
-        """Open an artefact; None where there is none, or a damaged record, so that it must be made.
+        """Open an artefact if it exists.
+
+        Args:
+            folder: Its folder.
+
+        Returns:
+            It; None where there is none, or a damaged record, so that it must be made.
 
         Raises:
             InputError: If its record was edited.
@@ -95,6 +104,9 @@ class Artefact:
 
         Args:
             *names: Those of its `contents` to compare; all by default.
+
+        Returns:
+            The comparisons.
         """
         yield from verify(self.folder, *(names or self.record.contents))
 
@@ -105,6 +117,9 @@ def verify(folder: Path, *names: str) -> Iterator[Step]:
     Args:
         folder: The folder; it need not have a record.
         *names: Names of contents.
+
+    Returns:
+        The comparisons.
     """
     file = folder / FILE
     try:

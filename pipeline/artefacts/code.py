@@ -21,7 +21,14 @@ Versions: TypeAlias = Mapping[str, int | str]
 
 
 def version(part: str) -> int:
-    """Look up the version of a part of this package, such as "poolings/gpo" or "training"."""
+    """Look up the version of a part of this package.
+
+    Args:
+        part: Such as "poolings/gpo" or "training".
+
+    Returns:
+        Its version.
+    """
     return RAISED.get(part, 1)
 
 
@@ -58,5 +65,12 @@ def changed(recorded: Versions, current: Versions) -> list[str]:
 
 
 def named(parts: list[str]) -> str:
-    """Name some parts in a message: the first one and the number of others."""
+    """Name some parts in a message.
+
+    Args:
+        parts: Names of parts.
+
+    Returns:
+        The first one, and the number of the others.
+    """
     return min(parts, default="") + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")

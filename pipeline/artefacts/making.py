@@ -38,7 +38,11 @@ class Draft:
     contents: dict[str, str] | None = None
 
     def save(self, **fields: Any) -> None:
-        """Write the unfinished record with these fields, so that an interrupted run can be resumed."""
+        """Write the record, so that an interrupted run can be resumed.
+
+        Args:
+            **fields: Fields of the record that changed, besides `facts`.
+        """
         self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
 
     def finish(self) -> None:

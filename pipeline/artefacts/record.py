@@ -67,11 +67,25 @@ class Record(BaseModel):
         return digest(self.model_dump(exclude={"seal"}))
 
     def changed(self, **fields: Any) -> "Record":
-        """Return a copy with other fields, not yet sealed."""
+        """Copy the record with other fields.
+
+        Args:
+            **fields: The fields.
+
+        Returns:
+            The copy, not yet sealed.
+        """
         return self.model_copy(update=fields)
 
     def refers(self, name: str) -> Reference:
-        """Compose the reference to this artefact. name: the name under which the project has it."""
+        """Compose the reference to this artefact.
+
+        Args:
+            name: The name under which the project has it.
+
+        Returns:
+            The reference.
+        """
         return Reference(kind=self.kind, name=name, identity=self.identity)
 
 

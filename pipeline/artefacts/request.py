@@ -28,10 +28,18 @@ class Request(BaseModel):
 
     @abstractmethod
     def versions(self) -> Versions:
-        """Collect the versions of the code that the artefact depends on."""
+        """Collect the versions of the code that the artefact depends on.
+
+        Returns:
+            As `artefacts.versions`.
+        """
 
     def recorded(self) -> dict[str, Any]:
-        """Return its JSON value, as records hold it."""
+        """Compose its JSON value, as records hold it.
+
+        Returns:
+            JSON values.
+        """
         return self.model_dump(mode="json")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from folders import tree
 
+from pipeline import training
 from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
 from pipeline.features.extraction import request
@@ -23,7 +24,7 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, verify
 from pipeline.features.store.layout import attributes
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files import blake, record
-from pipeline.manifest import Manifest, build, sample, training, with_checksums
+from pipeline.manifest import Manifest, build, sample, with_checksums
 from pipeline.parts.errors import InputError
 
 
