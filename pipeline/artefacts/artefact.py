@@ -83,7 +83,7 @@ class Artefact:
         """
         record = self.record
         if record.kind != request.kind:
-            return Outdated("request", f"is a {record.kind}, not a {request.kind}")
+            return Outdated("request", f"is {record.kind}, not {request.kind}")
         if different := difference(record.request, request.recorded()):
             return Outdated("request", different)
         for role in sorted({*record.made_from, *made_from}):

@@ -13,6 +13,7 @@ from pipeline.artefacts import record as records
 from pipeline.artefacts.artefact import Artefact
 from pipeline.artefacts.record import Record, Reference
 from pipeline.artefacts.request import Request
+from pipeline.compute import made_with
 from pipeline.files import atomic, outputs
 from pipeline.parts.errors import InputError, InputWarning
 
@@ -53,8 +54,8 @@ class Draft:
 
 
 @contextmanager
-def making(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any], *,
-           if_changed: IfChanged = "redo", resume: bool = False) -> Iterator[Draft | None]:
+def making(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any] | None = None,
+           *, if_changed: IfChanged = "redo", resume: bool = False) -> Iterator[Draft | None]:
     """Make an artefact, unless it is up to date. It is held for writing until the block ends.
 
     An existing artefact that is outdated stays as it is until the new one is finished, and then is replaced.
@@ -63,7 +64,7 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
         folder: Its folder.
         request: What is asked for.
         made_from: Role -> the artefact that it is made from.
-        machine: This machine, as `compute.made_with.record` describes it.
+        machine: The machine that is recorded; None for this one, which is described only when something is made.
         if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"
             warns and keeps it.
         resume: Whether what an interrupted block wrote stays for the next call; else it is removed.
@@ -77,8 +78,8 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
     outputs.refuse_occupied(folder)
     with atomic.exclusive(folder):
         atomic.put_back(folder)
-        _refuse_foreign(folder, request.kind)
         existing = Artefact.existing(folder)
+        _refuse_foreign(folder, existing, request.kind)
         if existing and _is_kept(existing, request, made_from, if_changed):
             yield None
             return
@@ -111,15 +112,19 @@ def _is_kept(existing: Artefact, request: Request, made_from: Mapping[str, Refer
     raise InputError(f"{existing.folder}: {outdated.text}; --if-changed redo replaces it, or choose another name")
 
 
-def _refuse_foreign(folder: Path, kind: str) -> None:
-    """Refuse to replace what is no artefact."""
+def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
+    """Refuse to replace what is no artefact, or one of another kind."""
+    if existing and existing.record.kind != kind:
+        raise InputError(f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name")
     if folder.is_dir() and not (folder / records.FILE).exists() and (names := sorted(os.listdir(folder))):
-        raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not a {kind} of this "
-                         "pipeline; move it, or choose another place")
+        raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
+                         "pipeline; move it, or choose another name")
 
 
-def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any]) -> Draft:
+def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any] | None
+           ) -> Draft:
     """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
+    machine = made_with.record() if machine is None else machine
     earlier = Artefact.existing(folder)
     outdated = earlier.outdated(request, made_from) if earlier else None
     resumed = outdated is not None and outdated.because == "unfinished" and earlier is not None

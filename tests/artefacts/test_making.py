@@ -95,6 +95,17 @@ def test_other_code_is_told_or_makes_it_again(tmp_path: Path, monkeypatch: pytes
     assert Artefact.open(folder).record.versions == {"trays": 2}
 
 
+class OtherRequest(TrayRequest):
+    kind: ClassVar[str] = "cupboard"
+
+
+def test_an_artefact_of_another_kind_is_not_replaced(tmp_path: Path) -> None:
+    make(tmp_path / "tray")
+    with pytest.raises(InputError, match="exists and is tray, not cupboard"):
+        make(tmp_path / "tray", OtherRequest())
+    assert Artefact.open(tmp_path / "tray", "cups.txt").record.finished
+
+
 def test_lost_contents_are_made_again(tmp_path: Path) -> None:
     folder = tmp_path / "tray"
     make(folder)
