@@ -41,6 +41,7 @@ from pipeline.files import images
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
 from pipeline.heads.pooling import POOLINGS
+from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest, sample
 from pipeline.manifest.sample.scenes import compose
 from pipeline.manifest.sample.shots import choose, tell
@@ -57,8 +58,7 @@ from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 from pipeline.text import TEXTS, role_graphs
-from pipeline.text.base import encode
-from pipeline.training.batches import pad
+from pipeline.text.tokens import encode, pad
 
 sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))  # the butd engines' own, where `make test` put it
 FILE = Path(__file__).with_suffix(".json")
@@ -131,7 +131,7 @@ def _objective(name: str, folder: Path) -> Iterator[Any]:
 def _text(name: str, folder: Path) -> Iterator[Any]:
     how = SETTINGS.training_of("sample").model_copy(update={"bert": str(tiny_bert(folder))})
     text = TEXTS[name].learn(CAPTIONS, how)
-    tokens, lengths = pad(encode(text, CAPTIONS))
+    tokens, lengths = map(torch.from_numpy, pad(encode(text, CAPTIONS)))
     yield tokens
     torch.manual_seed(0)
     found = text.encoder(8, how).eval()(tokens, lengths).detach()
@@ -145,21 +145,22 @@ def _head(name: str, folder: Path) -> Iterator[Any]:
     text = TEXTS[kind].learn(CAPTIONS, how)
     torch.manual_seed(0)
     model = heads.build(SETTINGS.recipe(recipe), "region", 6, text, how).eval()
-    tokens, lengths = pad(encode(text, CAPTIONS))
+    tokens, lengths = map(torch.from_numpy, pad(encode(text, CAPTIONS)))
     items = torch.randn(3, 5, 6)
     with torch.no_grad():
         if name == "two_tower":
-            yield model.embed_images(items, COUNTS)
-            yield model.embed_captions(tokens, lengths)
+            yield model.embed_images(Side(items, COUNTS))
+            yield model.embed_captions(Side(tokens, lengths))
         elif name == "cross":
-            yield model(tokens=tokens, lengths=lengths, items=items, counts=COUNTS, caption=torch.tensor([0, 2, 1, 1]),
+            yield model(Side(tokens, lengths), Side(items, COUNTS), caption=torch.tensor([0, 2, 1, 1]),
                         image=torch.tensor([1, 0, 2, 1]))
         elif name == "hgr":
             placed = role_graphs.place(text, CAPTIONS, [json.dumps(graph) for graph in GRAPHS])
             graphs = role_graphs.batch(placed, tokens.shape[1])
-            yield model.similarity(model.image_parts(items, COUNTS), model.caption_parts(tokens, lengths, graphs))
+            captions = Side(tokens, lengths, graphs=graphs)
+            yield model.similarity(model.image_parts(Side(items, COUNTS)), model.caption_parts(captions))
         else:
-            (own, _), (words, _) = model.image_parts(items, COUNTS), model.caption_parts(tokens, lengths)
+            (own, _), (words, _) = model.image_parts(Side(items, COUNTS)), model.caption_parts(Side(tokens, lengths))
             yield model.similarity((own, COUNTS), (words, lengths))
 
 

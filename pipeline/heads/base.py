@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
-from pipeline.text.role_graphs import GraphBatch
 
 
 class Backbone(nn.Module):
@@ -73,29 +73,12 @@ class HeadNetwork(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
-        """Embed images.
-
-        Args:
-            items: Float [B, N, width]; with a backbone prepared pixels [B, S, S, 3].
-            counts: Int64 [B].
-            kept: With a backbone, int64 [B, N'], the indices of the items that are pooled; None for all.
-
-        Returns:
-            Unit vectors [B, d].
-        """
+    def embed_images(self, images: Side) -> Tensor:
+        """Embed B images: unit vectors [B, d]."""
 
     @abstractmethod
-    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Embed captions.
-
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B], each from 1 to T.
-
-        Returns:
-            Unit vectors [B, d].
-        """
+    def embed_captions(self, captions: Side) -> Tensor:
+        """Embed B captions: unit vectors [B, d]."""
 
 
 # The parts of B images or captions: tensors of which each has B rows.
@@ -108,29 +91,12 @@ class Interaction(HeadNetwork):
     reads_graphs: ClassVar[bool] = False
 
     @abstractmethod
-    def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
-        """Encode images.
-
-        Args:
-            items: Float [B, N, width].
-            counts: Int64 [B].
-
-        Returns:
-            Their parts.
-        """
+    def image_parts(self, images: Side) -> Parts:
+        """Encode B images separately: their parts."""
 
     @abstractmethod
-    def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
-        """Encode captions.
-
-        Args:
-            tokens: Int64 [B, T].
-            lengths: Int64 [B].
-            graphs: Their role graphs, where the network reads them.
-
-        Returns:
-            Their parts.
-        """
+    def caption_parts(self, captions: Side) -> Parts:
+        """Encode B captions separately: their parts. `captions.graphs` are there if `reads_graphs` is set."""
 
     @abstractmethod
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
@@ -166,11 +132,11 @@ class Interaction(HeadNetwork):
             Products of parts for each image.
         """
 
-    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
+    def embed_images(self, images: Side) -> Tensor:
         """Refuse to embed images, which have no vector, see `HeadNetwork.embed_images`."""
         raise InputError("late interaction has no vector of an image; score pairs with it")
 
-    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+    def embed_captions(self, captions: Side) -> Tensor:
         """Refuse to embed captions, which have no vector, see `HeadNetwork.embed_captions`."""
         raise InputError("late interaction has no vector of a caption; score pairs with it")
 

@@ -13,9 +13,11 @@ from torch.nn.functional import cross_entropy, normalize, scaled_dot_product_att
 
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, HeadNetwork, valid_slots
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
+from pipeline.text.tokens import TokenText
 
 
 def encode(layers: Iterable[nn.Module], sequence: Tensor, mask: Tensor | None) -> Tensor:
@@ -58,7 +60,8 @@ class CrossEncoder(HeadNetwork):
     """One BERT that scores pairs of a caption and an image (CE), and embeds each of them alone (EMB).
 
     CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer over [CLS] give the
-    logits of a wrong and a right pair. EMB reads a caption alone, or [CLS] and the items, and pools all positions.
+    logits of a negative and a positive pair. EMB reads a caption alone, or [CLS] and the items, and pools all
+    positions.
 
     Args:
         feature: Not used.
@@ -87,7 +90,7 @@ class CrossEncoder(HeadNetwork):
             if value is not None and value < least:
                 raise InputError(f"architecture.{name}: expected at least {least}, got {value}")
         config = getattr(text, "config", None)
-        if config is None or config.model_type not in KINDS:
+        if not isinstance(text, TokenText) or config is None or config.model_type not in KINDS:
             raise InputError("a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
                              f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}")
         if backbone is not None:
@@ -131,13 +134,13 @@ class CrossEncoder(HeadNetwork):
         projected = self.bert.img_embedding(items[:, :self.regions].to(self.classifier.weight.dtype))
         return self.dropout(projected if self.bert.LayerNorm is None else self.bert.LayerNorm(projected))
 
-    def embed_images(self, items: Tensor, counts: Tensor, kept: Tensor | None = None) -> Tensor:
-        first = self.words(torch.full((len(items), 1), self.start, device=items.device))
-        sequence = torch.cat([first, self.items(items).to(first.dtype)], 1)
-        return self._pooled(sequence, counts + 1, self.image_pooling)
+    def embed_images(self, images: Side) -> Tensor:
+        first = self.words(torch.full((len(images), 1), self.start, device=images.values.device))
+        sequence = torch.cat([first, self.items(images.values).to(first.dtype)], 1)
+        return self._pooled(sequence, images.counts + 1, self.image_pooling)
 
-    def embed_captions(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        return self._pooled(self.words(tokens), lengths, self.text_pooling)
+    def embed_captions(self, captions: Side) -> Tensor:
+        return self._pooled(self.words(captions.values), captions.counts, self.text_pooling)
 
     def _pooled(self, sequence: Tensor, lengths: Tensor, pool: nn.Module) -> Tensor:
         lengths = lengths.clamp(max=sequence.shape[1])  # captions may have been cut
@@ -145,7 +148,7 @@ class CrossEncoder(HeadNetwork):
         return normalize(pool(encode(self.bert.encoder.layer, sequence, mask).float(), lengths), dim=-1)
 
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
-        """Score P pairs of outputs of `words` and `items`: float32 [P, 2], logits of a wrong and of a right pair."""
+        """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive, float32 [P, 2]."""
         lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # both may have been cut
         places = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
         sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(places, 1))
@@ -159,27 +162,27 @@ class CrossEncoder(HeadNetwork):
             half = (caption * image).sum(-1) / (2 * TEMPERATURE)
             return torch.stack([-half, half], 1)
 
-    def forward(self, tokens: Tensor, lengths: Tensor, items: Tensor, counts: Tensor, caption: Tensor,
-                image: Tensor) -> Tensor:
+    def forward(self, captions: Side, images: Side, caption: Tensor, image: Tensor) -> Tensor:
         """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer once."""
-        return self.logits(self.words(tokens)[caption], lengths[caption], self.items(items)[image], counts[image])
+        return self.logits(self.words(captions.values)[caption], captions.counts[caption],
+                           self.items(images.values)[image], images.counts[image])
 
 
 PairObjective: TypeAlias = Callable[[Tensor], Tensor]
 
 
 def pair_cross_entropy(logits: Tensor) -> Tensor:
-    """Cross-entropy of two classes, right and wrong (Geigle et al., TACL 2022, equation 1).
+    """Cross-entropy of two classes, positive and negative (Geigle et al., TACL 2022, equation 1).
 
-    Logits are float32 [B, 1 + c, 2], of a wrong and of a right pair; the first pair of each row is right.
+    Logits are float32 [B, 1 + c, 2], of a negative and of a positive pair; the first pair of each row is positive.
     """
-    right = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
-    right[:, 0] = 1
-    return cross_entropy(logits.flatten(0, 1), right.flatten())
+    positive = torch.zeros(logits.shape[:2], dtype=torch.int64, device=logits.device)
+    positive[:, 0] = 1
+    return cross_entropy(logits.flatten(0, 1), positive.flatten())
 
 
 def listwise(logits: Tensor) -> Tensor:
-    """Cross-entropy of the right pair among its row (ListNet with one right candidate, Cao et al. 2007)."""
+    """Cross-entropy of the positive pair among its row (ListNet with one positive, Cao et al. 2007)."""
     scores = margins(logits)
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.int64))
 

@@ -6,10 +6,11 @@ from torch.nn.functional import normalize
 
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text, with_dropout
-from pipeline.text.role_graphs import PHRASES, ROLES, VERBS, GraphBatch
+from pipeline.text.role_graphs import PHRASES, ROLES, VERBS
 
 LEVELS = 3
 
@@ -53,25 +54,26 @@ class HGR(Interaction):
         self.roles = nn.Embedding(len(ROLES), self.dimension)
         self.graph = GraphAttention(self.dimension, graph_dropout)
 
-    def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
+    def image_parts(self, images: Side) -> Parts:
         """The event and the frames of the two levels of phrases, see `Interaction.image_parts`.
 
         Unit vectors [B, d]; of verbs and of other phrases, [B, N, d] each, padding zero; counts [B].
         """
-        items = items.to(self.roles.weight.dtype)
+        items, counts = images.values.to(self.roles.weight.dtype), images.counts
         events, verbs, others = (self.dropout(level(items)) for level in self.levels)
         padding = ~valid_slots(counts, items.shape[1])[..., None]
         return (normalize(self.image_pooling(events, counts), dim=-1),
                 verbs.masked_fill(padding, 0.0), others.masked_fill(padding, 0.0), counts)
 
-    def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
+    def caption_parts(self, captions: Side) -> Parts:
         """The event and the phrases, see `Interaction.caption_parts`.
 
         Unit vectors [B, 1 + P, d]; which slots hold a phrase, bool [B, P].
         """
+        graphs = captions.graphs
         assert graphs is not None
-        words = self.text(tokens, lengths)
-        event = self.text_pooling(words, lengths)
+        words = self.text(captions.values, captions.counts)
+        event = self.text_pooling(words, captions.counts)
         present = graphs.spans.any(2)
         phrases = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf")).amax(2)
         phrases = phrases.masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)

@@ -9,9 +9,10 @@ from torch.nn.functional import normalize
 from pipeline.heads import projection
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
 from pipeline.heads.pooling.base import valid_mask
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.text import GraphBatch, Text, with_dropout
+from pipeline.text import Text, with_dropout
 
 
 class LateInteraction(Interaction):
@@ -43,13 +44,13 @@ class LateInteraction(Interaction):
         self.dropout = nn.Dropout(recipe.dropout)
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
 
-    def image_parts(self, items: Tensor, counts: Tensor) -> Parts:
+    def image_parts(self, images: Side) -> Parts:
         """Every item's unit vector [B, N, d], padding zero, and counts [B], see `Interaction.image_parts`."""
-        return _units(self.dropout(self.projection(items, counts)), counts), counts
+        return _units(self.dropout(self.projection(images.values, images.counts)), images.counts), images.counts
 
-    def caption_parts(self, tokens: Tensor, lengths: Tensor, graphs: GraphBatch | None = None) -> Parts:
+    def caption_parts(self, captions: Side) -> Parts:
         """Every word's unit vector [B, T, d], padding zero, and lengths [B], see `Interaction.caption_parts`."""
-        return _units(self.text(tokens, lengths), lengths), lengths
+        return _units(self.text(captions.values, captions.counts), captions.counts), captions.counts
 
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
         (items, counts), (words, lengths) = images, captions

@@ -7,6 +7,7 @@ from torch.nn.functional import normalize
 from pipeline.heads import pooling, projection
 from pipeline.heads.base import Backbone, HeadNetwork
 from pipeline.heads.projection import ItemNorm, ResidualProjection
+from pipeline.heads.sides import Side
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text, with_dropout
 
@@ -37,30 +38,31 @@ class TwoTower(HeadNetwork):
         self.text = with_dropout(text.encoder(d, training), recipe.dropout)
         self.text_pooling = pooling.build(recipe.text_pooling.name, d, **recipe.text_pooling.options)
 
-    def embed_images(self, items: torch.Tensor, counts: torch.Tensor,
-                     kept: torch.Tensor | None = None) -> torch.Tensor:
+    def embed_images(self, images: Side) -> torch.Tensor:
         """Embed images, see `HeadNetwork.embed_images`."""
+        items = images.values
         if self.backbone is not None:
             items = self.backbone(items)
-            if kept is not None:
-                items = items.gather(1, kept[..., None].expand(-1, -1, items.shape[2]))
-        projected = self.dropout(self.projection(items, counts))
-        return normalize(self.image_pooling(projected, counts), dim=-1)
+            if images.kept is not None:
+                items = items.gather(1, images.kept[..., None].expand(-1, -1, items.shape[2]))
+        projected = self.dropout(self.projection(items, images.counts))
+        return normalize(self.image_pooling(projected, images.counts), dim=-1)
 
-    def embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    def embed_captions(self, captions: Side) -> torch.Tensor:
         """Embed captions, see `HeadNetwork.embed_captions`.
 
         Long ones are processed separately, so that they do not lengthen the others' padding.
         """
-        if tokens.shape[1] <= LONG:
-            return self._embed_captions(tokens, lengths)
-        long = lengths > LONG
+        values, counts = captions.values, captions.counts
+        if values.shape[1] <= LONG:
+            return self._embed_captions(values, counts)
+        long = counts > LONG
         parts = [part for part in ((~long).nonzero()[:, 0], long.nonzero()[:, 0]) if len(part)]
-        found = [self._embed_captions(tokens[part, :int(lengths[part].max())], lengths[part]) for part in parts]
-        return torch.cat(found)[torch.cat(parts).argsort()]
+        vectors = [self._embed_captions(values[part, :int(counts[part].max())], counts[part]) for part in parts]
+        return torch.cat(vectors)[torch.cat(parts).argsort()]
 
-    def _embed_captions(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        return normalize(self.text_pooling(self.text(tokens, lengths), lengths), dim=-1)
+    def _embed_captions(self, values: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        return normalize(self.text_pooling(self.text(values, counts), counts), dim=-1)
 
     @property
     def sides_are_apart(self) -> bool:
@@ -73,7 +75,7 @@ class TwoTower(HeadNetwork):
         """The BatchNorm over the items of a batch; None for a projection without one."""
         return self.projection.norm if isinstance(self.projection, ResidualProjection) else None
 
-    def before_norm(self, items: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    def before_norm(self, images: Side) -> torch.Tensor:
         """Compute the input of `norm`: [M, hidden], for M valid items."""
         assert isinstance(self.projection, ResidualProjection)
-        return self.projection.hidden(items, counts)
+        return self.projection.hidden(images.values, images.counts)

@@ -21,7 +21,6 @@ from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.paths import Paths
-from pipeline.text.base import encode
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import read, score_pairs, some_pairs
 from pipeline.training.source import PreparedImages
@@ -234,7 +233,7 @@ class MtebCrossEncoder:
             return some_pairs(model, images, rows, read(model, self._head.text, texts, None), caption, PAIRS)
         assert isinstance(model, CrossEncoder)
         autocast = TrainingPrecision("fp32", self._device).autocast
-        return score_pairs(model, images, rows, encode(self._head.text, texts), caption, PAIRS, autocast)
+        return score_pairs(model, images, rows, self._head.text.captions(texts), caption, PAIRS, autocast)
 
 
 def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:

@@ -1,6 +1,6 @@
 """Text encoders: how captions become token ids, and the network that makes a vector of each token.
 
-A new one is a file with a class that implements `base.Text`, and a line in TEXTS. How the words of a vocabulary are
+A new one is a file with a class that extends `tokens.TokenText`, and a line in TEXTS. How the words of a vocabulary are
 found is a tokenizer: a function from a caption, in Unicode's form NFC, to its words in order; a line in TOKENIZERS.
 """
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.text.base import Text, encode, with_dropout
-    from pipeline.text.role_graphs import GraphBatch
+    from pipeline.text.base import Text, with_dropout
+    from pipeline.text.tokens import encode
 
 TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",

@@ -1,7 +1,6 @@
-"""The interface of text encoders, from captions to token ids and the network that reads them, and what they share."""
+"""The interface of text encoders: how captions are read, and the network that encodes what was read."""
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,37 +8,47 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.parts.errors import InputError
 from pipeline.settings import Training
 
-# A caption's words in order, each as the token ids of its pieces: one id, where words are not cut.
-Words = list[list[int]]
+
+class CaptionReader(Protocol):
+    """C captions as a head's text side reads them: token ids, or stored features."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """How many values each caption has, int64 [C]."""
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read some captions.
+
+        Args:
+            rows: Int64 [B], which of the C.
+
+        Returns:
+            Token ids, int64 [B, T], or vectors [B, T, width], padding 0; and counts, int64 [B].
+        """
+
+    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+                ) -> tuple[np.ndarray, np.ndarray]:
+        """Read some captions for training, with about a share of their values changed or left out.
+
+        Args:
+            rows: Int64 [B], which of the C.
+            share: The share.
+            rng: Draws for all rows, whichever are returned.
+            part: Which of the rows are returned.
+
+        Returns:
+            See `read`.
+        """
+
+    def unknown(self) -> np.ndarray:
+        """Count the unknown words and all words of each caption, int64 [C, 2]."""
 
 
 class Text(Protocol):
-    """A text encoder with its vocabulary."""
-
-    start: int  # the token id before a caption
-    end: int  # the token id after a caption
-    mask: int  # the token id that hides a piece
-    unknown_token: int  # the token id of what it does not know
-    others: np.ndarray  # int64 [R], token ids that may replace a piece in caption augmentation
-    longest: int  # the most token ids of a caption
-
-    @classmethod
-    def learn(cls, captions: Iterable[str], training: Training) -> "Text":
-        """Learn a vocabulary from the training captions, or load the one that the settings name.
-
-        Args:
-            captions: The training captions.
-            training: The settings.
-
-        Returns:
-            The text encoder with its vocabulary.
-
-        Raises:
-            InputError: If the named files are missing.
-        """
+    """A text encoder: captions of words (`tokens.TokenText`), or of features (`features.FeatureText`)."""
 
     @classmethod
     def load(cls, folder: Path) -> "Text":
@@ -49,7 +58,7 @@ class Text(Protocol):
             folder: A head's folder of text.
 
         Returns:
-            The text encoder with its vocabulary.
+            The text encoder.
 
         Raises:
             InputError: If that is missing or damaged.
@@ -64,20 +73,21 @@ class Text(Protocol):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all that the token ids, and a pretrained network's initial weights, depend on."""
+        """SHA-256 over all that the values of captions, and a pretrained network's initial weights, depend on."""
 
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The origin and sizes of a pretrained network; {} without one."""
 
-    def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to token ids, word by word.
+    def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
+        """Read captions.
 
         Args:
-            captions: As in a manifest.
+            texts: C captions, as in a manifest.
+            ids: Int64 [C], their ids in the manifest; None for captions of no manifest.
 
         Returns:
-            Each caption's words, without start and end.
+            Their values.
         """
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
@@ -100,7 +110,8 @@ class Text(Protocol):
             training: The settings.
 
         Returns:
-            A module (tokens [B, T] int64, lengths [B] int64) -> [B, T, dimension]. Padded values are unspecified.
+            A module (values [B, T] or [B, T, width], counts [B] int64) -> [B, T, dimension]. Padded values are
+            unspecified.
         """
 
 
@@ -125,27 +136,6 @@ def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
     return encoder
 
 
-def encode(text: Text, captions: Iterable[str]) -> list[list[int]]:
-    """Convert captions to token ids: start, the pieces of the words, end. Long captions are cut.
-
-    Args:
-        text: The text encoder.
-        captions: The captions.
-
-    Returns:
-        The token ids of each.
-    """
-    return [assemble(text, words) for words in text.split(list(captions))]
-
-
-def assemble(text: Text, words: Words) -> list[int]:
-    """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
-    inner, room = [piece for word in words for piece in word], text.longest - 2
-    if len(inner) > room:
-        warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
-    return [text.start, *inner[:room], text.end]
-
-
 class LinearProjection(nn.Module):
     """One linear layer, for grid and patch features and for BERT's tokens (VSE+2AD eq. 1)."""
 
@@ -159,27 +149,3 @@ class LinearProjection(nn.Module):
         """Project items [B, N, width]: [B, N, dimension]. Padded values are unspecified."""
         autocast = torch.is_autocast_enabled(items.device.type)
         return self.linear(items if autocast else items.to(self.linear.weight.dtype))
-
-
-MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
-
-
-def augment(words: Words, share: float, text: Text, rng: np.random.Generator) -> Words:
-    """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
-
-    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by a random
-    piece. One word remains if there was one.
-    """
-    if share == 0:
-        return words
-    chosen = rng.random(len(words)) < share
-    fate = rng.random(len(words))
-    kept = []
-    for word, change, luck in zip(words, chosen, fate, strict=True):
-        if not change:
-            kept.append(word)
-        elif luck < MASKED:
-            kept.append([text.mask] * len(word))
-        elif luck < REPLACED:
-            kept.append(rng.choice(text.others, len(word)).tolist())
-    return kept or words[:1]

@@ -19,7 +19,8 @@ from pipeline.files.digest import digest
 from pipeline.files.remembered import in_process
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.settings import Training
-from pipeline.text.base import LinearProjection, Words
+from pipeline.text.base import LinearProjection
+from pipeline.text.tokens import TokenText, Words
 
 # torch's own attention. A config.json may name another, which `transformers` would fetch from the hub and run.
 ATTENTION = {"attn_implementation": "sdpa"}
@@ -45,7 +46,7 @@ class Bert(nn.Module):
         return self.linear(states, lengths)
 
 
-class BertText:
+class BertText(TokenText):
     """Word pieces, and a BERT that reads them."""
 
     def __init__(self, tokenizer: Any, config: Any, source: Path | None, weights_digest: str,

@@ -13,8 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training
-from pipeline.text.base import Words
 from pipeline.text.gru import Packing, bidirectional_states
+from pipeline.text.tokens import TokenText, Words
 from pipeline.text.vocabulary import END, MASK, SPECIAL, START, UNKNOWN, Vocabulary, WordVectors, read_vectors
 
 # Token ids that are read of a caption, six times as many as Flickr8k's longest has. A longer one slows its whole batch.
@@ -68,7 +68,7 @@ class BiGRU(nn.Module):
         return (ahead + back[packing.turned]) / 2
 
 
-class BiGRUText:
+class BiGRUText(TokenText):
     """Whole words, and a BiGRU that reads them."""
 
     def __init__(self, vocabulary: Vocabulary, vectors: WordVectors | None = None) -> None:

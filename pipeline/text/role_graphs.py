@@ -16,6 +16,7 @@ from torch import Tensor
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.text.base import Text
+from pipeline.text.tokens import TokenText
 
 VERB, NOUN = "V", "NOUN"
 # Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another counts as that one,
@@ -52,6 +53,8 @@ class GraphBatch(NamedTuple):
 def place(text: Text, captions: Collection[str], graphs: Collection[str] | None) -> list[Graph]:
     """Find the positions of phrases' words among the token ids of captions."""
     require(captions, graphs)
+    if not isinstance(text, TokenText):
+        raise InputError("the head reads role graphs, which count words; choose a text encoder that reads words")
     assert graphs is not None
     return [_placed(text, caption, words, graph)
             for caption, words, graph in zip(captions, text.split(list(captions)), graphs, strict=True)]
@@ -67,7 +70,7 @@ def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
                          "--role-graphs FILE`")
 
 
-def _placed(text: Text, caption: str, words: Sequence[Sequence[int]], graph: str) -> Graph:
+def _placed(text: TokenText, caption: str, words: Sequence[Sequence[int]], graph: str) -> Graph:
     alone = text.split(caption.split())  # each word between blanks, split by itself
     sizes = [sum(map(len, each)) for each in alone]
     if list(chain(*words)) != list(chain(*chain(*alone))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,26 +12,13 @@ from pipeline.parts.errors import InputWarning
 
 if TYPE_CHECKING:
     from pipeline.manifest import Split
-    from pipeline.text.base import Text
 
 # A share of unknown words above which results say little of what captions mean.
 MANY = 0.05
 
 
-def count(text: Text, numbers: Sequence[Sequence[int]]) -> np.ndarray:
-    """Count the unknown words and all words of captions, int64 [C, 2], in their token ids from `encode`.
-
-    Punctuation marks count as words, and word pieces where the encoder has these; start and end do not.
-    """
-    lengths = np.array([len(caption) for caption in numbers], np.int64)
-    flat = np.fromiter((number for caption in numbers for number in caption), np.int64, int(lengths.sum()))
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    unknown = np.bincount(owner[flat == text.unknown_token], minlength=len(lengths))
-    return np.stack([unknown, lengths - 2], axis=1)
-
-
 def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
-    """What is filled with the counts of splits' captions: split -> int64 [C, 2], see `count`."""
+    """What is filled with the counts of splits' captions: split -> int64 [C, 2], see `CaptionReader.unknown`."""
     return {split.name: np.zeros((len(split.caption_ids), 2), np.int64) for split in splits}
 
 
@@ -40,7 +27,7 @@ def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
 
     Args:
         splits: The splits.
-        words: Split -> the counts of each of its captions, int64 [C, 2], see `count`.
+        words: Split -> the counts of each of its captions, int64 [C, 2].
 
     Returns:
         A line for each split, such as "unknown words of test: de 1.2 %, en 0.4 %".

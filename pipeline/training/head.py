@@ -21,6 +21,7 @@ from pipeline.files import record, weights
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe, Training
@@ -193,7 +194,7 @@ class Head:
         Returns:
             Unit vectors, float32 [C, d].
         """
-        return scoring.embed_captions(self.model, captions, self.text, batch_size)
+        return scoring.embed_captions(self.model, self.text.captions(captions), batch_size)
 
     def embed_images(self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH) -> np.ndarray:
         """Embed images of a data set.
@@ -220,8 +221,8 @@ class Head:
         Returns:
             Unit vectors, float32 [I, d].
         """
-        items, counts = (torch.from_numpy(each).to(self.device) for each in prepared.items(photographs))
-        return self.model.embed_images(items, counts).float().cpu().numpy()
+        images = Side.of(*prepared.items(photographs)).to(self.device)
+        return self.model.embed_images(images).float().cpu().numpy()
 
     def embed(self, source: ImageSource, split: Split, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
         """Embed a split.

@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 import torch
 
-from pipeline import heads, text as texts
+from pipeline import heads
 from pipeline.compute import half, machine
 from pipeline.evaluation.retrieval import Embeddings, Metrics, Singles, as_similarity, evaluate, select
 from pipeline.evaluation.statistics.intervals import divide
@@ -21,7 +21,8 @@ from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
-from pipeline.text import Text, encode, role_graphs, unknown
+from pipeline.text import Text, role_graphs, unknown
+from pipeline.text.tokens import learn
 from pipeline.training import checkpoint, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
@@ -72,13 +73,12 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     if heads.reads_graphs(job.recipe):
         for part in (split, val):
             role_graphs.require(part.captions, part.role_graphs)
-    text = texts.kind(job.text).learn(split.captions, job.training)
+    text = learn(job.text, split.captions, job.training)
     first = job.processes.rank == 0
     if not job.check(text):
         half.refuse_slow(job.training.precision, job.training.device)
         if first:
-            words = {val.name: unknown.count(text, encode(text, val.captions))}
-            on_words(*unknown.told([val], words))
+            on_words(*unknown.told([val], {val.name: text.captions(val.captions, val.caption_ids).unknown()}))
     with exclusive(job.folder) if first else nullcontext():
         try:
             return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)
@@ -108,7 +108,7 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
     step, state = _resume(job, text)
     rounds = Rounds(job, split, text, keep_first)
     on_start(state.epochs * len(rounds), job.training.epochs * len(rounds))
-    watch = Watch(step.objective, rounds.right.batch_size, len(rounds), job.training.epochs, state.stuck)
+    watch = Watch(step.objective, rounds.pairs.batch_size, len(rounds), job.training.epochs, state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
         torch.manual_seed(job.seed * 1_000_003 + epoch)
         rounds.find_nearest(step.model, step.update.precision)
@@ -178,8 +178,8 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
         part = Split(val.name, val.store_rows, val.image_ids, val.caption_ids[first], val.caption_image[first],
                      val.captions[first])
         part = part.only(np.arange(len(val.image_ids)) < job.recipe.pairs.val_images)
-        scores = scoring.score_all_by_cross(model, source, part.store_rows, encode(text, part.captions), batch_size,
-                                           precision.autocast)
+        captions = text.captions(part.captions, part.caption_ids)
+        scores = scoring.score_all_by_cross(model, source, part.store_rows, captions, batch_size, precision.autocast)
         rows["ce"] = _row(evaluate(scores, part.caption_image))
     if len(rows) == 1:
         return next(iter(rows.values()))

@@ -1,7 +1,7 @@
-"""The tasks `ce` and `ance`: a cross-encoder learns from right pairs and from negatives, random or hard ones.
+"""The tasks `ce` and `ance`: a cross-encoder learns from positive pairs and from negatives, random or hard ones.
 
-`ce` trains its scores of pairs, `ance` its embeddings. Hard negatives are a query's nearest wrong candidates, found by
-the head itself before each epoch, or once by a retriever.
+`ce` trains its scores of pairs, `ance` its embeddings. Hard negatives are a query's nearest negatives, found by the
+head itself before each epoch, or once by a retriever.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from torch import Tensor
 
 from pipeline.evaluation.retrieval import Ids, Marks
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
+from pipeline.heads.sides import Side, joined
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
-from pipeline.training.batches import Batch, TrainingBatches, joined
+from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.optimizer import Step
 
 # Similarities in memory at once: 128 MB.
@@ -24,14 +25,14 @@ AT_ONCE = 1 << 25
 
 @dataclass(frozen=True)
 class Nearest:
-    """The hard negatives of I images and C captions: their nearest wrong candidates."""
+    """The hard negatives of I images and C captions: their nearest negatives."""
 
     captions: Ids  # int64 [I, k], each image's nearest captions of other images
     images: Ids  # int64 [C, k], each caption's nearest other images
 
 
 def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:
-    """Find each image's nearest wrong captions and each caption's images, by their unit vectors [I, d] and [C, d]."""
+    """Find the nearest negatives of images and of captions by their unit vectors, [I, d] and [C, d]."""
     if len(images) < 2:
         raise InputError("hard negatives need two images or more")
     vectors = torch.from_numpy(images).float(), torch.from_numpy(captions).float()
@@ -56,24 +57,22 @@ def _best(queries: torch.Tensor, vectors: torch.Tensor, query_image: torch.Tenso
 
 @dataclass(frozen=True)
 class PairBatch:
-    """b right pairs, and for each c wrong pairs; or c wrong captions of its image and c wrong images of its caption."""
+    """b positive pairs with c negatives each; or with c negative captions and c negative images each."""
 
-    items: Tensor  # float [M, N, D], the images, those of the right pairs first
-    counts: Tensor  # int64 [M]
-    tokens: Tensor  # int64 [L, T], the captions, those of the right pairs first
-    lengths: Tensor  # int64 [L]
-    caption: Tensor  # int64 [b, 1 + c], rows of `tokens`; the first column is right
-    image: Tensor  # int64 [b, 1 + c], rows of `items`
+    images: Side  # those of the positive pairs first
+    captions: Side  # those of the positive pairs first
+    caption: Tensor  # int64 [b, 1 + c], rows of `captions`; the first column is the positive
+    image: Tensor  # int64 [b, 1 + c], rows of `images`
 
     @classmethod
-    def drawn(cls, batches: TrainingBatches, right: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
+    def drawn(cls, batches: TrainingBatches, positives: Batch, captions: Ids, pairs: Pairs, nearest: Nearest | None,
               rng: np.random.Generator) -> "PairBatch":
-        """Draw wrong pairs for the captions of a batch.
+        """Draw negatives for the captions of a batch.
 
-        Half of the right pairs get other captions of their image, the others other images of their caption (Geigle et
-        al., section 3.1). Captions of the same image are never wrong.
+        Half of the positive pairs get other captions of their image, the others other images of their caption (Geigle
+        et al., section 3.1). Captions of the same image are never negatives.
         """
-        by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are wrong
+        by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are negatives
         drawn = draw(batches.split, captions, by_caption, pairs, nearest, rng)[batches.own]
         by_caption, own = by_caption[batches.own], np.arange(len(drawn))
         images, image = np.unique(drawn[by_caption], return_inverse=True)
@@ -82,29 +81,29 @@ class PairBatch:
         rows["image"] = rows["caption"].copy()
         rows["image"][by_caption, 1:] = len(own) + image.reshape(-1, drawn.shape[1])
         rows["caption"][~by_caption, 1:] = len(own) + caption.reshape(-1, drawn.shape[1])
-        items, counts = joined((right.items, right.counts), batches.images(images, rng))
-        tokens, lengths = joined((right.tokens, right.lengths), batches.captions(words, rng))
-        return cls(items, counts, tokens, lengths, **{side: torch.from_numpy(each) for side, each in rows.items()})
+        return cls(joined([positives.images, batches.images(images, rng)]),
+                   joined([positives.captions, batches.captions(words, rng)]),
+                   **{side: torch.from_numpy(each) for side, each in rows.items()})
 
     @classmethod
     def near(cls, batches: TrainingBatches, captions: Ids, ance: Ance, nearest: Nearest, rng: np.random.Generator
              ) -> "PairBatch":
         """Draw hard negatives for some captions, and for their images."""
         images = batches.split.caption_image[captions]
-        wrong_images = _sampled(nearest.images[captions], ance.negatives, rng)
-        wrong_captions = _sampled(nearest.captions[images], ance.negatives, rng)
-        more_images, image = np.unique(wrong_images, return_inverse=True)
-        more_captions, caption = np.unique(wrong_captions, return_inverse=True)
-        items, counts = joined(batches.images(images, rng), batches.images(more_images, rng))
-        tokens, lengths = joined(batches.captions(captions, rng), batches.captions(more_captions, rng))
-        own = np.arange(len(captions))[:, None]
-        rows = (np.hstack([own, len(own) + place.reshape(len(own), -1)]) for place in (caption, image))
-        return cls(items, counts, tokens, lengths, *map(torch.from_numpy, rows))
+        negative_images = _sampled(nearest.images[captions], ance.negatives, rng)
+        negative_captions = _sampled(nearest.captions[images], ance.negatives, rng)
+        more_images, image = np.unique(negative_images, return_inverse=True)
+        more_captions, caption = np.unique(negative_captions, return_inverse=True)
+        sides = (joined([batches.images(images, rng), batches.images(more_images, rng)]),
+                 joined([batches.captions(captions, rng), batches.captions(more_captions, rng)]))
+        positive = np.arange(len(captions))[:, None]
+        rows = (np.hstack([positive, len(positive) + place.reshape(len(positive), -1)]) for place in (caption, image))
+        return cls(*sides, *map(torch.from_numpy, rows))
 
 
 def draw(split: Split, captions: Ids, by_caption: Marks, pairs: Pairs, nearest: Nearest | None,
          rng: np.random.Generator) -> Ids:
-    """Draw negatives, int64 [B, c], for the captions of right pairs.
+    """Draw negatives, int64 [B, c], for the captions of positive pairs.
 
     They are images where the caption is kept (`by_caption`, bool [B]), otherwise captions in its place.
     """
@@ -130,7 +129,7 @@ class PairStep(Step[PairBatch]):
     A batch in `pieces`, spread over `processes`, gives the gradients of the whole batch, except for rounding and for
     what dropout draws.
 
-    Its log: loss; "first", the share of right pairs that score higher than their wrong ones; of the scores
+    Its log: loss; "first", the share of positives that score higher than their negatives; of the scores
     "similarity", "separation" and "spread" as `TrainingStep` has them.
     """
 
@@ -140,11 +139,11 @@ class PairStep(Step[PairBatch]):
     def _share(self, batch: PairBatch) -> dict[str, float]:
         processes, precision, pieces = self.update.processes, self.update.precision, self.update.pieces
         device = next(self.model.parameters()).device
-        parts = [part.to(device) for part in (batch.tokens, batch.lengths, batch.items, batch.counts)]
+        sides = batch.captions.to(device), batch.images.to(device)
         loss, scores = torch.zeros((), device=device), []
         for caption, image in zip(batch.caption.chunk(pieces), batch.image.chunk(pieces), strict=True):
             with precision.autocast():
-                logits = self.model(*parts, caption.flatten().to(device), image.flatten().to(device))
+                logits = self.model(*sides, caption.flatten().to(device), image.flatten().to(device))
             part = self.objective(logits.unflatten(0, caption.shape))
             part = part * (len(caption) / (len(batch.caption) * processes.count))
             precision.scaled(part).backward()
@@ -156,9 +155,9 @@ class PairStep(Step[PairBatch]):
 
 
 def _state(scores: Tensor) -> dict[str, float]:
-    right, wrong = scores[:, :1], scores[:, 1:]
-    state = {"first": (right > wrong).all(1).float().mean(), "similarity": scores.mean(),
-             "separation": right.mean() - wrong.mean(), "spread": scores.max() - scores.min()}
+    positive, negatives = scores[:, :1], scores[:, 1:]
+    state = {"first": (positive > negatives).all(1).float().mean(), "similarity": scores.mean(),
+             "separation": positive.mean() - negatives.mean(), "spread": scores.max() - scores.min()}
     return {name: float(value) for name, value in state.items()}
 
 
@@ -194,19 +193,18 @@ class AnceStep(Step[PairBatch]):
         return {"loss": float(whole[0]), "violations": float(whole[1])}
 
     def _similarities(self, batch: PairBatch, rows: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        """Similarities of some right pairs [b], and of their captions and images with hard negatives, [b, n] each."""
+        """Similarities of some positive pairs [b], and of their captions and images with negatives, [b, n] each."""
         vectors = []
-        for table, parts, embed in ((batch.image, (batch.items, batch.counts), self.model.embed_images),
-                                    (batch.caption, (batch.tokens, batch.lengths), self.model.embed_captions)):
+        for table, side, embed in ((batch.image, batch.images, self.model.embed_images),
+                                   (batch.caption, batch.captions, self.model.embed_captions)):
             wanted, place = torch.unique(table[rows], return_inverse=True)
-            values, counts = (each[wanted].to(device) for each in parts)
             with self.update.precision.autocast():
-                vectors.append(embed(values, counts).float()[place.to(device)])
+                vectors.append(embed(side.take(wanted).to(device)).float()[place.to(device)])
         images, captions = vectors
         return ((images[:, 0] * captions[:, 0]).sum(1), (captions[:, :1] * images[:, 1:]).sum(2),
                 (images[:, :1] * captions[:, 1:]).sum(2))
 
 
-def near_triplet(right: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
+def near_triplet(positive: Tensor, images: Tensor, captions: Tensor, margin: float) -> Tensor:
     """Compute each query's hinge loss [2, b] over its n near negatives [b, n], the mean over them (not the hardest)."""
-    return torch.stack([(margin + near - right[:, None]).clamp(min=0).mean(1) for near in (images, captions)])
+    return torch.stack([(margin + near - positive[:, None]).clamp(min=0).mean(1) for near in (images, captions)])

@@ -14,11 +14,9 @@ from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
-from pipeline.text import unknown
-from pipeline.text.base import encode
 from pipeline.training import request
 from pipeline.training.head import HeadUse, OpenHead, kept_open
-from pipeline.training.scoring import AT_ONCE as SCORED, embed_images, embed_numbers
+from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images
 from pipeline.training.source import ImageSource, ItemReader
 
 # Images that are embedded together with their captions.
@@ -72,8 +70,8 @@ def with_captions(split: Split) -> list[Piece]:
 def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     """Divide a split into pieces of images and pieces of captions, in the same batches as without pieces."""
     size = _whole_batches(AT_ONCE, batch_size)
-    lengths = [len(numbers) for some in _cut(split.captions, size) for numbers in encode(opened.head.text, some)]
-    order = np.argsort(lengths, kind="stable")
+    captions = zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True)
+    order = np.argsort(np.concatenate([opened.head.text.captions(*some).lengths for some in captions]), kind="stable")
     none = np.zeros(0, np.int64)
     return [*(Piece(split.name, images, none) for images in _cut(np.arange(len(split.image_ids)), size)),
             *(Piece(split.name, none, captions) for captions in _cut(order, size))]
@@ -136,15 +134,15 @@ def _computed(task: _Task, wanted: Wanted) -> Arrays:
         part = replace(split, image_ids=split.image_ids[piece.images], store_rows=rows)
         scored = {"scores": head.score(reader, part, batch_size)}
         if piece.images[0] == 0:  # all pieces have the same captions
-            scored[WORDS] = unknown.count(head.text, encode(head.text, split.captions))
+            scored[WORDS] = head.text.captions(split.captions, split.caption_ids).unknown()
         return scored
     arrays = {}
     if len(piece.images):
         arrays["images"] = embed_images(head.model, reader, rows, batch_size)
     if len(piece.captions):
-        numbers = encode(head.text, split.captions[piece.captions])
-        arrays["captions"] = embed_numbers(head.model, numbers, batch_size)
-        arrays[WORDS] = unknown.count(head.text, numbers)
+        captions = head.text.captions(split.captions[piece.captions], split.caption_ids[piece.captions])
+        arrays["captions"] = embed_captions(head.model, captions, batch_size)
+        arrays[WORDS] = captions.unknown()
     return arrays
 
 

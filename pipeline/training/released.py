@@ -20,7 +20,8 @@ from pipeline.files import atomic, digest, record
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
-from pipeline.text import TEXTS, Text
+from pipeline.text import Text
+from pipeline.text.tokens import learn
 from pipeline.text.vocabulary import Vocabulary, scan_words
 from pipeline.training import checkpoint
 from pipeline.training.training_job import TrainingJob
@@ -196,7 +197,7 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
     origin = {"file": released.path.name, "sha256": digest.sha256(released.path), "epochs": released.epoch,
               "val_rsum": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
-    text = TEXTS.find(job.text).learn([], job.training)
+    text = learn(job.text, [], job.training)
     write(job, text, fill(job, text, released.path, state)[0], released.epoch)
 
 

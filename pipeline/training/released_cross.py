@@ -17,10 +17,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from pipeline import text as texts
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Named, Recipe
+from pipeline.text.tokens import learn
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
@@ -155,7 +155,7 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
         InputError: If the BERT has another size, weights are missing, the features have another width, or the folder
             holds another head that is not to be replaced.
     """
-    text = texts.kind("bert").learn([], job.training)
+    text = learn("bert", [], job.training)
     config = text.config  # type: ignore[attr-defined]
     if (config.vocab_size, config.hidden_size) != released.words or config.num_hidden_layers < released.layers:
         pieces, hidden = released.words

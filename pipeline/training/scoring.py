@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.heads.base import HeadNetwork, Interaction, Parts
 from pipeline.heads.cross import CrossEncoder, margins
+from pipeline.heads.sides import Side
 from pipeline.manifest import Split
-from pipeline.text import Text, encode, role_graphs
-from pipeline.training import batches, optimizer
+from pipeline.text import Text, role_graphs
+from pipeline.text.base import CaptionReader
+from pipeline.training import optimizer
 from pipeline.training.source import ImageSource, ItemReader
 
 # Products of parts that late interaction has in memory at once: 64 MB.
@@ -34,57 +35,41 @@ def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
         model: The head's network.
         source: The images.
         split: Images and captions.
-        text: Converts captions to token ids.
+        text: Reads the captions.
         batch_size: Images or captions at once.
 
     Returns:
         Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
     """
     return (embed_images(model, source, split.store_rows, batch_size),
-            embed_captions(model, split.captions, text, batch_size))
+            embed_captions(model, text.captions(split.captions, split.caption_ids), batch_size))
 
 
 @torch.inference_mode()
 def embed_images(model: HeadNetwork, source: ItemReader, rows: np.ndarray, batch_size: int) -> np.ndarray:
     """Embed images, rows int64 [I] of the source: unit vectors, float32 [I, d]."""
     model.eval()
-    images = [model.embed_images(*_items(model, source, rows[start:start + batch_size]))
+    images = [model.embed_images(_images(model, source, rows[start:start + batch_size]))
               for start in range(0, len(rows), batch_size)]
     return torch.cat(images).cpu().numpy()
 
 
-def _items(model: HeadNetwork, source: ItemReader, rows: Ids) -> tuple[Tensor, Tensor]:
-    """Images as a network reads them, on its device: items or pixels [B, ...], and counts [B]."""
+def _images(model: HeadNetwork, source: ItemReader, rows: Ids) -> Side:
+    """Images as a network reads them, on its device."""
     items, counts = source.read(rows)
     if model.backbone is None:
         items = items[:, :counts.max()]
-    device = next(model.parameters()).device
-    return torch.from_numpy(items).to(device), torch.from_numpy(counts).to(device)
-
-
-def embed_captions(model: HeadNetwork, captions: Collection[str], text: Text, batch_size: int) -> np.ndarray:
-    """Embed captions.
-
-    Args:
-        model: The head's network.
-        captions: C captions, as in a manifest.
-        text: Converts them to token ids.
-        batch_size: Captions at once.
-
-    Returns:
-        Unit vectors, float32 [C, d].
-    """
-    return embed_numbers(model, encode(text, captions), batch_size)
+    return Side.of(items, counts).to(next(model.parameters()).device)
 
 
 @torch.inference_mode()
-def embed_numbers(model: HeadNetwork, numbers: Sequence[Sequence[int]], batch_size: int) -> np.ndarray:
-    """Embed captions by their token ids from `encode`: unit vectors, float32 [C, d]."""
+def embed_captions(model: HeadNetwork, captions: CaptionReader, batch_size: int) -> np.ndarray:
+    """Embed C captions: unit vectors, float32 [C, d]."""
     model.eval()
     device = next(model.parameters()).device
     # Captions of similar length go together: less padding. Their order is restored below.
-    order = np.argsort([len(one) for one in numbers], kind="stable")
-    whole = torch.cat([model.embed_captions(*Captions(numbers).batch(order[start:start + batch_size], device)[:2])
+    order = np.argsort(captions.lengths, kind="stable")
+    whole = torch.cat([model.embed_captions(Side.of(*captions.read(order[start:start + batch_size])).to(device))
                        for start in range(0, len(order), batch_size)])
     whole[order] = whole.clone()
     return whole.cpu().numpy()
@@ -94,37 +79,35 @@ def embed_numbers(model: HeadNetwork, numbers: Sequence[Sequence[int]], batch_si
 class Captions:
     """C captions as a head that scores pairs reads them."""
 
-    numbers: Sequence[Sequence[int]]  # the token ids of each caption, see `text.base.encode`
+    reader: CaptionReader
     graphs: Sequence[role_graphs.Graph] | None = None  # of each caption; None for a head that reads none
 
-    def batch(self, places: Ids, device: torch.device) -> tuple[Tensor, Tensor, role_graphs.GraphBatch | None]:
-        """Pad and stack some captions, on the device: tokens int64 [B, T], lengths [B], and role graphs."""
-        tokens, lengths = batches.pad([list(self.numbers[place]) for place in places])
-        graphs = None
-        if self.graphs is not None:
-            of_batch = role_graphs.batch([self.graphs[place] for place in places], tokens.shape[1])
-            graphs = role_graphs.GraphBatch(*(part.to(device) for part in of_batch))
-        return tokens.to(device), lengths.to(device), graphs
+    def batch(self, rows: Ids, device: torch.device) -> Side:
+        """Read some captions, to the device."""
+        values, counts = self.reader.read(rows)
+        graphs = None if self.graphs is None else role_graphs.batch([self.graphs[row] for row in rows], values.shape[1])
+        return Side.of(values, counts, graphs=graphs).to(device)
 
 
-def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Collection[str] | None) -> Captions:
-    """Convert captions to what a head reads: token ids, and role graphs for a head that reads these."""
+def read(model: HeadNetwork, text: Text, captions: Collection[str], graphs: Collection[str] | None,
+         ids: Ids | None = None) -> Captions:
+    """Read captions, and their role graphs for a head that reads these; ids int64 [C] if they are of a manifest."""
     reads_graphs = isinstance(model, Interaction) and model.reads_graphs
-    return Captions(encode(text, captions), role_graphs.place(text, captions, graphs) if reads_graphs else None)
+    return Captions(text.captions(captions, ids), role_graphs.place(text, captions, graphs) if reads_graphs else None)
 
 
 @torch.inference_mode()
 def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
     """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
     model.eval()
-    captions = read(model, text, split.captions, split.role_graphs)
-    order = np.argsort([len(one) for one in captions.numbers], kind="stable")
+    captions = read(model, text, split.captions, split.role_graphs, split.caption_ids)
+    order = np.argsort(captions.reader.lengths, kind="stable")
     parts = [(places, _caption_parts(model, captions, places))
              for places in np.array_split(order, max(1, -(-len(order) // batch_size)))]
     scores = np.empty((len(split.store_rows), len(order)), np.float32)
     for start in range(0, len(scores), batch_size):
         batch = split.store_rows[start:start + batch_size]
-        images = model.image_parts(*_items(model, source, batch))
+        images = model.image_parts(_images(model, source, batch))
         for places, own in parts:
             step = max(1, PRODUCTS // model.products(images, own))
             compared = [model.similarity(tuple(part[at:at + step] for part in images), own)
@@ -146,7 +129,7 @@ def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Capt
         batch = order[start:start + batch_size]
         images, image = np.unique(rows[batch], return_inverse=True)
         texts, text = np.unique(caption[batch], return_inverse=True)
-        of_images = model.image_parts(*_items(model, source, images))
+        of_images = model.image_parts(_images(model, source, images))
         of_captions = _caption_parts(model, captions, texts)
         scores[batch] = model.pairs(tuple(part[image] for part in of_images),
                                     tuple(part[text] for part in of_captions)).cpu().numpy()
@@ -155,54 +138,54 @@ def some_pairs(model: Interaction, source: ItemReader, rows: Ids, captions: Capt
 
 
 def _caption_parts(model: Interaction, captions: Captions, places: Ids) -> Parts:
-    return model.caption_parts(*captions.batch(places, next(model.parameters()).device))
+    return model.caption_parts(captions.batch(places, next(model.parameters()).device))
 
 
 @torch.inference_mode()
-def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]], caption: Ids,
+def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, captions: CaptionReader, caption: Ids,
                 batch_size: int, autocast: Callable[[], AbstractContextManager[object]],
                 progress: Progress = lambda pairs: None) -> Singles:
-    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a right and of a wrong pair.
+    """Score pairs by a cross-encoder, float32 [P]: the difference of the logits of a positive and of a negative.
 
     Each image's input to the first layer is computed once, and captions of one length go together.
     """
     model.eval()
-    captions, device = Captions(numbers), next(model.parameters()).device
+    device = next(model.parameters()).device
     images, image = np.unique(rows, return_inverse=True)
-    order = np.lexsort((caption, np.array([len(one) for one in numbers])[caption], image // BLOCK))
+    order = np.lexsort((caption, captions.lengths[caption], image // BLOCK))
     scores, done, size = np.empty(len(rows), np.float32), 0, max(batch_size, LEAST)
     for block in np.split(order, np.flatnonzero(np.diff(image[order] // BLOCK)) + 1) if len(order) else ():
         first = int(image[block[0]]) // BLOCK * BLOCK
         with autocast():
-            items, counts = _items(model, source, images[first:first + BLOCK])
-            items = model.items(items)
+            side = _images(model, source, images[first:first + BLOCK])
+            items = model.items(side.values)
         for batch in (block[start:start + size] for start in range(0, len(block), size)):
             different, place = np.unique(caption[batch], return_inverse=True)
-            tokens, lengths, _ = captions.batch(different, device)
+            words = Side.of(*captions.read(different)).to(device)
             each, own = (torch.from_numpy(row).to(device) for row in (place, image[batch] - first))
             with autocast():
-                logits = model.logits(model.words(tokens)[each], lengths[each], items[own], counts[own])
+                logits = model.logits(model.words(words.values)[each], words.counts[each], items[own], side.counts[own])
             scores[batch] = margins(logits).float().cpu().numpy()
             progress(done := done + len(batch))
     return scores
 
 
-def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, numbers: Sequence[Sequence[int]],
+def score_all_by_cross(model: CrossEncoder, source: ItemReader, rows: Ids, reader: CaptionReader,
                        batch_size: int, autocast: Callable[[], AbstractContextManager[object]]) -> Singles:
     """Score images, rows int64 [I] of the source, with all C captions by a cross-encoder: float32 [I, C]."""
-    images, captions = len(rows), len(numbers)
-    scores = score_pairs(model, source, np.repeat(rows, captions), numbers, np.tile(np.arange(captions), images),
+    images, captions = len(rows), len(reader.lengths)
+    scores = score_pairs(model, source, np.repeat(rows, captions), reader, np.tile(np.arange(captions), images),
                          batch_size, autocast)
     return scores.reshape(images, captions)
 
 
 def all_by_cross(model: CrossEncoder, source: ItemReader, split: Split, text: Text, batch_size: int) -> Singles:
     """Score all images of a split with all its captions by a cross-encoder, in float32: float32 [I, C]."""
-    numbers = encode(text, split.captions)
+    captions = text.captions(split.captions, split.caption_ids)
     precision = optimizer.TrainingPrecision("fp32", next(model.parameters()).device.type)
-    scores = np.empty((len(split.image_ids), len(numbers)), np.float32)
+    scores = np.empty((len(split.image_ids), len(captions.lengths)), np.float32)
     for start in range(0, len(scores), AT_ONCE):
         rows = split.store_rows[start:start + AT_ONCE]
-        scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, numbers, batch_size,
+        scores[start:start + len(rows)] = score_all_by_cross(model, source, rows, captions, batch_size,
                                                              precision.autocast)
     return scores

@@ -103,8 +103,7 @@ class Photographs:
         self.name, self.options = name, dict(options)
         self.pixels = NewPixels(name, options)
         self.engine = self.pixels.engine
-        self.layout: extractors.Extractor = self.engine
-        self.width = self.layout.dimension
+        self.width, self.slots = int(self.engine.dimension), int(self.engine.items)
         self.done = np.ones(len(self._files), dtype=bool)
 
     @cached_property
@@ -120,7 +119,7 @@ class Photographs:
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Read and prepare images, each with all its items, see `ItemReader.read`."""
-        return self.augmented(rows, None), np.full(len(rows), self.layout.items)
+        return self.augmented(rows, None), np.full(len(rows), self.slots)
 
     def content(self, rows: np.ndarray, like: str = "") -> str:
         """Digest the images' files.

@@ -74,8 +74,8 @@ class TrainingStep(Step[Batch]):
         def embed(side: Callable[[], Tensor]) -> Tensor:
             with self.update.precision.autocast():
                 return side()
-        return self._both(embed, partial(self.model.embed_images, piece.items, piece.counts, piece.kept),
-                          partial(self.model.embed_captions, piece.tokens, piece.lengths))
+        return self._both(embed, partial(self.model.embed_images, piece.images),
+                          partial(self.model.embed_captions, piece.captions))
 
     def _both(self, work: Callable[[Argument], Result], images: Argument, captions: Argument) -> tuple[Result, Result]:
         """Work on images and on captions: at once on a CPU, where many short operations leave threads waiting."""
@@ -94,7 +94,11 @@ class TrainingStep(Step[Batch]):
 
     def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """The loss of all pairs, scaled for the backward pass, and the log."""
-        same = None if self.same_image_negatives else batch.same_image().to(similarity.device)
+        same = None
+        if not self.same_image_negatives:
+            assert batch.images.ids is not None
+            ids = self.update.processes.gather(batch.images.ids.to(similarity.device))
+            same = ids[:, None] == ids
         loss = self.objective(similarity, same)
         log = {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
         return self.update.precision.scaled(loss), log
@@ -122,7 +126,7 @@ class TrainingStep(Step[Batch]):
     def _before_norm(self, piece: Batch) -> Tensor:
         assert isinstance(self.model, TwoTower)
         with self.update.precision.autocast():
-            return self.model.before_norm(piece.items, piece.counts)
+            return self.model.before_norm(piece.images)
 
 
 @dataclass
@@ -142,8 +146,7 @@ class LateStep(TrainingStep):
         assert isinstance(model, Interaction)
         here = batch.to(next(model.parameters()).device)
         with self.update.precision.autocast():
-            images = model.image_parts(here.items, here.counts)
-            captions = model.caption_parts(here.tokens, here.lengths, here.graphs)
+            images, captions = model.image_parts(here.images), model.caption_parts(here.captions)
         loss, log = self._loss(model.similarity(images, captions), batch)
         torch.autograd.backward(loss)
         return log

@@ -75,37 +75,37 @@ class Tasks:
 
 
 class Rounds:
-    """The batches of an epoch's rounds: right pairs in random order, and for each task what its step reads."""
+    """The batches of an epoch's rounds: positive pairs in random order, and for each task what its step reads."""
 
-    # The nearest wrong images and captions, for hard negatives; see `find_nearest`.
+    # The nearest negatives; see `find_nearest`.
     nearest: Nearest | None = None
 
     def __init__(self, job: TrainingJob, split: Split, text: Text, keep_first: bool) -> None:
         training, recipe, processes = job.training, job.recipe, job.processes
-        self.right = TrainingBatches(
+        self.pairs = TrainingBatches(
             job.source, split, text, training.batch_size, job.seed, recipe.drop_items, recipe.drop_tokens,
             (processes.rank, processes.count), keep_first, recipe.sampling,
             training.steps and training.steps // training.epochs, heads.reads_graphs(recipe))
         self.job, self.order = job, in_turn(recipe.tasks)
         if self.order != ["emb"] and len(np.unique(split.caption_image)) < 2:
-            raise InputError("training on pairs needs two images or more, for wrong pairs")
-        whole = min(recipe.ance.batch, self.right.batch_size)
+            raise InputError("training on pairs needs two images or more, for negatives")
+        whole = min(recipe.ance.batch, self.pairs.batch_size)
         self.near, left = divmod(whole, processes.count)
         if left and "ance" in self.order:
-            raise InputError(f"recipe's ance.batch: {whole} right pairs cannot be shared by {processes.count} "
+            raise InputError(f"recipe's ance.batch: {whole} positive pairs cannot be shared by {processes.count} "
                              "processes in equal parts")
 
     def __len__(self) -> int:
-        return len(self.right)
+        return len(self.pairs)
 
     def find_nearest(self, model: HeadNetwork, precision: TrainingPrecision) -> None:
         """Find an epoch's hard negatives, if the recipe has them: by the head in every epoch, by a retriever once."""
-        job, split, size = self.job, self.right.split, self.job.training.batch_size
+        job, split, size = self.job, self.pairs.split, self.job.training.batch_size
         if not ("ance" in self.order or ("ce" in self.order and job.recipe.pairs.hard)):
             return
         if job.retriever is None:
             with precision.autocast():
-                vectors = scoring.embed(model, job.source, split, self.right.text, size)
+                vectors = scoring.embed(model, job.source, split, self.pairs.text, size)
         elif self.nearest is None:
             retriever = Head.open(job.retriever, job.training.device)
             if retriever.feature != job.feature or "finetuned" in retriever.description:
@@ -118,22 +118,22 @@ class Rounds:
 
     def epoch(self, number: int) -> Iterator[Sequence[Any]]:
         """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""
-        return ahead(self._round((self.right.seed, number, step), captions)
-                     for step, captions in enumerate(self.right.drawn(number)))
+        return ahead(self._round((self.pairs.seed, number, step), captions)
+                     for step, captions in enumerate(self.pairs.drawn(number)))
 
     def _round(self, key: tuple[int, int, int], captions: Ids) -> Sequence[Any]:
-        right, recipe = self.right.batch(*key[1:], captions), self.job.recipe
+        positives, recipe = self.pairs.batch(*key[1:], captions), self.job.recipe
         read: list[Any] = []
         drawn = 2 if self.order.count("ce") == 1 and "ance" not in self.order else 4
         for task in self.order:
             if task == "emb":
-                read.append(right)
+                read.append(positives)
             elif task == "ce":
-                read.append(PairBatch.drawn(self.right, right, captions, recipe.pairs, self.nearest,
+                read.append(PairBatch.drawn(self.pairs, positives, captions, recipe.pairs, self.nearest,
                                             np.random.default_rng((*key, drawn))))
                 drawn += 1
             else:
                 assert self.nearest is not None
-                read.append(PairBatch.near(self.right, captions[self.right.own][:self.near], recipe.ance, self.nearest,
-                                           np.random.default_rng((*key, 3, self.right.own.start))))
+                read.append(PairBatch.near(self.pairs, captions[self.pairs.own][:self.near], recipe.ance, self.nearest,
+                                           np.random.default_rng((*key, 3, self.pairs.own.start))))
         return read

@@ -13,6 +13,7 @@ from transformers import AutoModel
 
 from pipeline import heads, settings
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.text.bert import BertText
 from pipeline.text.bigru import BiGRUText
@@ -44,10 +45,16 @@ def batch() -> dict[str, torch.Tensor]:
             "caption": torch.tensor([0, 2, 1, 1, 0]), "image": torch.tensor([3, 0, 2, 1, 1])}
 
 
+def scored(model: CrossEncoder, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    logits: torch.Tensor = model(Side(batch["tokens"], batch["lengths"]), Side(batch["items"], batch["counts"]),
+                                 batch["caption"], batch["image"])
+    return logits
+
+
 def test_a_pairs_cosine_is_of_words_and_items_that_see_each_other(checkpoint: Path, batch: dict[str, torch.Tensor]
                                                                   ) -> None:
     model, bert = cross(checkpoint, pair_score="cosine"), AutoModel.from_pretrained(checkpoint).eval()
-    found = model(**batch)
+    found = scored(model, batch)
     for row, (caption, image) in enumerate(zip(batch["caption"], batch["image"], strict=True)):
         length, count = batch["lengths"][caption], batch["counts"][image]
         words = bert.embeddings(input_ids=batch["tokens"][caption, :length][None])
@@ -62,7 +69,7 @@ def test_a_pair_is_one_sequence_through_berts_own_parts(checkpoint: Path, batch:
                                                         image_norm: bool) -> None:
     model, bert = cross(checkpoint, image_norm=image_norm), AutoModel.from_pretrained(checkpoint).eval()
     model.bert.LayerNorm = torch.nn.LayerNorm(16, eps=1e-12).requires_grad_(False) if image_norm else None
-    found = model(**batch)
+    found = scored(model, batch)
     for row, (caption, image) in enumerate(zip(batch["caption"], batch["image"], strict=True)):
         words = bert.embeddings(input_ids=batch["tokens"][caption, :batch["lengths"][caption]][None])
         items = model.bert.img_embedding(batch["items"][image, :batch["counts"][image]])[None]
@@ -74,30 +81,31 @@ def test_a_pair_is_one_sequence_through_berts_own_parts(checkpoint: Path, batch:
 
 def test_padding_and_the_rest_of_a_batch_have_no_effect(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
     model = cross(checkpoint)
-    found, images = model(**batch), model.embed_images(batch["items"], batch["counts"])
-    captions = model.embed_captions(batch["tokens"], batch["lengths"])
+    found, images = scored(model, batch), model.embed_images(Side(batch["items"], batch["counts"]))
+    captions = model.embed_captions(Side(batch["tokens"], batch["lengths"]))
     more = {**batch, "items": torch.cat([batch["items"], torch.full((4, 3, WIDTH), 9.0)], 1),
             "tokens": torch.cat([batch["tokens"], torch.full((3, 2), 8)], 1)}
     for image, count in enumerate(batch["counts"]):
         more["items"][image, count:] = 5.0
-    torch.testing.assert_close(model(**more), found, atol=1e-5, rtol=0)
-    torch.testing.assert_close(model.embed_images(more["items"], batch["counts"]), images, atol=1e-5, rtol=0)
-    torch.testing.assert_close(model.embed_captions(more["tokens"], batch["lengths"]), captions, atol=1e-5, rtol=0)
+    torch.testing.assert_close(scored(model, more), found, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_images(Side(more["items"], batch["counts"])), images, atol=1e-5, rtol=0)
+    longer = model.embed_captions(Side(more["tokens"], batch["lengths"]))
+    torch.testing.assert_close(longer, captions, atol=1e-5, rtol=0)
     for row in range(5):
         alone = {**batch, "caption": batch["caption"][[row]], "image": batch["image"][[row]]}
-        torch.testing.assert_close(model(**alone)[0], found[row], atol=1e-5, rtol=0)
+        torch.testing.assert_close(scored(model, alone)[0], found[row], atol=1e-5, rtol=0)
 
 
 def test_each_side_alone_is_the_mean_of_all_positions(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
     model, bert = cross(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
     own = batch["tokens"][1, :4][None]
     states = bert(own).last_hidden_state
-    found = model.embed_captions(batch["tokens"], batch["lengths"])
+    found = model.embed_captions(Side(batch["tokens"], batch["lengths"]))
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
     first = bert.embeddings(input_ids=torch.tensor([[2]]))
     sequence = torch.cat([first, model.bert.img_embedding(batch["items"][1, :2])[None]], 1)
     states = bert.encoder(sequence).last_hidden_state
-    found = model.embed_images(batch["items"], batch["counts"])
+    found = model.embed_images(Side(batch["items"], batch["counts"]))
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
 
 
@@ -109,12 +117,12 @@ def test_regions_and_pieces_beyond_the_limits_are_cut(checkpoint: Path, batch: d
     tokens[batch["lengths"] > 5, 4] = model.end  # [CLS], the first three pieces, [SEP]
     cut = {**batch, "tokens": tokens, "lengths": batch["lengths"].clamp(max=5), "items": batch["items"][:, :3],
            "counts": batch["counts"].clamp(max=3)}
-    torch.testing.assert_close(model(**batch), whole(**cut))
-    torch.testing.assert_close(model.embed_images(batch["items"], batch["counts"]),
+    torch.testing.assert_close(scored(model, batch), scored(whole, cut))
+    torch.testing.assert_close(model.embed_images(Side(batch["items"], batch["counts"])),
                                whole.embed_images(cut["items"], cut["counts"]))
-    torch.testing.assert_close(model.embed_captions(batch["tokens"], batch["lengths"]),
+    torch.testing.assert_close(model.embed_captions(Side(batch["tokens"], batch["lengths"])),
                                whole.embed_captions(cut["tokens"], cut["lengths"]))
-    assert not torch.allclose(model(**batch), whole(**batch), atol=1e-4)
+    assert not torch.allclose(scored(model, batch), scored(whole, batch), atol=1e-4)
     for wrong in ({"regions": 0}, {"pieces": 2}):
         with pytest.raises(InputError, match=f"architecture.{next(iter(wrong))}: expected at least"):
             cross(checkpoint, **wrong)
@@ -134,9 +142,9 @@ def test_half_of_the_layers_are_every_second_one(checkpoint: Path) -> None:
 def test_half_precision_scores_are_float32(checkpoint: Path, batch: dict[str, torch.Tensor]) -> None:
     model = cross(checkpoint)
     with torch.autocast("cpu", torch.bfloat16):
-        found, images = model(**batch), model.embed_images(batch["items"], batch["counts"])
+        found, images = scored(model, batch), model.embed_images(Side(batch["items"], batch["counts"]))
     assert found.dtype == images.dtype == torch.float32
-    torch.testing.assert_close(found, model(**batch), atol=0.05, rtol=0)
+    torch.testing.assert_close(found, scored(model, batch), atol=0.05, rtol=0)
 
 
 def test_a_text_without_word_pieces_and_unknown_options_are_refused(checkpoint: Path) -> None:

@@ -12,12 +12,12 @@ import torch
 
 from pipeline import heads, settings
 from pipeline.heads.hgr import HGR, GraphAttention
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.text import role_graphs
-from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText
+from pipeline.text.tokens import encode, pad
 from pipeline.text.vocabulary import Vocabulary
-from pipeline.training.batches import pad
 
 CAPTIONS = ["a dog runs, a cat sleeps on the mat", "dog", "the cat runs and the dog sleeps"]
 GRAPHS = [([["V", [2]], ["ARG0", [0, 1]], ["V", [5]], ["ARG1", [3, 4]], ["ARGM-LOC", [6, 7, 8]]],
@@ -41,7 +41,7 @@ def hgr(recipe: str = "hgr", **changes: Any) -> HGR:
 
 
 def read() -> tuple[torch.Tensor, torch.Tensor, role_graphs.GraphBatch]:
-    tokens, lengths = pad(encode(TEXT, CAPTIONS))
+    tokens, lengths = map(torch.from_numpy, pad(encode(TEXT, CAPTIONS)))
     return tokens, lengths, role_graphs.batch(PLACED, tokens.shape[1])
 
 
@@ -113,7 +113,8 @@ def test_a_similarity_is_the_mean_of_three_levels(recipe: str) -> None:
     model, items = hgr(recipe), torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(1))
     tokens, lengths, graphs = read()
     with torch.inference_mode():
-        images, captions = model.image_parts(items, COUNTS), model.caption_parts(tokens, lengths, graphs)
+        images = model.image_parts(Side(items, COUNTS))
+        captions = model.caption_parts(Side(tokens, lengths, graphs=graphs))
         found = model.similarity(images, captions).numpy()
         words = model.text(tokens, lengths).double().numpy()
     for i, count in enumerate(COUNTS.tolist()):
@@ -129,36 +130,39 @@ def test_pairs_are_cells_of_the_matrix_and_padding_has_no_effect() -> None:
     model, items = hgr(), torch.randn(3, 5, 6)
     tokens, lengths, graphs = read()
     with torch.inference_mode():
-        images, captions = model.image_parts(items, COUNTS), model.caption_parts(tokens, lengths, graphs)
+        images = model.image_parts(Side(items, COUNTS))
+        captions = model.caption_parts(Side(tokens, lengths, graphs=graphs))
         found = model.similarity(images, captions)
         image, caption = torch.tensor([0, 2, 1, 1]), torch.tensor([2, 0, 1, 2])
         pairs = model.pairs(tuple(part[image] for part in images), tuple(part[caption] for part in captions))
         torch.testing.assert_close(pairs, found[image, caption], atol=1e-6, rtol=0)
         more = torch.cat([tokens, tokens[:, :2]], 1)
-        again = model.similarity(model.image_parts(torch.cat([items, torch.full((3, 2, 6), 7.0)], 1), COUNTS),
-                                 model.caption_parts(more, lengths, role_graphs.batch(PLACED, more.shape[1])))
+        captions = Side(more, lengths, graphs=role_graphs.batch(PLACED, more.shape[1]))
+        again = model.similarity(model.image_parts(Side(torch.cat([items, torch.full((3, 2, 6), 7.0)], 1), COUNTS)),
+                                 model.caption_parts(captions))
         torch.testing.assert_close(again, found, atol=1e-6, rtol=0)
 
 
 def test_gradients_are_finite_for_captions_without_verbs_and_reach_every_weight() -> None:
     model = hgr().train()
     tokens, lengths, graphs = read()
-    similarity = model.similarity(model.image_parts(torch.randn(3, 5, 6), COUNTS),
-                                  model.caption_parts(tokens, lengths, graphs))
+    similarity = model.similarity(model.image_parts(Side(torch.randn(3, 5, 6), COUNTS)),
+                                  model.caption_parts(Side(tokens, lengths, graphs=graphs)))
     similarity.square().sum().backward()
     assert all(weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any()
                for name, weight in model.named_parameters() if not name.endswith("score.bias"))
 
 
 def test_dropout_is_of_projected_frames_and_of_word_vectors() -> None:
-    items = torch.randn(3, 5, 6)
+    items, (tokens, lengths, graphs) = torch.randn(3, 5, 6), read()
+    captions = Side(tokens, lengths, graphs=graphs)
     for share in (0.0, 0.5):
         model = hgr(dropout=share)
         model.graph.dropout.p = 0.0
         found = {}
         for training in (False, True):
             model.train(training)
-            found[training] = model.image_parts(items, COUNTS)[:3], model.caption_parts(*read())[0]
+            found[training] = model.image_parts(Side(items, COUNTS))[:3], model.caption_parts(captions)[0]
         zeros = [(frames[0] == 0).float().mean() for frames in found[True][0][1:]]
         assert all((0.2 < part < 0.8) == bool(share) for part in zeros)
         for side in ([found[training][0][0] for training in (False, True)], [found[each][1] for each in (False, True)]):
@@ -203,7 +207,7 @@ def test_what_it_cannot_read_is_refused() -> None:
     with pytest.raises(InputError, match="set drop_tokens to 0"):
         hgr(drop_tokens=0.2)
     with pytest.raises(InputError, match="late interaction has no vector of an image"):
-        hgr().embed_images(torch.zeros(1, 1, 6), torch.tensor([1]))
+        hgr().embed_images(Side(torch.zeros(1, 1, 6), torch.tensor([1])))
 
 
 @pytest.mark.parametrize("graph", [

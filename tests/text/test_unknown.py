@@ -14,7 +14,6 @@ from pipeline import settings
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputWarning
 from pipeline.text import Text, unknown
-from pipeline.text.base import encode
 from pipeline.text.bert import BertText
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -31,7 +30,7 @@ def split(languages: list[str] | None = None) -> Split:
 def told(text: Text, part: Split) -> tuple[list[str], list[str]]:
     """The lines, and the warnings."""
     words = unknown.counts([part])
-    words["test"][:] = unknown.count(text, encode(text, part.captions))
+    words["test"][:] = text.captions(part.captions).unknown()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         lines = unknown.told([part], words)
@@ -41,7 +40,7 @@ def told(text: Text, part: Split) -> tuple[list[str], list[str]]:
 
 def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
     text = BiGRUText(Vocabulary.of(CAPTIONS[:3]))
-    assert unknown.count(text, encode(text, CAPTIONS)).tolist() == [[0, 3], [0, 4], [0, 3], [1, 3]]
+    assert text.captions(CAPTIONS).unknown().tolist() == [[0, 3], [0, 4], [0, 3], [1, 3]]
     lines, (warning,) = told(text, split(["en", "en", "de", "de"]))
     assert lines == ["unknown words of test: de 16.7 %, en 0.0 %"]
     assert warning.startswith("unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers")
@@ -56,10 +55,10 @@ def test_of_word_pieces_the_unknown_ones_count(tmp_path: Path) -> None:
     """[UNK] of a BERT that does not know a script."""
     training = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
     text = BertText.learn([], training.model_copy(update={"bert": str(tiny_bert(tmp_path / "bert"))}))
-    assert unknown.count(text, encode(text, ["a red circles", "红色 的", ""])).tolist() == [[0, 4], [3, 3], [0, 0]]
+    assert text.captions(["a red circles", "红色 的", ""]).unknown().tolist() == [[0, 4], [3, 3], [0, 0]]
 
 
 @pytest.mark.parametrize("caption", ["", "dog dog"])
 def test_captions_without_an_unknown_word(caption: str) -> None:
     text = BiGRUText(Vocabulary.of(["dog"]))
-    assert unknown.count(text, encode(text, [caption])).tolist() == [[0, len(caption.split())]]
+    assert text.captions([caption]).unknown().tolist() == [[0, len(caption.split())]]

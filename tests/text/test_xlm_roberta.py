@@ -20,8 +20,8 @@ from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Training
-from pipeline.text.base import augment, encode
 from pipeline.text.bert import BertText
+from pipeline.text.tokens import augment, encode
 
 CAPTIONS = ["Ein Mann mit blauer Jacke geht über die Straße.", "A man in a blue jacket crosses the street.",
             "Muž v modré bundě jde přes ulici.", "Un homme en veste bleue traverse la rue."]

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from pipeline.features.store import FeatureStore
+from pipeline.features.store.dropping import drop
 from pipeline.manifest import Manifest
-from pipeline.text.base import encode
 from pipeline.text.bigru import BiGRUText
+from pipeline.text.tokens import encode
 from pipeline.text.vocabulary import Vocabulary
-from pipeline.training.batches import TrainingBatches, drop
+from pipeline.training.batches import TrainingBatches
 
 
 def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
@@ -30,7 +31,8 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, 
     for caption, image in zip(split.captions, split.image_ids[split.caption_image], strict=True):
         expected[int(image), *encode(source.text, [caption])[0]] += 1
     for batch in list(source.epoch(0)):  # none is overwritten by a later one
-        for tokens, length, image, items in zip(batch.tokens, batch.lengths, batch.image_ids, batch.items, strict=True):
+        sides = batch.captions.values, batch.captions.counts, batch.images.ids, batch.images.values
+        for tokens, length, image, items in zip(*sides, strict=True):
             seen[int(image), *tokens[:length].tolist()] += 1
             row = int(split.store_rows[split.image_ids.tolist().index(int(image))])
             assert torch.equal(items, torch.from_numpy(store.read(np.array([row]))[0][0]))
@@ -39,8 +41,8 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(scenes: Manifest, 
 
 
 def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: FeatureStore) -> None:
-    def all_of(seed: int, epoch: int) -> list[torch.Tensor]:
-        return [batch.image_ids for batch in batches(scenes, store, seed).epoch(epoch)]
+    def all_of(seed: int, epoch: int) -> list[torch.Tensor | None]:
+        return [batch.captions.ids for batch in batches(scenes, store, seed).epoch(epoch)]
     one = all_of(0, 1)
     assert all(torch.equal(a, b) for a, b in zip(one, all_of(0, 1), strict=True))
     for other in (all_of(0, 2), all_of(1, 1)):
@@ -51,7 +53,7 @@ def test_what_is_left_out_of_a_batch_depends_on_seed_epoch_and_step(scenes: Mani
     """Of the same captions, so that it is not their order that differs."""
     def counts(seed: int, epoch: int, step: int) -> list[int]:
         batch = batches(scenes, store, seed).batch(epoch, step, np.arange(16))
-        return [*batch.counts.tolist(), *batch.lengths.tolist()]
+        return [*batch.images.counts.tolist(), *batch.captions.counts.tolist()]
 
     found = [counts(*key) for key in ((0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0))]
     assert counts(0, 0, 0) == found[0]
@@ -81,9 +83,10 @@ def test_dropped_items_leave_the_others_in_order() -> None:
     assert drop(items, np.array([50, 30]), np.ones((2, 50), bool))[1].tolist() == [1, 1]
 
 
-def test_same_image_masks_the_other_captions_of_an_image(scenes: Manifest, store: FeatureStore) -> None:
-    batch = next(iter(batches(scenes, store).epoch(0)))
-    same = batch.same_image()
-    assert same.diagonal().all()
-    assert same.sum() > len(same)  # 16 captions of 16 images: some image comes twice
-    assert torch.equal(same, same.T)
+def test_each_caption_is_beside_its_own_image(scenes: Manifest, store: FeatureStore) -> None:
+    batch, split = next(iter(batches(scenes, store).epoch(0))), scenes.split("train")
+    assert batch.images.ids is not None
+    assert batch.captions.ids is not None
+    owner = dict(zip(split.caption_ids.tolist(), split.image_ids[split.caption_image].tolist(), strict=True))
+    assert [owner[caption] for caption in batch.captions.ids.tolist()] == batch.images.ids.tolist()
+    assert len(batch.images.ids.unique()) < 16  # 16 captions: some image comes twice

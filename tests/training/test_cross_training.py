@@ -18,6 +18,7 @@ from tiny_bert import tiny_bert
 from pipeline import heads, settings, text as texts, training
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import sha256
+from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
@@ -210,8 +211,8 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
         model = heads.build(job.recipe, job.feature, job.source.width, text, job.training, None).eval()
         step = Tasks.of(job, model, "cpu").steps["ance"]
         generator = torch.Generator().manual_seed(1)
-        batch = PairBatch(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3),
-                          torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4),
+        batch = PairBatch(Side(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3)),
+                          Side(torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4)),
                           *[torch.tensor([[0, 4, 5], [1, 5, 6], [2, 6, 7], [3, 4, 7]])] * 2)
         log = step(batch)
         found.append((log["loss"], torch.cat([weight.grad.flatten() for weight in model.parameters()

@@ -95,22 +95,22 @@ def test_cut_and_resumed_it_is_bit_identical(job: training.TrainingJob, scenes: 
 def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) -> None:
     source, split = photographs(scenes, feature), scenes.split("train")
     text = BiGRUText(Vocabulary.of(split.captions))
-    batch = next(iter(TrainingBatches(source, split, text, 16, 0, 0.4, 0.2).epoch(0)))
-    assert batch.items.shape == (16, *[(GRID if feature == "grid" else PATCH)["image_size"]] * 2, 3)
-    assert batch.kept is not None
-    assert batch.kept.shape == (16, int(batch.counts.max()))
-    items = source.layout.items
-    for kept, count in zip(batch.kept, batch.counts, strict=True):
+    images = next(iter(TrainingBatches(source, split, text, 16, 0, 0.4, 0.2).epoch(0))).images
+    assert images.values.shape == (16, *[(GRID if feature == "grid" else PATCH)["image_size"]] * 2, 3)
+    assert images.kept is not None
+    assert images.kept.shape == (16, int(images.counts.max()))
+    items = source.slots
+    for kept, count in zip(images.kept, images.counts, strict=True):
         assert (kept[:count].diff() > 0).all()
         assert kept.max() < items
     torch.manual_seed(0)
-    model = TwoTower(feature, source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
+    model = TwoTower(feature, source.width, text, RECIPE, SETTINGS.training_of("sample"),
                                    source.pixels.backbone()).eval()
-    whole = source.pixels.backbone()(batch.items)
-    assert whole.shape == (16, items, source.layout.dimension)
+    whole = source.pixels.backbone()(images.values)
+    assert whole.shape == (16, items, source.width)
     by_hand = [model.image_pooling(model.projection(whole[row:row + 1, kept[:count]], count[None]), count[None])
-               for row, (kept, count) in enumerate(zip(batch.kept, batch.counts, strict=True))]
-    torch.testing.assert_close(model.embed_images(batch.items, batch.counts, batch.kept),
+               for row, (kept, count) in enumerate(zip(images.kept, images.counts, strict=True))]
+    torch.testing.assert_close(model.embed_images(images),
                                nn.functional.normalize(torch.cat(by_hand), dim=-1), atol=1e-5, rtol=1e-4)
 
 
@@ -160,7 +160,7 @@ def test_the_network_learns_at_its_own_multiple(scenes: Manifest, name: str, mul
     backbone = source.pixels.backbone()
     backbone.name = name
     text = BiGRUText(Vocabulary.of(["a b"]))
-    model = TwoTower("grid", source.layout.dimension, text, RECIPE, SETTINGS.training_of("sample"),
+    model = TwoTower("grid", source.width, text, RECIPE, SETTINGS.training_of("sample"),
                                    backbone)
     built = optimizer.build(model, RECIPE)
     optimizer.set_rate(built, 1.0)

@@ -12,6 +12,7 @@ from new_stores import prepare
 from pipeline import manifest, settings, training
 from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
 from pipeline.files.digest import digest
+from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest
 from pipeline.manifest.sample import render_shots
 from pipeline.manifest.sample.shots import MOVEMENTS, choose
@@ -49,7 +50,7 @@ def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffl
     if shuffled:
         items = np.stack([rng.permutation(clip) for clip in items])
     with torch.inference_mode():
-        clips = head.model.embed_images(torch.from_numpy(items).float(), torch.from_numpy(counts)).numpy()
+        clips = head.model.embed_images(Side(torch.from_numpy(items).float(), torch.from_numpy(counts))).numpy()
     found = []
     for caption, clip in zip(part.captions, part.caption_image.tolist(), strict=True):
         movement = MOVEMENTS[choose(0, int(part.image_ids[clip]))]

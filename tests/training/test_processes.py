@@ -34,9 +34,8 @@ ROOT = Path(__file__).parents[2]
 def half(rank: int) -> Batch:
     """A process's part of the batch, padded no further than its own captions need."""
     whole, rows = batch(), slice(rank * PAIRS // 2, (rank + 1) * PAIRS // 2)
-    lengths = whole.lengths[rows]
-    return replace(whole, items=whole.items[rows], counts=whole.counts[rows], lengths=lengths,
-                   tokens=whole.tokens[rows, :int(lengths.max())])
+    captions = whole.captions.take(rows)
+    return Batch(whole.images.take(rows), replace(captions, values=captions.values[:, :int(captions.counts.max())]))
 
 
 def in_each(fabric: Any, folder: Path) -> None:
@@ -163,10 +162,12 @@ def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: Featur
         own = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2,
                                         share=(rank, 2)).epoch(1)))
         rows = slice(rank * 8, rank * 8 + 8)
-        assert torch.equal(own.image_ids, whole.image_ids)
-        assert torch.equal(own.counts, whole.counts[rows])
-        assert torch.equal(own.items, whole.items[rows, :own.items.shape[1]])
-        assert torch.equal(own.tokens, whole.tokens[rows, :own.tokens.shape[1]])
+        for side, all_of_it in ((own.images, whole.images.take(rows)), (own.captions, whole.captions.take(rows))):
+            assert side.ids is not None
+            assert all_of_it.ids is not None
+            assert torch.equal(side.ids, all_of_it.ids)
+            assert torch.equal(side.counts, all_of_it.counts)
+            assert torch.equal(side.values, all_of_it.values[:, :side.values.shape[1]])
 
 
 def test_gpus_that_are_not_there_are_refused() -> None:

@@ -23,7 +23,7 @@ from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
-from pipeline.text.base import encode
+from pipeline.text.tokens import encode
 from pipeline.training import released
 from pipeline.training.source import Photographs
 from stages.cli import cli

@@ -24,7 +24,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.scorers import CrossScorer
-from pipeline.text.base import encode
+from pipeline.text.tokens import encode
 from stages.cli import cli
 
 

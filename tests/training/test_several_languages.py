@@ -88,14 +88,15 @@ def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Ma
 def test_balanced_batches_fill_an_epoch(bilingual: Manifest, store: FeatureStore) -> None:
     split = bilingual.split("train")
     source = TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 16, 0, 0.2, 0.2, order="balanced")
-    assert [len(batch.image_ids) for batch in source.epoch(0)] == [16] * len(source)
+    assert [len(batch.images) for batch in source.epoch(0)] == [16] * len(source)
     assert len(source) == 5
 
 
 def test_captions_of_one_image_are_no_negatives_in_whatever_language(bilingual: Manifest, store: FeatureStore) -> None:
     split = bilingual.split("train").only(np.arange(16) < 2)  # two images, ten captions
     batch = next(iter(TrainingBatches(store, split, BiGRUText(Vocabulary.of(split.captions)), 10, 0, 0, 0).epoch(0)))
-    assert batch.same_image().sum() == 2 * 5 * 5
+    assert batch.images.ids is not None
+    assert sorted(batch.images.ids.tolist()) == sorted(split.image_ids.tolist() * 5)
 
 
 def rsum_on_val(job: training.TrainingJob, language: str) -> float:

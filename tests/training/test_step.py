@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pipeline import settings
 from pipeline.heads import objectives
+from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -33,9 +34,16 @@ WORDS = len(TEXT.vocabulary)
 def batch(dtype: torch.dtype = torch.float64) -> Batch:
     generator = torch.Generator().manual_seed(1)
     counts = torch.randint(1, ITEMS + 1, (PAIRS,), generator=generator)
-    return Batch(torch.randn(PAIRS, ITEMS, WIDTH, generator=generator, dtype=dtype), counts,
-                 torch.randint(1, WORDS, (PAIRS, 7), generator=generator),
-                 torch.randint(2, 8, (PAIRS,), generator=generator), torch.arange(PAIRS) // 2)
+    return Batch(Side(torch.randn(PAIRS, ITEMS, WIDTH, generator=generator, dtype=dtype), counts,
+                      torch.arange(PAIRS) // 2),
+                 Side(torch.randint(1, WORDS, (PAIRS, 7), generator=generator),
+                      torch.randint(2, 8, (PAIRS,), generator=generator)))
+
+
+def same_image(data: Batch) -> Tensor:
+    ids = data.images.ids
+    assert ids is not None
+    return ids[:, None] == ids
 
 
 def step(feature: str = "region", objective: str = "triplet", pieces: int = 1, precision: str = "fp32",
@@ -59,9 +67,9 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor], **tolerance: float) -
 
 def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
     """The loss and gradients of the whole batch in one graph, as anybody would write it."""
-    images = of.model.embed_images(data.items, data.counts)
-    captions = of.model.embed_captions(data.tokens, data.lengths)
-    loss = of.objective(images @ captions.T, data.same_image())
+    images = of.model.embed_images(data.images)
+    captions = of.model.embed_captions(data.captions)
+    loss = of.objective(images @ captions.T, same_image(data))
     loss.backward()
     return float(loss.detach()), gradients(of)
 
@@ -111,11 +119,11 @@ def test_dropout_repeats_its_draws() -> None:
     cut.model.text = Dropped().double()  # type: ignore[assignment]
     data = batch()
     torch.manual_seed(5)
-    embedded = [(cut.model.embed_images(piece.items, piece.counts),
-                 cut.model.embed_captions(piece.tokens, piece.lengths)) for piece in data.split(3)]
+    embedded = [(cut.model.embed_images(piece.images),
+                 cut.model.embed_captions(piece.captions)) for piece in data.split(3)]
     after = torch.rand(1)
     images, captions = (torch.cat(side) for side in zip(*embedded, strict=True))
-    cut.objective(images @ captions.T, data.same_image()).backward()
+    cut.objective(images @ captions.T, same_image(data)).backward()
     expected = {name: value.clone() for name, value in gradients(cut).items()}
     cut.model.zero_grad()
     torch.manual_seed(5)
@@ -173,7 +181,7 @@ def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
     before = {name: value.clone() for name, value in half.model.state_dict().items() if "embedding" in name}
     scale = half.update.precision.scaler.get_scale()
     data = batch(torch.float32)
-    log = half(replace(data, items=data.items * 1e30))
+    log = half(replace(data, images=replace(data.images, values=data.images.values * 1e30)))
     assert not math.isfinite(log["gradient"])
     assert half.update.precision.scaler.get_scale() < scale
     same({name: value for name, value in half.model.state_dict().items() if name in before}, before)
@@ -181,8 +189,8 @@ def test_fp16_leaves_out_a_step_that_overflows_and_scales_less() -> None:
 
 def test_the_log_tells_how_far_pairs_are_apart() -> None:
     one = step()
-    images, captions = (one.model.embed_images(batch().items, batch().counts),
-                        one.model.embed_captions(batch().tokens, batch().lengths))
+    images, captions = (one.model.embed_images(batch().images),
+                        one.model.embed_captions(batch().captions))
     similarity = (images @ captions.T).detach()
     off: Any = similarity[~torch.eye(PAIRS, dtype=torch.bool)]
     log = step().gradients(batch())

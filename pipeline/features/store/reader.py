@@ -166,6 +166,11 @@ class FeatureStore:
         """The last dimension of what `read` gives: D."""
         return self.layout.dimension
 
+    @property
+    def slots(self) -> int:
+        """N, the most items of an image."""
+        return self.layout.items
+
     @cached_property
     def image_ids(self) -> np.ndarray:
         """Image ids, int64 [M]."""

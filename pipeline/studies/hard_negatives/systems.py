@@ -16,7 +16,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.studies.audit import collection
-from pipeline.text.base import encode
+from pipeline.text.tokens import TokenText, encode
 
 
 @dataclass
@@ -52,11 +52,14 @@ class OfHead:
 
     def reads(self, captions: Sequence[str]) -> list[Any]:
         """Convert captions to the head's tokens; two captions with unknown words can have the same tokens."""
-        return encode(self.opened.head.text, captions)
+        text = self.opened.head.text
+        return encode(text, captions) if isinstance(text, TokenText) else list(captions)
 
     def cut(self, captions: Sequence[str]) -> tuple[int, int]:
         """How many captions are longer than the head's limit, and this limit in words or word pieces."""
         text = self.opened.head.text
+        if not isinstance(text, TokenText):
+            return 0, 0
         return sum(sum(map(len, each)) > text.longest - 2 for each in text.split(captions)), text.longest - 2
 
     @property

@@ -122,7 +122,7 @@ class TrainedScorer:
         table = self.captions.rows([each for each in ("caption", ROLE_GRAPH) if each in self.captions.columns])
         rows = manifest_rows(self.captions, "caption", ids)
         graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist() if ROLE_GRAPH in table.columns else None
-        captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs)
+        captions = read(self.head.model, self.head.text, table["caption"].to_numpy()[rows].tolist(), graphs, ids)
         return captions, place.astype(np.int64)
 
 
@@ -149,7 +149,7 @@ class CrossScorer(TrainedScorer):
         """Score pairs, see `PairScorer.score`."""
         captions, caption = self.captions_of(caption_ids)
         precision = TrainingPrecision(self.precision, self.source.device)
-        scores = score_pairs(self.model, self.store, self.rows(image_ids), captions.numbers, caption,
+        scores = score_pairs(self.model, self.store, self.rows(image_ids), captions.reader, caption,
                              self.source.batch_size, precision.autocast, progress)
         return scores if self.gives_logits else scores * np.float32(TEMPERATURE)
 

@@ -16,13 +16,14 @@ from pipeline import settings, training
 from pipeline.compute import half
 from pipeline.features.store import FeatureStore
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.scorers import CrossScorer
-from pipeline.text.base import encode
+from pipeline.text.tokens import encode
 from pipeline.training import scoring
 from pipeline.training.source import stored
 
@@ -98,8 +99,7 @@ def test_scores_are_the_networks_own_one_by_one_and_in_any_order(
         items, counts = opened.store.read(image)
         first = torch.zeros(1, dtype=torch.int64)
         with torch.inference_mode():
-            logits = model(tokens, torch.tensor([tokens.shape[1]]), torch.from_numpy(items), torch.from_numpy(counts),
-                           first, first)[0]
+            logits = model(Side(tokens, torch.tensor([tokens.shape[1]])), Side.of(items, counts), first, first)[0]
         assert float(logits[1] - logits[0]) == pytest.approx(found[row], abs=1e-5)
 
 

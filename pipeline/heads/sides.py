@@ -1,0 +1,68 @@
+"""One side of a batch, as networks read it: images or captions, each a set of vectors or a sequence of token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.text.role_graphs import GraphBatch
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a batch: n images or n captions.
+
+    Attributes:
+        values: Vectors [n, N, width]; or token ids, int64 [n, N]; or, for a network with a backbone, prepared pixels
+            [n, S, S, 3].
+        counts: Int64 [n], each from 1 to N: how many of the N are valid.
+        ids: Int64 [n], their ids in the manifest; None where nothing asks for them.
+        kept: With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
+        graphs: The role graphs of captions; None for a network that reads none.
+    """
+
+    values: Tensor
+    counts: Tensor
+    ids: Tensor | None = None
+    kept: Tensor | None = None
+    graphs: GraphBatch | None = None
+
+    @classmethod
+    def of(cls, values: np.ndarray, counts: np.ndarray, ids: np.ndarray | None = None,
+           kept: np.ndarray | None = None, graphs: GraphBatch | None = None) -> Side:
+        """View what a reader gave as tensors."""
+        return cls(torch.from_numpy(values), torch.from_numpy(counts), None if ids is None else torch.from_numpy(ids),
+                   None if kept is None else torch.from_numpy(kept), graphs)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def to(self, device: torch.device) -> Side:
+        """Move all tensors to a device."""
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def take(self, rows: Tensor | slice) -> Side:
+        """Select some of the n, by a slice or by indices."""
+        return self._each(lambda tensor: tensor[rows])
+
+    def split(self, pieces: int) -> Iterator[Side]:
+        """Divide the n into pieces, in order."""
+        for rows in torch.arange(len(self)).chunk(pieces):
+            yield self.take(slice(int(rows[0]), int(rows[-1]) + 1))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Side:
+        ids, kept = (None if tensor is None else change(tensor) for tensor in (self.ids, self.kept))
+        graphs = None if self.graphs is None else GraphBatch(*map(change, self.graphs))
+        return Side(change(self.values), change(self.counts), ids, kept, graphs)
+
+
+def joined(sides: Sequence[Side]) -> Side:
+    """Concatenate sides, padded to the longest; their ids, indices and graphs are left out."""
+    longest = max(side.values.shape[1] for side in sides)
+    padded = [torch.cat([values, values.new_zeros(len(values), longest - values.shape[1], *values.shape[2:])], 1)
+              for values in (side.values for side in sides) if len(values)]
+    return Side(torch.cat(padded), torch.cat([side.counts for side in sides]))

@@ -1,0 +1,159 @@
+"""Captions as token ids: the base class of text encoders that read words, and caption augmentation."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Self
+
+import numpy as np
+
+from pipeline.parts.errors import InputError, InputWarning
+from pipeline.settings import Training
+from pipeline.text import TEXTS
+from pipeline.text.base import Text
+
+# A caption's words in order, each as the token ids of its pieces: one id, where words are not cut.
+Words = list[list[int]]
+
+
+class TokenText(Text, ABC):
+    """A text encoder with a vocabulary of words or word pieces."""
+
+    start: int  # the token id before a caption
+    end: int  # the token id after a caption
+    mask: int  # the token id that hides a piece
+    unknown_token: int  # the token id of what it does not know
+    others: np.ndarray  # int64 [R], token ids that may replace a piece in caption augmentation
+    longest: int  # the most token ids of a caption
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, captions: Iterable[str], training: Training) -> Self:
+        """Learn a vocabulary from the training captions, or load the one that the settings name.
+
+        Args:
+            captions: The training captions.
+            training: The settings.
+
+        Returns:
+            The text encoder with its vocabulary.
+
+        Raises:
+            InputError: If the named files are missing.
+        """
+
+    @abstractmethod
+    def split(self, captions: Sequence[str]) -> list[Words]:
+        """Convert captions to token ids, word by word.
+
+        Args:
+            captions: As in a manifest.
+
+        Returns:
+            Each caption's words, without start and end.
+        """
+
+    def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> "Tokens":
+        """Convert captions to token ids when they are read, see `Text.captions`."""
+        return Tokens(self, texts)
+
+
+def learn(name: str, captions: Iterable[str], training: Training) -> TokenText:
+    """Learn a vocabulary, see `TokenText.learn`, for a text encoder by its name in `TEXTS`."""
+    kind = TEXTS.find(name)
+    if not issubclass(kind, TokenText):
+        raise InputError(f"the text encoder {name} reads no words; choose one that has a vocabulary")
+    return kind.learn(captions, training)
+
+
+class Tokens:
+    """The token ids of C captions."""
+
+    def __init__(self, text: TokenText, texts: Collection[str]) -> None:
+        self.text = text
+        self._texts = texts if isinstance(texts, np.ndarray) else np.array(list(texts), np.dtypes.StringDType())
+
+    @cached_property
+    def numbers(self) -> list[list[int]]:
+        """The token ids of each caption, see `encode`."""
+        return encode(self.text, self._texts)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The token ids of each caption, int64 [C]."""
+        return np.array([len(caption) for caption in self.numbers], np.int64)
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read token ids [B, T] and lengths [B], see `CaptionReader.read`."""
+        return pad([self.numbers[row] for row in rows.tolist()])
+
+    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+                ) -> tuple[np.ndarray, np.ndarray]:
+        """Read token ids, some of the words changed by `augment`, see `CaptionReader.altered`."""
+        words = self.text.split(self._texts[rows].tolist())
+        return pad([assemble(self.text, augment(one, share, self.text, rng)) for one in words][part])
+
+    def unknown(self) -> np.ndarray:
+        """Count unknown words and all words, int64 [C, 2].
+
+        Punctuation marks count as words, and word pieces where the encoder has these; start and end do not.
+        """
+        flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, int(self.lengths.sum()))
+        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        unknown = np.bincount(owner[flat == self.text.unknown_token], minlength=len(self.lengths))
+        return np.stack([unknown, self.lengths - 2], axis=1)
+
+
+def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Pad captions' token ids with 0 to the same length: int64 [B, T], and their lengths [B]."""
+    lengths = np.array([len(caption) for caption in captions], np.int64)
+    tokens = np.zeros((len(captions), lengths.max(initial=0)), np.int64)
+    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.fromiter(chain.from_iterable(captions), np.int64)
+    return tokens, lengths
+
+
+def encode(text: TokenText, captions: Iterable[str]) -> list[list[int]]:
+    """Convert captions to token ids: start, the pieces of the words, end. Long captions are cut.
+
+    Args:
+        text: The text encoder.
+        captions: The captions.
+
+    Returns:
+        The token ids of each.
+    """
+    return [assemble(text, words) for words in text.split(list(captions))]
+
+
+def assemble(text: TokenText, words: Words) -> list[int]:
+    """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
+    inner, room = [piece for word in words for piece in word], text.longest - 2
+    if len(inner) > room:
+        warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
+    return [text.start, *inner[:room], text.end]
+
+
+MASKED, REPLACED = 0.5, 0.6  # of the chosen words: 50 % masked, 10 % replaced at random, 40 % dropped
+
+
+def augment(words: Words, share: float, text: TokenText, rng: np.random.Generator) -> Words:
+    """Change some of a caption's words, as the released code of VSE∞ and VSE+2AD does.
+
+    A word that is cut into pieces is masked or dropped as a whole, and replaced piece by piece, each by a random
+    piece. One word remains if there was one.
+    """
+    if share == 0:
+        return words
+    chosen = rng.random(len(words)) < share
+    fate = rng.random(len(words))
+    kept = []
+    for word, change, luck in zip(words, chosen, fate, strict=True):
+        if not change:
+            kept.append(word)
+        elif luck < MASKED:
+            kept.append([text.mask] * len(word))
+        elif luck < REPLACED:
+            kept.append(rng.choice(text.others, len(word)).tolist())
+    return kept or words[:1]
