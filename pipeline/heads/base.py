@@ -74,11 +74,25 @@ class HeadNetwork(nn.Module, ABC):
 
     @abstractmethod
     def embed_images(self, images: Side) -> Tensor:
-        """Embed B images: unit vectors [B, d]."""
+        """Embed images.
+
+        Args:
+            images: B images.
+
+        Returns:
+            Unit vectors [B, d].
+        """
 
     @abstractmethod
     def embed_captions(self, captions: Side) -> Tensor:
-        """Embed B captions: unit vectors [B, d]."""
+        """Embed captions.
+
+        Args:
+            captions: B captions.
+
+        Returns:
+            Unit vectors [B, d].
+        """
 
 
 # The parts of B images or captions: tensors of which each has B rows.
@@ -92,11 +106,25 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def image_parts(self, images: Side) -> Parts:
-        """Encode B images separately: their parts."""
+        """Encode images.
+
+        Args:
+            images: B images.
+
+        Returns:
+            Their parts.
+        """
 
     @abstractmethod
     def caption_parts(self, captions: Side) -> Parts:
-        """Encode B captions separately: their parts. `captions.graphs` are there if `reads_graphs` is set."""
+        """Encode captions.
+
+        Args:
+            captions: B captions, with role graphs if `reads_graphs` is set.
+
+        Returns:
+            Their parts.
+        """
 
     @abstractmethod
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:

@@ -44,7 +44,11 @@ class CaptionReader(Protocol):
         """
 
     def unknown(self) -> np.ndarray:
-        """Count the unknown words and all words of each caption, int64 [C, 2]."""
+        """Count unknown words.
+
+        Returns:
+            The unknown words and all words of each caption, int64 [C, 2].
+        """
 
 
 class Text(Protocol):

@@ -9,9 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.parts.errors import InputWarning
 from pipeline.settings import Training
-from pipeline.text import TEXTS
 from pipeline.text.base import Text
 
 # A caption's words in order, each as the token ids of its pieces: one id, where words are not cut.
@@ -58,14 +57,6 @@ class TokenText(Text, ABC):
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> "Tokens":
         """Convert captions to token ids when they are read, see `Text.captions`."""
         return Tokens(self, texts)
-
-
-def learn(name: str, captions: Iterable[str], training: Training) -> TokenText:
-    """Learn a vocabulary, see `TokenText.learn`, for a text encoder by its name in `TEXTS`."""
-    kind = TEXTS.find(name)
-    if not issubclass(kind, TokenText):
-        raise InputError(f"the text encoder {name} reads no words; choose one that has a vocabulary")
-    return kind.learn(captions, training)
 
 
 class Tokens:

@@ -22,7 +22,6 @@ from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.text import Text, role_graphs, unknown
-from pipeline.text.tokens import learn
 from pipeline.training import checkpoint, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
@@ -73,7 +72,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     if heads.reads_graphs(job.recipe):
         for part in (split, val):
             role_graphs.require(part.captions, part.role_graphs)
-    text = learn(job.text, split.captions, job.training)
+    text = job.learn(split.captions)
     first = job.processes.rank == 0
     if not job.check(text):
         half.refuse_slow(job.training.precision, job.training.device)

@@ -21,7 +21,6 @@ from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
 from pipeline.text import Text
-from pipeline.text.tokens import learn
 from pipeline.text.vocabulary import Vocabulary, scan_words
 from pipeline.training import checkpoint
 from pipeline.training.training_job import TrainingJob
@@ -197,7 +196,7 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
     origin = {"file": released.path.name, "sha256": digest.sha256(released.path), "epochs": released.epoch,
               "val_rsum": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
-    text = learn(job.text, [], job.training)
+    text = job.learn([])
     write(job, text, fill(job, text, released.path, state)[0], released.epoch)
 
 

@@ -20,7 +20,6 @@ from torch import Tensor
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Named, Recipe
-from pipeline.text.tokens import learn
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
@@ -155,7 +154,7 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
         InputError: If the BERT has another size, weights are missing, the features have another width, or the folder
             holds another head that is not to be replaced.
     """
-    text = learn("bert", [], job.training)
+    text = job.learn([])
     config = text.config  # type: ignore[attr-defined]
     if (config.vocab_size, config.hidden_size) != released.words or config.num_hidden_layers < released.layers:
         pieces, hidden = released.words

@@ -2,7 +2,7 @@
 
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
+from pipeline.text.tokens import TokenText
 from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
 from pipeline.training.source import ImageSource, Photographs, networks
@@ -51,6 +52,23 @@ class TrainingJob:
     origin: Mapping[str, Any] | None = None  # the origin of a head that was not trained here
     start: Path | None = None  # the folder of the head that gives the initial weights, if the recipe has a `start`
     retriever: Path | None = None  # the folder of the head that finds hard negatives, if the recipe names one
+
+    def learn(self, captions: Iterable[str]) -> Text:
+        """Build the text encoder.
+
+        Args:
+            captions: The training captions, from which a vocabulary is learned.
+
+        Returns:
+            The text encoder.
+
+        Raises:
+            InputError: If files that the settings name are missing.
+        """
+        kind = texts.kind(self.text)
+        if not issubclass(kind, TokenText):
+            raise InputError(f"the text encoder {self.text} reads no words; choose one that has a vocabulary")
+        return kind.learn(captions, self.training)
 
     def network(self, words: Text, device: str) -> HeadNetwork:
         """Build the head's network, with new or pretrained weights.

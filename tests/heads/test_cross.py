@@ -119,9 +119,9 @@ def test_regions_and_pieces_beyond_the_limits_are_cut(checkpoint: Path, batch: d
            "counts": batch["counts"].clamp(max=3)}
     torch.testing.assert_close(scored(model, batch), scored(whole, cut))
     torch.testing.assert_close(model.embed_images(Side(batch["items"], batch["counts"])),
-                               whole.embed_images(cut["items"], cut["counts"]))
+                               whole.embed_images(Side(cut["items"], cut["counts"])))
     torch.testing.assert_close(model.embed_captions(Side(batch["tokens"], batch["lengths"])),
-                               whole.embed_captions(cut["tokens"], cut["lengths"]))
+                               whole.embed_captions(Side(cut["tokens"], cut["lengths"])))
     assert not torch.allclose(scored(model, batch), scored(whole, batch), atol=1e-4)
     for wrong in ({"regions": 0}, {"pieces": 2}):
         with pytest.raises(InputError, match=f"architecture.{next(iter(wrong))}: expected at least"):

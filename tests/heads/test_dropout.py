@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pipeline import heads, settings
+from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.text.base import with_dropout
 from pipeline.text.bigru import BiGRU, BiGRUText
@@ -31,7 +32,7 @@ def test_it_changes_both_sides_in_training_alone(name: str) -> None:
         for training in (True, False):
             model.train(training)
             vectors[share, training] = [found[0] if isinstance(found, tuple) else found
-                                        for found in (images(ITEMS, COUNTS), captions(TOKENS, LENGTHS))]
+                                        for found in (images(Side(ITEMS, COUNTS)), captions(Side(TOKENS, LENGTHS)))]
     for side in (0, 1):
         torch.testing.assert_close(vectors[0.5, False][side], vectors[0.0, False][side])
         assert not torch.allclose(vectors[0.5, True][side], vectors[0.0, True][side])
