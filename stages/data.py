@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +16,13 @@ from stages import options
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline import artefacts, manifest
-    from pipeline.files import atomic, record, remembered, remote
+    from pipeline import manifest
+    from pipeline.artefacts import is_up_to_date, record_files
+    from pipeline.files import atomic, remote
     from pipeline.files.left_out import LeftOut
     from pipeline.manifest import SPLITS, Manifest
-    from pipeline.manifest.build import READERS
     from pipeline.manifest.examples import write_all
+    from pipeline.manifest.request import ManifestRequest
     from pipeline.settings import Settings
     from pipeline.studies.audit import collection, findings, fingerprints
 
@@ -77,8 +78,10 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     annotations, form = annotations or paths.root / card.annotations, form or card.format
     path, remembered = out or paths.manifest(card.name), paths.remembered(card.name)
     limits = settings.manifest.left_out, (on_error or settings.manifest.on_error) == "fail"
-    asked_for = _request(folder, annotations, role_graphs, path, [card.name, form, kind, fetch, *limits])
-    if asked_for is not None and record.is_done(remembered, asked_for):
+    sources = [place for place in (folder, annotations, role_graphs) if place is not None]
+    request = ManifestRequest.of(path, sources, dataset=card.name, form=form, items=kind, fetch=fetch,
+                                 left_out=limits[0], fails=limits[1])
+    if request is not None and is_up_to_date(remembered, request):
         say(f"{path}: nothing to do", err=False)
         return
     left_out = LeftOut("caption", *limits)
@@ -91,9 +94,9 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
             table = manifest.with_checksums(table, remembered / "photographs", bar.update)
         table = table.save(path)
         left_out.save(paths.left_out(card.name))
-        if asked_for is not None:
+        if request is not None:
             with suppress(OSError):  # the root is read-only or full: the next run reads all again
-                record.finish(remembered, asked_for, [os.path.relpath(path, remembered)])
+                record_files(remembered, request, [path])
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
     own = Path("manifests", f"{card.name}.yaml")
@@ -101,16 +104,6 @@ def manifest_command(paths: Paths, settings: Settings, name: str | None, images:
     differing, alike, left = manifest.compared(card, table)
     say(*(f"note: not {says}: {each}" for each in differing))
     say(*([f"{says}: {'; '.join(alike)}"] if alike else []), *(f"not compared: {each}" for each in left), err=False)
-
-
-def _request(folder: Path | None, annotations: Path, role_graphs: Path | None, path: Path, chosen: list[Any]
-             ) -> dict[str, Any] | None:
-    """All that a manifest depends on, found without reading a file; None if that is not possible."""
-    places = [place for place in (folder, annotations, role_graphs) if place is not None]
-    states = None if any(remote.address(place) for place in (path, *places)) else remembered.states_of(places)
-    made_by = artefacts.versions("manifest", *((READERS, name) for name in READERS))
-    return None if states is None else {"options": chosen, "places": [str(place) for place in (path, *places)],
-                                        "states": states, "versions": made_by}
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:

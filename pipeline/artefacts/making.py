@@ -3,7 +3,7 @@
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pipeline.artefacts.record import Record, Reference
 from pipeline.artefacts.request import Request
 from pipeline.compute import made_with
 from pipeline.files import atomic, outputs
+from pipeline.files.compared import MATCHES
 from pipeline.parts.errors import InputError, InputWarning
 
 IfChanged = Literal["refuse", "redo"]
@@ -139,3 +140,40 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
     draft = Draft(folder, record, resumed, dict(record.facts))
     draft.save()
     return draft
+
+
+def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None) -> bool:
+    """Compare small files that a command writes among others with its request, and with their digests.
+
+    Args:
+        folder: Where the record is.
+        request: What is asked for.
+        made_from: Role -> the artefact that they would be made from.
+
+    Returns:
+        Whether they were made for this request by this code, and none has changed.
+
+    Raises:
+        InputError: If the record was edited.
+    """
+    existing = Artefact.existing(folder)
+    return existing is not None and existing.outdated(request, made_from or {}) is None and all(
+        step.verdict == MATCHES for step in existing.verify())
+
+
+def record_files(folder: Path, request: Request, files: Iterable[Path], made_from: Mapping[str, Reference] | None = None
+                 ) -> Record:
+    """Record small files that a command has written among others, for `is_up_to_date`.
+
+    Args:
+        folder: Where the record goes.
+        request: What was asked for.
+        files: The files, in the folder or elsewhere.
+        made_from: Role -> the artefact that they were made from.
+
+    Returns:
+        The record.
+    """
+    contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
+    return records.save(folder, Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from or {}),
+                                       versions=dict(request.versions()), contents=contents, finished=True))

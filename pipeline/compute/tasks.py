@@ -1,7 +1,7 @@
 """Where tasks run, and their results kept in files beside a store, so that an interrupted run resumes where it stopped.
 
     NAME.zarr.pieces/     removed once NAME.zarr is written
-      record.json         what is computed, see `pipeline/files/record.py`
+      record.json         what is computed, see `pipeline/artefacts/record.py`
       00000.npz, …        the arrays of each task
 """
 
@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.files import atomic, record
+from pipeline.artefacts import Artefact, Record, record as records
+from pipeline.files import atomic
+from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
@@ -92,12 +94,14 @@ class KeptPieces:
 
     def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:
         self.folder = store.with_name(store.name + ".pieces").absolute()
-        if record.is_done(self.folder, request):
+        wanted = Record(kind="pieces", request={"digest": digest(dict(request))})
+        earlier = Artefact.existing(self.folder)
+        if earlier and earlier.record.request == wanted.request:
             return
         if others is not None and any(self.folder.glob("*.npz")):
             raise InputError(f"{self.folder}: {others}")
         self.remove()
-        record.finish(self.folder, request, wrote=())
+        records.save(self.folder, wanted)
 
     def missing(self, count: int) -> list[int]:
         """Find which of `count` tasks have no result, or a damaged one."""

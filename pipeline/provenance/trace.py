@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
+from pipeline.artefacts import artefact
+from pipeline.artefacts.record import FILE
 from pipeline.evaluation.retrieval import Relevance, rank
-from pipeline.files import record
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -67,7 +68,7 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
     remembered = paths.remembered(dataset)  # a manifest that a library user wrote has no record
-    yield from record.compare(remembered) if (remembered / record.FILE).exists() else ()
+    yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
     read: dict[Any, str] = {}
     for path in dict.fromkeys(features):
         yield from of_features.photographs(path, manifest, row, read)

@@ -259,7 +259,7 @@ def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str
 
 def test_a_raised_version_reruns_what_rests_on_it(other: Callable[..., set[str]]) -> None:
     def raised(part: str) -> set[str]:
-        return other("pipeline/files/record.py", "RAISED: dict[str, int] = {",
+        return other("pipeline/artefacts/code.py", "RAISED: dict[str, int] = {",
                      f'RAISED: dict[str, int] = {{"{part}": 2, ')
 
     assert raised("poolings/gcn") == {"throughput"}

@@ -15,8 +15,9 @@ import pytest
 import tampering
 import zarr
 
-from pipeline.files import record
+from pipeline import artefacts
 from pipeline.manifest import Manifest
+from pipeline.manifest.request import ManifestRequest
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 
@@ -116,10 +117,12 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
 
 def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
     folder = Paths(Path()).remembered("sample")
-    record.finish(folder, {"options": ["sample"]}, [])
+    request = ManifestRequest(dataset="sample", form=None, items=None, fetch=False, left_out=0, fails=True, places=(),
+                              states="")
+    artefacts.record_files(folder, request, [Paths(Path()).manifest("sample")])
     assert traced(pipeline, *RESULT, "--embed", "0")[0] == 0
-    tampering.edit("request")(folder / record.FILE)
-    assert any(f"{folder / record.FILE}: its seal" in line for line in wrong(pipeline, *RESULT, "--embed", "0"))
+    tampering.edit("request", "dataset")(folder / "record.json")
+    assert any(f"{folder / 'record.json'}: its seal" in line for line in wrong(pipeline, *RESULT, "--embed", "0"))
     shutil.rmtree(folder)
 
 

@@ -1,0 +1,57 @@
+"""The request for a manifest."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+from pipeline import artefacts
+from pipeline.artefacts import Request, Versions
+from pipeline.files import remembered, remote
+from pipeline.manifest.build import READERS
+
+
+class ManifestRequest(Request):
+    """What a manifest is made from.
+
+    Attributes:
+        dataset: Its name.
+        form: The format of the annotations, None for as it looks.
+        items: "image" or "video", None for captions alone.
+        fetch: Whether images are downloaded.
+        left_out: The share of captions that may be left out.
+        fails: Whether the first caption or image that cannot be used ends the command.
+        places: The manifest, the folder of images, the annotations, the role graphs.
+        states: Digest of the sizes and times of all files there, which are not read.
+    """
+
+    kind: ClassVar[str] = "manifest"
+    dataset: str
+    form: str | None
+    items: str | None
+    fetch: bool
+    left_out: float
+    fails: bool
+    places: tuple[str, ...]
+    states: str
+
+    @classmethod
+    def of(cls, path: Path, sources: Sequence[Path], **settings: object) -> Self | None:
+        """Compose the request.
+
+        Args:
+            path: The manifest.
+            sources: The folder of images, the annotations and role graphs.
+            **settings: The other fields.
+
+        Returns:
+            The request; None where the state of a place cannot be known without reading it.
+        """
+        if any(remote.address(place) for place in (path, *sources)):
+            return None
+        states = remembered.states_of(sources)
+        places = tuple(str(place) for place in (path, *sources))
+        return None if states is None else cls.model_validate({**settings, "places": places, "states": states})
+
+    def versions(self) -> Versions:
+        """Collect the versions of all readers, see `Request.versions`."""
+        return artefacts.versions("manifest", *((READERS, name) for name in READERS))
