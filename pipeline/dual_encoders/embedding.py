@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute import products
-from pipeline.compute.tasks import Executor, KeptPieces, Wanted
+from pipeline.compute.tasks import Executor, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
 from pipeline.dual_encoders.record import identity

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compute.tasks import Arrays, Executor, KeptPieces, Wanted
+from pipeline.artefacts.pieces import Arrays, KeptPieces
+from pipeline.compute.tasks import Executor, Wanted
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
+from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute import cluster
-from pipeline.compute.tasks import KeptPieces
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest

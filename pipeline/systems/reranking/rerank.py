@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pipeline import artefacts
-from pipeline.compute.tasks import Executor, KeptPieces
+from pipeline.artefacts.pieces import KeptPieces
+from pipeline.compute.tasks import Executor
 from pipeline.evaluation.retrieval import Progress, Protocol
 from pipeline.files import atomic, record
 from pipeline.files.digest import digest

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute import cluster
-from pipeline.compute.tasks import InProcess, KeptPieces
+from pipeline.compute.tasks import InProcess
 from pipeline.parts.errors import InputError
 
 
