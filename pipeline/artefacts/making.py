@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pipeline.artefacts import record as records
 from pipeline.artefacts.artefact import Artefact
+from pipeline.artefacts.code import changed, named
 from pipeline.artefacts.record import Record, Reference
 from pipeline.artefacts.request import Request
 from pipeline.compute import made_with
@@ -59,15 +60,15 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
            *, if_changed: IfChanged = "redo", resume: bool = False) -> Iterator[Draft | None]:
     """Make an artefact, unless it is up to date. It is held for writing until the block ends.
 
-    An existing artefact that is outdated stays as it is until the new one is finished, and then is replaced.
+    A finished artefact that is outdated stays as it is until the new one is finished, and then is replaced.
 
     Args:
         folder: Its folder.
         request: What is asked for.
         made_from: Role -> the artefact that it is made from.
-        machine: The machine that is recorded; None for this one, which is described only when something is made.
+        machine: What is recorded of this machine besides `compute.made_with.record`.
         if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"
-            warns and keeps it.
+            warns and keeps it, or resumes it.
         resume: Whether what an interrupted block wrote stays for the next call; else it is removed.
 
     Yields:
@@ -81,13 +82,17 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
         atomic.put_back(folder)
         existing = Artefact.existing(folder)
         _refuse_foreign(folder, existing, request.kind)
-        if existing and _is_kept(existing, request, made_from, if_changed):
+        if is_kept(folder, request, made_from, if_changed):
             yield None
             return
         # One that an interrupted run may resume grows in its own folder, if that holds no finished one.
-        in_place = resume and not (existing and existing.record.finished)
+        in_place = resume and not (existing.record.finished if existing else folder.exists())
         successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
-        draft = _begin(successor, request, made_from, machine)
+        if _is_finished(successor, request, made_from):  # a run was killed before its artefact took its place
+            atomic.take_place(successor, folder)
+            yield None
+            return
+        draft = _begin(successor, request, made_from, machine or {}, if_changed)
         try:
             yield draft
         except BaseException:
@@ -99,44 +104,72 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
             atomic.take_place(successor, folder)
 
 
-def _is_kept(existing: Artefact, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged) -> bool:
-    """Decide whether an artefact stays as it is."""
+def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged = "redo") -> bool:
+    """Decide whether an artefact stays as it is. This is the rule of `making`, for those who ask before they load data.
+
+    Args:
+        folder: Its folder.
+        request: What is asked for.
+        made_from: Role -> the artefact that it would be made from.
+        if_changed: As in `making`.
+
+    Returns:
+        Whether `making` would leave it; False if there is none.
+
+    Raises:
+        InputError: If its record was edited, or `if_changed` refuses.
+    """
+    existing = Artefact.existing(folder)
+    if existing is None:
+        if if_changed == "refuse" and (folder / records.FILE).exists():
+            records.require(folder)  # a damaged record: what was made is not thrown away
+        return False
     outdated = existing.outdated(request, made_from)
     if outdated is None:
         return True
     if outdated.because == "unfinished" or if_changed == "redo":
         return False
     if outdated.because == "versions":
-        warnings.warn(f"{existing.folder}: {outdated.text}; --if-changed redo makes it again", InputWarning,
-                      stacklevel=4)
+        warnings.warn(f"{folder}: {outdated.text}; --if-changed redo makes it again", InputWarning, stacklevel=4)
         return True
-    raise InputError(f"{existing.folder}: {outdated.text}; --if-changed redo replaces it, or choose another name")
+    raise InputError(f"{folder}: {outdated.text}; --if-changed redo replaces it, or choose another name")
+
+
+def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Reference]) -> bool:
+    existing = Artefact.existing(folder)
+    return existing is not None and existing.outdated(request, made_from) is None
 
 
 def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
     """Refuse to replace what is no artefact, or one of another kind."""
     if existing and existing.record.kind != kind:
         raise InputError(f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name")
-    if folder.is_dir() and not (folder / records.FILE).exists() and (names := sorted(os.listdir(folder))):
+    if folder.is_dir() and not (folder / records.FILE).exists() \
+            and (names := sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"})):
         raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
                          "pipeline; move it, or choose another name")
 
 
-def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any] | None
-           ) -> Draft:
+def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any],
+           if_changed: IfChanged) -> Draft:
     """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
-    machine = made_with.record() if machine is None else machine
+    machine = made_with.record() | dict(machine)
     earlier = Artefact.existing(folder)
     outdated = earlier.outdated(request, made_from) if earlier else None
-    resumed = outdated is not None and outdated.because == "unfinished" and earlier is not None
-    if resumed and earlier is not None:
+    resumed = outdated is not None and outdated.because == "unfinished"
+    if resumed and earlier and (parts := changed(earlier.record.versions, request.versions())):
+        resumed = if_changed == "refuse"
+        if resumed:
+            warnings.warn(f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
+                          InputWarning, stacklevel=4)
+    if resumed and earlier:
         machines = earlier.record.machines
-        record = earlier.record.changed(machines=machines + [dict(machine)] * (machines[-1:] != [dict(machine)]))
+        record = earlier.record.changed(machines=machines + [machine] * (machines[-1:] != [machine]))
     else:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         record = Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from),
-                        versions=dict(request.versions()), machines=[dict(machine)])
+                        versions=dict(request.versions()), machines=[machine])
     draft = Draft(folder, record, resumed, dict(record.facts))
     draft.save()
     return draft

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from pipeline.artefacts import Artefact, Draft, Reference, Request, Versions, artefact as artefacts, making
 from pipeline.artefacts.record import FILE
+from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning
 
 MACHINE = {"processor": "one"}
@@ -153,6 +155,55 @@ def test_a_draft_of_another_request_is_not_resumed(tmp_path: Path) -> None:
         assert draft is not None
         assert not draft.resumed
         assert names(draft.folder) == [FILE]
+
+
+def test_what_other_code_began_is_resumed_or_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, request = tmp_path / "tray", TrayRequest()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(folder, request, resume=True)
+    monkeypatch.setattr(TrayRequest, "code", 2)
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    with pytest.warns(InputWarning, match="was begun by other code"):
+        draft = make(folder, request, if_changed="refuse", resume=True)
+    assert draft is not None
+    assert draft.resumed
+    draft = make(copy, request, if_changed="redo", resume=True)
+    assert draft is not None
+    assert not draft.resumed
+
+
+def test_a_successor_that_was_finished_before_a_kill_takes_its_place(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, request = tmp_path / "tray", TrayRequest(size=2)
+    make(folder)
+
+    def kill(*paths: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic, "take_place", kill)
+        with pytest.raises(KeyboardInterrupt):
+            make(folder, request, text="plates", resume=True)
+    assert Artefact.open(folder).record.request["size"] == 1
+    assert make(folder, request, resume=True) is None
+    assert (folder / "cups.txt").read_text() == "plates"
+    assert names(tmp_path) == ["tray"]
+
+
+def test_a_damaged_record_is_no_leave_to_throw_the_rest_away(tmp_path: Path) -> None:
+    folder = tmp_path / "tray"
+    make(folder)
+    (folder / FILE).write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        make(folder, if_changed="refuse", resume=True)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(folder, TrayRequest(), resume=True)
+    assert (folder / "cups.txt").exists()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / f"{FILE}.partial").touch()  # of a run that was killed at once
+    assert make(folder) is not None
 
 
 def test_identity_does_not_depend_on_the_machine_and_does_on_bytes(tmp_path: Path) -> None:
