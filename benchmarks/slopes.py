@@ -43,7 +43,6 @@ from pipeline.files.digest import digest
 from pipeline.files.remembered import SETTLED
 from pipeline.manifest import Manifest, build, with_checksums
 from pipeline.manifest.build import statistics_of
-from pipeline.parts import lazy
 from pipeline.provenance import record
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
@@ -52,7 +51,6 @@ from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from stages import search
 
-lazy.load(vars(search))  # as a command does
 MOST, MEMORY = 1.15, 2000
 SECONDS, SECONDS_DRY = 20.0, 2.0
 LOOPS, LOOPS_DRY = 6.0, 0.5

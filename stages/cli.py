@@ -19,7 +19,7 @@ from click.exceptions import NoArgsIsHelpError
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, values
 
-# Section -> command -> its purpose. A command is imported when it is used.
+# Section -> command -> its purpose. Its options are imported when it is named, and what it does when it runs.
 SECTIONS = {
     "A run": {
         "init": "Write the settings and stages of a new project.",
@@ -66,7 +66,7 @@ SECTIONS = {
         "throughput": "Time poolings and retrieval on this machine.",
     },
 }
-# File of `stages` -> its commands, where it has several; each other command has a file of its own name.
+# File of `stages.commands` -> its commands, where it has several; each other command has a file of its own name.
 FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifest", "audit"),
          "stores": ("verify", "compact", "rewrite", "copy", "import", "export"),
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
@@ -88,9 +88,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        file = next((file for file, names in FILES.items() if cmd_name in names), cmd_name.replace("-", "_"))
-        module = import_module(f"stages.{file}")
-        command: click.Command = getattr(module, f"{cmd_name}_command" if file in FILES else "command")
+        name = cmd_name.replace("-", "_")
+        file = next((file for file, names in FILES.items() if cmd_name in names), name)
+        command: click.Command = getattr(import_module(f"stages.commands.{file}"), f"{name}_command")
         if not any(option.name == "quiet" for option in command.params):
             command.params += progress.options()
             for parameter in command.params:
@@ -104,10 +104,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown("command", args[0], COMMANDS, "`pipeline --help`")
-        from stages.options import renamed
-
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command, renamed(args[0], rest, progress.say)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, COMMANDS))

@@ -9,53 +9,34 @@ from functools import partial
 from itertools import chain, combinations
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pipeline import manifest
+from pipeline.evaluation.retrieval import Metrics, Protocol, Ties, evaluate
+from pipeline.evaluation.statistics import contrast, significance
 from pipeline.parts.errors import InputError
+from pipeline.provenance import record
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from stages import measuring, options
+from pipeline.systems.scores import fuse, judged, layout
+from pipeline.systems.scores.system import System
+from stages.arguments import refuse_repeats
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    from pipeline import manifest
-    from pipeline.evaluation.retrieval import Metrics, Protocol, Ties, evaluate
-    from pipeline.evaluation.statistics import contrast, significance
-    from pipeline.provenance import record
-    from pipeline.settings import Settings
-    from pipeline.systems.scores import fuse, judged, layout
-    from pipeline.systems.scores.system import System
 
-
-@click.command
-@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]",
-                shell_complete=options.names("scored"))
-@options.dataset
-@measuring.columns
-@measuring.truth
-@measuring.rules
-@measuring.ties
-@measuring.output
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str, columns: judged.Columns,
-            truth: judged.Truth, rules: Protocol | None, ties: Ties, output: str) -> None:
-    """Test systems against each other on the same queries, images and captions aligned by id; with three or more, every
-    pair.
-
-    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
-    similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
-    both systems, intervals and p are for other seeds and other images; otherwise for other images alone. With captions
-    in several languages, each language is also compared by itself.
-
-    Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
-    """
+def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None = None,
+            columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
+            rules: Protocol | None = None, ties: Ties = "expected", output: str = "text") -> None:
+    """Test systems against each other on the same queries; with three or more, every pair."""
+    dataset = dataset or settings.run.dataset
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     place = partial(paths.similarity, dataset, split=settings.score.split)
     stores = [_paths(paths.root, place, dataset, name) for name in systems]
     for group in stores:
-        options.refuse_repeats(group)
+        refuse_repeats(group)
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == place("").parent}:
         record.refuse_stale(record.with_parts(made), paths.head)

@@ -5,81 +5,36 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import click
+import numpy as np
 
+from pipeline import dual_encoders, training
+from pipeline.compute.tasks import Executor
+from pipeline.dual_encoders import Usage, embedding, record as records
+from pipeline.features.store import FeatureStore
+from pipeline.files.atomic import exclusive
 from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
+from pipeline.provenance import record
+from pipeline.settings import Encoder, Settings
 from pipeline.settings.paths import Paths
-from stages import options
+from pipeline.systems import rescoring
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
+from pipeline.text import unknown
+from pipeline.training import HeadUse, OpenHead, pieces
+from stages import scored_systems
+from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, say, unless_done
 
-if TYPE_CHECKING:
-    import numpy as np
 
-    from pipeline import dual_encoders, training
-    from pipeline.compute.tasks import Executor
-    from pipeline.dual_encoders import Usage, embedding, record as records
-    from pipeline.features.store import FeatureStore
-    from pipeline.files.atomic import exclusive
-    from pipeline.provenance import record
-    from pipeline.settings import Encoder, Settings
-    from pipeline.systems import rescoring
-    from pipeline.systems.scores import layout
-    from pipeline.systems.scores.system import System
-    from pipeline.text import unknown
-    from pipeline.training import HeadUse, OpenHead, pieces
-    from stages import scored_systems
-
-
-@click.command
-@click.argument("name", required=False, shell_complete=options.names("dataset"))
-@options.system(options.HEAD_OR_ENCODER, "head")
-@options.trained_on
-@click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
-              help="What the encoder is called in results.")
-@click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
-@click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own", show_default=True,
-              help="The model's own, such as a crop of the centre, by Pillow or as transformers does by default; or "
-              "images squashed to its size, without a crop.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
-              help="The precision in which the encoder computes.")
-@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
-              help="Images or captions in a batch of the encoder.")
-@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True,
-              show_default="all that there are", help="Which images; may be given several times.")
-@options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
-             "store of embeddings")
-@options.image_files(", for an encoder or a fine-tuned head", "files")
-@options.device
-@options.on_workers
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str | None, source: options.Source | None, trained_on: str | None,
-            called: str | None, prompt: str, preprocessing: str, precision: str, batch_size: int,
-            splits: tuple[str, ...], out: Path | None, files: Path | None, device: str | None,
-            open_workers: options.Workers) -> None:
-    """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
-
-    A head reads stored features, which must be made by the same engine with the same settings as those that the head
-    was trained on. A fine-tuned head has its own network and reads the image files.
-    Photographs without captions need a captions.csv, too: it may have the files' names as captions.
-
-    A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system NAME` makes a system of it.
-    Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. A
-    run that was interrupted goes on.
-
-    A head that was trained on other data becomes a system of the data set in the same way: its store is called after
-    both, `pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k`, and so is the system.
-
-    Example: pipeline embed flickr8k --system vse2ad-region-bigru-s0 --trained-on coco
-
-    Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
-    """
+def embed(paths: Paths, settings: Settings, name: str | None = None, source: Source | None = None,
+          trained_on: str | None = None, called: str | None = None, prompt: str = "{}", preprocessing: str = "own",
+          precision: str = "fp32", batch_size: int = 64, splits: tuple[str, ...] = (), out: Path | None = None,
+          files: Path | None = None, device: str | None = None, workers: Workers = Workers()) -> None:
+    """Embed the images and captions of data set NAME with a head or an encoder; without NAME, for the run."""
     run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
     if name is None:
-        options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
-                       "splits", "out", why="needs the NAME of a data set")
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
         encoders = run.encoders
         heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
@@ -96,14 +51,12 @@ def command(paths: Paths, settings: Settings, name: str | None, source: options.
             "name": called or last, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
             "precision": precision, "trained_on": trained_on})]
     else:
-        options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
-                       why="is for an encoder, KIND:PLACE")
         folder = source.head
         if folder is None:
             scored_systems.refuse_without_vectors(paths, settings, trained_on or run.dataset, source.named, "embed")
             folder = paths.head(trained_on or run.dataset, source.named)
         heads = [(folder, files)]
-    with open_workers() as place:
+    with workers.open() as place:
         asked = _Asked(paths, settings, name or run.dataset, splits, out, device, place)
         for encoder in encoders:
             _by_encoder(asked, encoder, files, batch_size)
@@ -150,7 +103,7 @@ def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
         opened = OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
         opened.head.require_embeddings()
         if files is not None and isinstance(opened.source, FeatureStore):
-            options.refuse("files", why="is for a fine-tuned head; this one reads stored features")
+            refuse_given("is for a fine-tuned head; this one reads stored features", images=files)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         rows = np.concatenate([part.store_rows for part in parts])
         opened.source.check(rows)
@@ -180,7 +133,7 @@ def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
 
 def _by_encoder(asked: _Asked, encoder: Encoder, files: Path | None, batch_size: int) -> None:
     paths, settings, name, place = asked.paths, asked.settings, asked.name, asked.place
-    options.choose_products(settings)
+    choose_products(settings)
     manifest = Manifest.load(paths.manifest(name))
     manifest.require_photographs("a dual encoder")
     parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)

@@ -7,69 +7,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import numpy as np
 
+from pipeline import artefacts
 from pipeline.parts.errors import InputError
+from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system
-from pipeline.systems.fusion.methods import FUSIONS
-from stages import measuring, options
+from pipeline.systems.fusion.methods import shares as shares_of
+from pipeline.systems.scores import fuse, judged
+from pipeline.systems.scores.made import LACKS
+from pipeline.systems.scores.system import System
+from stages.arguments import refuse_repeats
 from stages.progress import Progress, say, unless_done
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from pipeline import artefacts
-    from pipeline.settings import Settings
-    from pipeline.systems.fusion.methods import shares as shares_of
-    from pipeline.systems.scores import fuse, judged
-    from pipeline.systems.scores.made import LACKS
-    from pipeline.systems.scores.system import System
 
 # Entries of a member's record that an ensemble's record does not take over.
 OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
 
-@click.command
-@click.argument("name", required=False)
-@click.option("--member", "members", multiple=True, metavar="SYSTEM|PATH", shell_complete=options.names("scored"),
-              help="A system's name, a similarity store, or a matrix (.npy, zarr) of the --manifest; give two or more "
-              "for an ensemble of your own.")
-@click.option("--fusion", type=click.Choice(list(FUSIONS)), default="mean", show_default=True,
-              help="What is averaged: similarities (mean); or, of each query's candidates, z-scores, 1 / (60 + rank) "
-              "(rank, also called RRF), scores scaled to 0 to 1 (combsum), or these for each member's best 100, times "
-              "the number of members that list a candidate (combmnz).")
-@click.option("--weight", "weights", type=float, multiple=True, show_default="equal",
-              help="A member's weight; one for each member, in order.")
-@click.option("--tune-on", "on", type=options.FilePath(), multiple=True, metavar="PATH",
-              help="Choose the weights by RSUM on these scores of the split val, one for each member, in order.")
-@click.option("--keep-common", is_flag=True,
-              help="Leave out images that a member lacks, because an engine failed for instance, and list them.")
-@measuring.columns
-@options.dataset
-@options.text
-@options.recipe
-@options.seed
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, name: str | None, members: tuple[str, ...], fusion: str,
-            weights: tuple[float, ...], on: tuple[Path, ...], keep_common: bool, columns: judged.Columns, dataset: str,
-            text: str, recipe: str, seed: int) -> None:
-    """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
-
-    NAME consists of letters of features, such as RG: the mean of these features' heads, as in the papers. Or it is a
-    name of your own, with --member. Without NAME: all of run.ensembles.
-
-    Example: pipeline ensemble RGP
-
-    Example: pipeline ensemble mine --member vse2ad-region-bigru-s0 --member vse2ad-grid-bigru-s0 --fusion zscore
-    """
+def ensemble(paths: Paths, settings: Settings, name: str | None = None, members: tuple[str, ...] = (),
+             fusion: str = "mean", weights: tuple[float, ...] = (), on: tuple[Path, ...] = (),
+             keep_common: bool = False, columns: judged.Columns = judged.Columns(), dataset: str | None = None,
+             text: str = "bigru", recipe: str = "vse2ad", seed: int = 0) -> None:
+    """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same."""
+    dataset = dataset or settings.run.dataset
     place = partial(paths.similarity, dataset, split=settings.score.split)
     if name is None:
-        options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",
-                       why="needs the NAME of an ensemble")
         for recipe, letters, text, seed in ensembles(settings.run).values():
             _mean(place, letters, recipe, text, seed, keep_common)
         return
@@ -84,9 +50,8 @@ def command(paths: Paths, settings: Settings, name: str | None, members: tuple[s
     if len(members) < 2:
         raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
                          f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
-    options.refuse("text", "recipe", "seed", why="is for ensembles such as RG; your own has its --member")
     places = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
-    options.refuse_repeats(places)
+    refuse_repeats(places)
     stores = [judged.with_record(path, columns) for path in places]
     path = paths.similarity(dataset, name, stores[0].made_from["split"])
     if path.exists() and System.open(path).made_from.get("ensemble") != name:

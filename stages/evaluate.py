@@ -7,92 +7,51 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pipeline import manifest
+from pipeline.evaluation.judgements import qrels
+from pipeline.evaluation.metrics import parse_all
+from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
+from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
+from pipeline.provenance import results
+from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths, systems
-from stages import measuring, options
+from pipeline.systems.scores import judged, measured, runs
+from pipeline.systems.scores.system import System
+from stages import scored_systems
+from stages.arguments import Files, Source, Workers, choose_products
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    from pipeline import manifest
-    from pipeline.evaluation.judgements import qrels
-    from pipeline.evaluation.metrics import parse_all
-    from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
-    from pipeline.files.atomic import exclusive, write_json
-    from pipeline.provenance import results
-    from pipeline.settings import Evaluate, Settings
-    from pipeline.systems.scores import judged, measured, runs
-    from pipeline.systems.scores.system import System
-    from stages import scored_systems
 
-
-@click.command
-@options.system("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
-                "matrix (.npy, zarr).")
-@click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
-              help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")
-@click.option("--normalise", is_flag=True,
-              help="Divide each vector of --embeddings by its length, so that inner products are cosines.")
-@click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
-              help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
-              "pipeline embed), which are candidates but no queries. May be given several times.")
-@click.option("--record", "keep", is_flag=True,
-              help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
-              "zero-shot retrieval.")
-@measuring.columns
-@measuring.truth
-@measuring.rules
-@measuring.ties
-@click.option("--extended", type=click.Choice(["eccv_caption", "cxc"]),
-              help="Also with right pairs beyond COCO's own: ECCV Caption (mAP@R, R-Precision) with CxC; or "
-              "CxC alone, also within images and within captions, from its own files in evaluate.cxc.")
-@click.option("--metric", "names", metavar="NAME", multiple=True, show_default="evaluate.metrics",
-              help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
-              "several times.")
-@measuring.files
-@click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
-              help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels has the right answers.")
-@options.scheduler
-@measuring.output
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, source: options.Source | None, embeddings: tuple[Path, Path] | None,
-            normalise: bool, distractors: tuple[Path, ...], keep: bool, columns: judged.Columns, truth: judged.Truth,
-            rules: Protocol | None, ties: Ties, extended: str | None, names: tuple[str, ...], files: measuring.Files,
-            from_run: Path | None, scheduler: str | None, output: str) -> None:
-    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
-
-    Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. A system
-    that no longer fits the run is left out with a message. To drop one, delete its store.
-
-    Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
-
-    Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
-    """
+def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
+             embeddings: tuple[Path, Path] | None = None, normalise: bool = False, distractors: tuple[Path, ...] = (),
+             keep: bool = False, columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
+             rules: Protocol | None = None, ties: Ties = "expected", extended: str | None = None,
+             names: tuple[str, ...] = (), files: Files = Files(), from_run: Path | None = None,
+             scheduler: str | None = None, output: str = "text") -> None:
+    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file."""
     if names:
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
         settings = settings.model_copy(update={"evaluate": metrics})
     truth = replace(truth, left_out=settings.manifest.left_out)
     if from_run:
-        options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "name", "extended",
-                       "keep", "run", "top", "save_qrels", "per_query", "scheduler",
-                       why="cannot be given with --from-run, whose lists are measured as they are")
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate, say)
         click.echo(_written([(from_run.name, numbers)], output))
         return
-    opened = click.get_current_context().with_resource
-    opened(workers.counted_on(opened(options.executor(1, scheduler)())))
-    if embeddings or distractors:
-        options.choose_products(settings)
-    if not embeddings:
-        options.refuse("normalise", why="is for --embeddings; a matrix holds similarities already")
-    similarity = None if source is None else source.scores(paths, settings)
-    pool = _pool(similarity, embeddings, normalise, distractors, columns, truth)
-    notes = _noted(judged.notes_of_vectors(pool) if pool and embeddings else [])
-    asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
-    if pool is not None:
+    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
+        if embeddings or distractors:
+            choose_products(settings)
+        similarity = None if source is None else source.scores(paths, settings)
+        pool = _pool(similarity, embeddings, normalise, distractors, columns, truth)
+        asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
+        if pool is None:
+            _evaluate_run(asked, settings, truth, output)
+            return
+        notes = _noted(judged.notes_of_vectors(pool) if embeddings else [])
         by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
         pool, (numbers,), (hits,), tables, more = asked.measure(pool, [by], truth, columns.manifest)
         numbers |= {"split": pool.split} if pool.split else {}
@@ -102,10 +61,11 @@ def command(paths: Paths, settings: Settings, source: options.Source | None, emb
             results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors], asked.recorded,
                            numbers, hits)
         click.echo(_written([("", numbers | ({"notes": notes} if notes else {}))], output))
-        return
-    options.refuse("manifest_path", "split", "captions_per_image", "distance", "folds", "name", "keep", "run", "top",
-                   "save_qrels", why="needs --system or --embeddings; the run is measured by its data set's card")
-    options.refuse_shipped()
+
+
+def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
+    """Measure the run into results/metrics.json, and print it."""
+    paths = asked.paths
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     with exclusive(paths.metrics):
         write_json(paths.metrics, measured_run)
@@ -121,9 +81,6 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normali
           distractors: tuple[Path, ...], columns: judged.Columns, truth: judged.Truth) -> System | None:
     """The source that the options name; None if the run is measured."""
     if distractors:
-        options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "distance", "folds", "name",
-                       "extended", "qrels", "same_text",
-                       why="cannot be given with --distractors, which enlarge the pool of a head's store")
         if similarity is None:
             raise InputError("--distractors need --system with a head's similarity store")
         return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
@@ -134,7 +91,7 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normali
     return None if similarity is None else judged.matrix(similarity, columns, truth)
 
 
-def _write_files(pool: System, files: measuring.Files, tables: list[Any], settings: Evaluate) -> None:
+def _write_files(pool: System, files: Files, tables: list[Any], settings: Evaluate) -> None:
     """Write the requested files of one pool."""
     if files.run:
         with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:

@@ -8,106 +8,75 @@ from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
-import click
-
+from pipeline.compute import cluster
+from pipeline.features import extraction
+from pipeline.features.extraction import needs
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import remote_store
+from pipeline.files import remote
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
+from pipeline.settings import Extract, Settings
 from pipeline.settings.paths import Paths
-from stages import options
+from stages.arguments import Workers, choose_products
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
 
-    from pipeline.compute import cluster
-    from pipeline.features import extraction
-    from pipeline.features.extraction import needs
-    from pipeline.features.extractors import Runtime
-    from pipeline.features.store import remote_store
-    from pipeline.files import remote
-    from pipeline.manifest import Manifest
-    from pipeline.settings import Extract, Settings
-
-
-@click.command
-@options.feature
-@options.dataset
-@click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
-              help="Another engine, with its default settings.")
-@options.out("features/DATASET/FEATURE.zarr", "The store; s3://bucket/NAME.zarr is written shard by shard.",
-             "feature store", in_store=True)
-@options.image_files()
-@click.option("--device", metavar="DEVICE", show_default="extract.device", callback=options.known_device,
-              help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
-@click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
-              help="The library that runs the network: openvino is several times as fast on a CPU.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision",
-              help="bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.")
-@click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
-@click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
-              callback=options.of_this_machine, help="Processes on this machine.")
-@options.scheduler
-@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
-              help="Whether an image that cannot be decoded ends the run.")
-@click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
-              "follow later.")
-@click.option("--only", type=options.FilePath(dir_okay=False),
-              help="Only the images whose ids this file lists, one a line.")
-@click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")
-@click.option("--same-features", is_flag=True, help="Confirm that code which changed since the store was made makes "
-              "the same features; the store is kept.")
-@click.option("--dry-run", is_flag=True, help="Print what it would take: images, bytes, and time from a "
-              "short probe. A photograph that was replaced since `pipeline manifest` is found by the run alone.")
-@options.if_changed
-@options.with_settings
-def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: Path | None, images: Path | None,
-            scheduler: str | None, split: str | None, only: Path | None, dry_run: bool, **changes: Any) -> None:
-    """Extract region, grid, patch or frame features into a store. Running again does nothing, resumes, or extracts the
-    images that are new in the manifest.
-
-    Example: pipeline extract --feature region --workers 2
-    """
-    options.executor(1, scheduler)  # refuses an argument that is no address
-    extract = settings.extract.model_copy(update={key: value for key, value in changes.items()
-                                                  if key in type(settings.extract).model_fields and value is not None})
+def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None = None, engine: str | None = None,
+            out: Path | None = None, images: Path | None = None, device: str | None = None, backend: str | None = None,
+            precision: str | None = None, batch_size: int | None = None, workers: int | None = None,
+            scheduler: str | None = None, on_error: Literal["fail", "skip"] | None = None, split: str | None = None,
+            only: Path | None = None, retry_failed: bool = False, same_features: bool = False, dry_run: bool = False,
+            if_changed: Literal["refuse", "redo"] = "refuse") -> None:
+    """Extract features into a store; do nothing, resume, or extract the images that are new in the manifest."""
+    dataset = dataset or settings.run.dataset
+    changes = {"device": device, "backend": backend, "precision": precision, "batch_size": batch_size,
+               "workers": workers, "on_error": on_error}
+    how = settings.extract.model_copy(update={key: value for key, value in changes.items() if value is not None})
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
     if uploaded_to:
         remote.require_reachable(uploaded_to)
     store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
     named = remote.address(place_of_store) or store
-    request = _request(paths, settings, dataset, store, feature, extract, changes["engine"])
+    request = _request(paths, settings, dataset, store, feature, how, engine)
     if split is not None or only is not None:
         request = replace(request, only=extraction.chosen_images(Manifest.load(request.manifest), split, only))
     if uploaded_to is None and request.is_done():
         say(f"{store}: nothing to do", err=False)
         return
-    if not (changes["engine"] or uploaded_to) and (name := request.imported()):
+    if not (engine or uploaded_to) and (name := request.imported()):
         say(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
             "place, remove it or name an --engine", err=False)
         return
     donor = None if out or store.exists() else request.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, request, extract, donor)
+        _say_needs(settings, dataset, feature, request, how, donor)
     manifest = Manifest.load(request.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
-    options.choose_products(settings)
+    choose_products(settings)
     several = extraction.devices(request.runtime.device) if scheduler is None else [request.runtime.device]
-    if len(several) > 1 and changes["workers"]:
+    if len(several) > 1 and workers:
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
-    job = replace(_job(manifest, images or manifest.images_folder, request, extract, changes),
-                  uploaded_to=uploaded_to, donor=donor)
+    decoders, writers = (None if count == "auto" else count for count in (how.decoders, how.writers))
+    job = extraction.ExtractionJob(
+        manifest, images or manifest.images_folder, request.store,
+        extraction.EngineSpec(request.engine, request.options, request.runtime), how.batch_size, how.shard_images,
+        how.compressor, how.dtype, how.on_error, if_changed, retry_failed, same_features, request.only,
+        threads=extraction.Threads(decoders, writers, how.ahead), uploaded_to=uploaded_to, donor=donor)
     if job.engine.runtime.precision == "bf16":
         say("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
             "cosine of a cell with its fp32 falls to 0.94); see docs/measured/extraction.md")
-    workers = extract.workers if len(several) == 1 else len(several)
-    where = options.executor(workers, scheduler) if len(several) == 1 else partial(
-        cluster.local, workers, on_start=partial(extraction.worker.take_device_of, several))
-    with where() as place:
+    count = how.workers if len(several) == 1 else len(several)
+    on_workers = Workers(count, scheduler).open() if len(several) == 1 else cluster.local(
+        count, on_start=partial(extraction.worker.take_device_of, several))
+    with on_workers as place:
         if dry_run:
-            say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else workers), err=False)
+            say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else count), err=False)
             return
         asked_for = request.as_json()
         with Progress(f"extract {feature}", manifest.noun) as bar:
@@ -118,17 +87,6 @@ def command(paths: Paths, settings: Settings, feature: str, dataset: str, out: P
     did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
     say(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
         + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""), err=False)
-
-
-def _job(manifest: Manifest, images: Path, request: extraction.ExtractionRequest, extract: Extract,
-         changes: dict[str, Any]) -> extraction.ExtractionJob:
-    """Compose the job of the extraction."""
-    decoders, writers = (None if count == "auto" else count for count in (extract.decoders, extract.writers))
-    return extraction.ExtractionJob(
-        manifest, images, request.store, extraction.EngineSpec(request.engine, request.options, request.runtime),
-        extract.batch_size, extract.shard_images, extract.compressor, extract.dtype, extract.on_error,
-        changes["if_changed"], changes["retry_failed"], changes["same_features"], request.only,
-        threads=extraction.Threads(decoders, writers, extract.ahead))
 
 
 def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,

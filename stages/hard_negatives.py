@@ -4,71 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import numpy as np
 
+from pipeline import dual_encoders, training
+from pipeline.compute import made_with
+from pipeline.dual_encoders.base import Usage
+from pipeline.evaluation.retrieval.summary import aligned, ranged
+from pipeline.files import atomic, digest
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 from pipeline.parts.wrapping import printable
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from stages import options
+from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
+from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
+from stages import scored_systems
+from stages.arguments import Source, choose_products
 from stages.progress import say
 
-if TYPE_CHECKING:
-    import numpy as np
 
-    from pipeline import dual_encoders, training
-    from pipeline.compute import made_with
-    from pipeline.dual_encoders.base import Usage
-    from pipeline.evaluation.retrieval.summary import aligned, ranged
-    from pipeline.files import atomic, digest
-    from pipeline.manifest import Manifest
-    from pipeline.settings import Settings
-    from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
-    from pipeline.studies.hard_negatives.systems import OfEncoder, OfHead, System
-    from stages import scored_systems
-
-
-@click.command
-@click.argument("questions", required=False)
-@options.system(options.HEAD_OR_ENCODER, "head")
-@options.trained_on
-@click.option("--images-of", metavar="NAME", show_default="as --trained-on",
-              help="The data set whose stored features hold the images.")
-@click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card or the content says",
-              help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.")
-@click.option("--save", type=options.OutputPath(endings=(".csv",)), metavar="FILE.csv",
-              help="Also write the questions.")
-@click.option("--out", type=options.OutputPath(endings=(".json",)), metavar="FILE.json",
-              show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
-@options.device
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, questions: str | None, source: options.Source | None,
-            trained_on: str | None, images_of: str | None, form: str | None, save: Path | None, out: Path | None,
-            device: str | None) -> None:
-    """Measure how often an image's caption is more similar to it than hard negatives: captions that are nearly the same
-    and wrong.
-
-    QUESTIONS is sugarcrepe, aro or winoground, whose files you fetch, or a CSV with the columns
-    image,positive,negative[,category]. Without it, the captions of the split score.split are swapped: a colour, a
-    number, the order of two nouns, left and right.
-
-    Ties count by the mean over all their orders. Intervals are over images, each with all its questions.
-
-    Example: pipeline hard-negatives --system vse2ad-region-bigru-s0
-
-    Example: pipeline hard-negatives sugarcrepe --system vse2ad-region-bigru-s0 --trained-on coco
-
-    Example: pipeline hard-negatives sugarcrepe --system clip:openai/clip-vit-base-patch32 --images-of coco
-
-    Example: pipeline hard-negatives --save swaps.csv
-    """
+def hard_negatives(paths: Paths, settings: Settings, questions: str | None = None, source: Source | None = None,
+                   trained_on: str | None = None, images_of: str | None = None, form: str | None = None,
+                   save: Path | None = None, out: Path | None = None, device: str | None = None) -> None:
+    """Measure how often an image's caption is more similar to it than captions that are nearly the same and wrong."""
     if source is None and not save:
         raise InputError("give --system, or --save to write the questions alone")
-    if source is None:
-        options.refuse("out", "device", why="needs --system")
-    if questions is None:
-        options.refuse("form", why="needs QUESTIONS")
     training_set = trained_on or settings.run.dataset
     shown = Manifest.load(paths.manifest(images_of or training_set))
     if questions:
@@ -90,7 +52,7 @@ def command(paths: Paths, settings: Settings, questions: str | None, source: opt
     device = device or settings.training_of(training_set).device
     system: System
     if source.is_encoder:
-        options.choose_products(settings)
+        choose_products(settings)
         shown.require_photographs("a dual encoder")
         called = Path(source.named.partition(":")[2]).name
         system = OfEncoder(source.named, called, dual_encoders.load(source.named, Usage(device=device)), shown,

@@ -2,84 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
-import click
-
-from pipeline.heads import objectives, pooling
+from pipeline import training
+from pipeline.compute import machine
+from pipeline.features.store import FeatureStore
+from pipeline.files import weights
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
+from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, heads, system
-from stages import options
+from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    from pipeline import training
-    from pipeline.compute import machine
-    from pipeline.features.store import FeatureStore
-    from pipeline.files import weights
-    from pipeline.manifest import Manifest
-    from pipeline.settings import Recipe, Settings, Training, Variation, named
 
-POOLING = click.Choice(list(pooling.POOLINGS))
-
-
-@click.command
-@options.feature
-@options.dataset
-@options.text
-@options.recipes
-@click.option("--pooling", type=POOLING, help="Vary the recipe: the pooling of both sides.")
-@click.option("--image-pooling", type=POOLING, help="Vary the recipe: the pooling of images.")
-@click.option("--text-pooling", type=POOLING, help="Vary the recipe: the pooling of captions.")
-@click.option("--objective", type=click.Choice(list(objectives.OBJECTIVES)), help="Vary the recipe: the objective.")
-@click.option("--language", "languages", metavar="TAG", multiple=True, show_default="as the recipe",
-              help="Vary the recipe: train on captions in this language alone. May be given several times.")
-@click.option("--finetune", is_flag=True, help="Vary the recipe: train the features' network too, from the images.")
-@options.image_files(", for fine-tuning")
-@click.option("--noise", type=click.FloatRange(0, 1, max_open=True), default=0.0, metavar="SHARE",
-              help="Vary the recipe: this share of the training captions exchange their images.")
-@click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
-              help="The name of a varied recipe, for its head's folder and in results.")
-@options.seeds
-@options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
-              help="bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.")
-@options.device
-@click.option("--processes", type=click.IntRange(min=1), callback=options.of_this_machine,
-              show_default="training.DATASET.processes", help="GPUs that share each batch.")
-@options.if_changed
-@options.with_settings
-def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, text: str, recipes: tuple[str, ...],
-                  seeds: tuple[int, ...], out: Path | None, precision: str | None, device: str | None,
-                  processes: int | None, if_changed: str, name: str | None, images: Path | None, **varied: Any) -> None:
+def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = None, text: str = "bigru",
+          recipes: tuple[str, ...] = ("vse2ad",), seeds: tuple[int, ...] = (0,), out: Path | None = None,
+          precision: str | None = None, device: str | None = None, processes: int | None = None,
+          if_changed: Literal["refuse", "redo"] = "refuse", name: str | None = None, images: Path | None = None,
+          variation: Variation = Variation(), changes: tuple[str, ...] = ()) -> None:
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing, or resumes.
 
-    The same seed gives the same head, bit for bit, on one kind of CPU with one number of threads, one version of torch
-    and one setting compute.products; its head.json records these. With others, heads differ as they do between seeds.
-
-    The head that a recipe starts from, and the run's head by which it mines negatives, are trained first if they are
-    missing; with --if-changed redo also if they are out of date.
-
-    Example: pipeline train --feature region --recipe vse2ad
-
-    Example: pipeline train --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
-
-    Example: pipeline train --feature region --recipe vse_infty --image-pooling fspool
-
-    Example: pipeline train --feature region --recipe vse_infty --language en --language de
-
-    Example: pipeline train --feature region --recipe vse_infty --recipe vse_infty-crcl --noise 0.4
-
-    Example: pipeline train --feature grid --recipe vse_infty --finetune --device cuda
+    changes: the keys of the settings that are changed for this run; a recipe among them gets a name of its own.
     """
-    if varied["finetune"] and not FEATURES[feature].trainable:
+    dataset = dataset or settings.run.dataset
+    if variation.finetune and not FEATURES[feature].trainable:
         trainable = " and ".join(name for name, known in FEATURES.items() if known.trainable)
         raise InputError(f"--finetune is for {trainable} features; a detector is not trained")
-    chosen = _recipes(settings, recipes, Variation(**varied), name)
+    chosen = _recipes(settings, recipes, variation, name, changes)
     if out and len(chosen) * len(seeds) > 1:
         raise InputError("--out is the folder of one head; give one --recipe and one --seed with it")
     finetuned = {called: recipe.finetune and FEATURES[feature].trainable for called, recipe in chosen.items()}
@@ -88,7 +43,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
             say(f"{called}: {feature} features come from a detector, which the papers do not train; the head "
                 "alone is trained")
     if not any(finetuned.values()):
-        options.refuse("images", why="needs --finetune; without it features are read from their store")
+        refuse_given("needs --finetune; without it features are read from their store", images=images)
     where = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in where.items() if value is not None})
@@ -105,7 +60,7 @@ def train_command(paths: Paths, settings: Settings, feature: str, dataset: str, 
         return
     manifest = Manifest.load(paths.manifest(dataset))
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
-    options.choose_products(settings)
+    choose_products(settings)
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
     try:
@@ -155,19 +110,27 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     asked[folder] = request
 
 
-def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name: str | None) -> dict[str, Recipe]:
+def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name: str | None,
+             changes: tuple[str, ...]) -> dict[str, Recipe]:
     """The recipes to train, by the names in their heads' folders. A recipe that -S changes needs a name of its own."""
     if name and len(names) > 1:
         raise InputError("--name is for one recipe; give one --recipe with it")
     chosen = {}
     for base in names:
         recipe = varied.of(settings.recipe(base))
-        if twice := [key for key in varied.replaced if options.changed(f"recipes.{base}.{key}")]:
+        if twice := [key for key in varied.replaced if _changed(f"recipes.{base}.{key}", changes)]:
             raise InputError(f"-S and another option both set {twice[0]} of {base}; use -S for all of it, or no -S")
         as_shipped = {other: known for other, known in settings.recipes.items()
-                      if not options.changed(f"recipes.{other}")}
+                      if not _changed(f"recipes.{other}", changes)}
         chosen[named(recipe, name, varied.name(base), as_shipped, settings.recipes)] = recipe
     return chosen
+
+
+def _changed(section: str, changes: Iterable[str]) -> bool:
+    """Whether keys of the settings are in a section, such as "recipes.vse2ad", or contain it."""
+    keys = [*changes, *(re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key)
+                        for key in changes for side in ("image", "text"))]  # `pooling` sets both sides
+    return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)
 
 
 def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, images: Path | None,
@@ -198,45 +161,22 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
         say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)
 
 
-@click.command
-@click.argument("checkpoint", type=options.FilePath())
-@options.dataset
-@click.option("--vocabulary", type=options.FilePath(dir_okay=False),
-              help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
-@options.image_files(", for a grid checkpoint")
-@click.option("--feature", type=click.Choice(list(FEATURES)), show_default="region",
-              help="The feature that a cross-encoder reads.")
-@click.option("--name", callback=options.called, show_default="vse_infty_released or oscar", metavar="NAME",
-              help="Its recipe's name, in its folder and in results.")
-@options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.", "head")
-@options.if_changed
-@options.with_settings
-def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, vocabulary: Path | None,
-            images: Path | None, feature: str | None, name: str | None, out: Path | None, if_changed: str) -> None:
-    """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head.
-
-    Or one of OSCAR's (microsoft/Oscar) or MMT-Retrieval's (UKPLab/MMT-Retrieval): their folder, a zip of it, or the
-    file pytorch_model.bin. Its vocabulary is that of training.NAME.bert, the BERT from which its training started.
-    A checkpoint that was trained for retrieval can rerank (`pipeline rerank`); from another one a recipe can `start`.
-
-    The head is scored like one trained here, on features of the same kind: region features of SCAN's files (`pipeline
-    import`), with BUTD's 36 boxes. A grid checkpoint contains its network and is scored from the images:
-    features.PRESET.grid must name that network, butd_resnet101 at 512 px and 16 x 16. Nothing in the file is run.
-
-    Example: pipeline convert model_best.pth --dataset coco --vocabulary coco_precomp_vocab.json
-
-    Example: pipeline convert checkpoint-29-66420 --dataset coco --name oscar
-    """
+def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | None = None,
+            vocabulary: Path | None = None, images: Path | None = None, feature: str | None = None,
+            name: str | None = None, out: Path | None = None, if_changed: Literal["refuse", "redo"] = "refuse") -> None:
+    """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head."""
+    dataset = dataset or settings.run.dataset
     if checkpoint.is_dir() or checkpoint.suffix in (".bin", ".zip"):
-        options.refuse("vocabulary", "images", why="is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and "
-                                                   "reads stored features")
+        refuse_given("is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and reads stored features",
+                     vocabulary=vocabulary, images=images)
         _convert_cross(paths, settings, checkpoint, dataset, feature or "region", name or "oscar", out, if_changed)
         return
-    options.refuse("feature", why="is for cross-encoders; a checkpoint of VSE∞ says what it reads")
+    refuse_given("is for cross-encoders; a checkpoint of VSE∞ says what it reads", feature=feature)
     name = name or "vse_infty_released"
     released = training.read_released(checkpoint)
     if released.text == "bert":
-        options.refuse("vocabulary", why="is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's")
+        refuse_given("is for a BiGRU; this checkpoint has a BERT, whose words are its tokenizer's",
+                     vocabulary=vocabulary)
     manifest = Manifest.load(paths.manifest(dataset))
     source: FeatureStore | training.Photographs
     if FEATURES[released.feature].trainable:  # it contains its network, which must be the settings' one
@@ -245,7 +185,7 @@ def convert_command(paths: Paths, settings: Settings, checkpoint: Path, dataset:
         untrained = {**engine.options, "weights": weights.UNTRAINED}
         source = training.Photographs(manifest, images or manifest.images_folder, engine.engine, untrained)
     else:
-        options.refuse("images", why="is for grid checkpoints, which have their own network")
+        refuse_given("is for grid checkpoints, which have their own network", images=images)
         source = FeatureStore(paths.features(manifest.dataset, released.feature)).require(manifest)
     folder = out or paths.head(manifest.dataset, system(name, released.feature, released.text, 0))
     job = training.TrainingJob(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),

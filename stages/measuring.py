@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
 from pipeline.parts.errors import InputError
+from stages.arguments import Files
 from stages.options import FilePath, OutputPath, joined
 
 if TYPE_CHECKING:
     from pipeline.systems.scores.judged import Columns, Truth
-
-
-class Files(NamedTuple):
-    """Files that are written beside the numbers, None for none."""
-
-    run: Path | None
-    top: int | None
-    save_qrels: Path | None
-    per_query: Path | None
 
 
 def _columns(manifest_path: Path | None, split: str | None, captions_per_image: int | None, distance: bool) -> Columns:

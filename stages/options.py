@@ -6,11 +6,10 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -18,21 +17,14 @@ from click.core import ParameterSource
 from pipeline import settings
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.files import remote
-from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
+from stages.arguments import Source, Workers
 from stages.values import FilePath, OutputPath, RootPath, below_root
 
-if TYPE_CHECKING:
-    from pipeline.compute.tasks import Executor
-    from pipeline.settings import Settings
-
 Command = TypeVar("Command", bound=Callable[..., Any])
-# A function that opens the executor of tasks; None stands for this process.
-Workers: TypeAlias = Callable[[], "AbstractContextManager[Executor | None]"]
-
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
 _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml", "data/*.parquet"),
@@ -56,10 +48,7 @@ def names(kind: str) -> Callable[..., list[str]]:
 
 
 def with_settings(command: Callable[..., None], required: bool = True) -> Callable[..., None]:
-    """Add --root, --params and -S to a command, which receives the paths and the checked settings as first arguments.
-
-    Imports below `if TYPE_CHECKING:` of the command's module are made when it runs, and not for --help.
-    """
+    """Add --root, --params and -S to a command, which receives `paths` and the checked `settings`."""
     @click.option("--root", type=RootPath(), default=Path(), show_default="current directory", is_eager=True,
                   help="An existing directory, below which everything is read and written, and relative paths of other "
                   "options are.")
@@ -77,13 +66,10 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
             params = own or new.path("params.yaml")
             if required:
                 refuse_shipped()
-        lazy.load(command.__globals__)
         chosen = settings.load(params, changes)
         if other := [name for name in chosen.run.texts if name not in TEXTS]:
             raise InputError(f"{params}: run.texts: {unknown('text encoder', other[0], TEXTS)}")
-        if "dataset" in options:
-            options["dataset"] = options["dataset"] or chosen.run.dataset
-        command(Paths(root), chosen, **options)
+        command(paths=Paths(root), settings=chosen, **options)
 
     return wrapped
 
@@ -118,42 +104,6 @@ def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], A
     return decorate
 
 
-def choose_products(settings: Settings) -> None:
-    """Choose how this process multiplies float32 matrices from now on."""
-    from pipeline.compute import products  # and with it torch
-
-    products.apply(settings.compute.products)
-
-
-class Source:
-    """The value of --system: a system or head by its name, a file or folder, or a pretrained encoder."""
-
-    def __init__(self, named: str, root: Path = Path()) -> None:
-        self.named, self._root = named, root
-
-    @property
-    def is_encoder(self) -> bool:
-        """Whether it is KIND:PLACE."""
-        return ":" in self.named and self.path is None
-
-    @property
-    def path(self) -> Path | None:
-        """The file or folder; None for a name."""
-        place = Path(self.named)
-        looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
-        return self._root / place if looks_so or (self._root / place).exists() else None
-
-    @property
-    def head(self) -> Path | None:
-        """The folder of a head, such as one that was copied from elsewhere; None for anything else."""
-        folder = self._root / self.named
-        return folder if (folder / "head.json").is_file() else None
-
-    def scores(self, paths: Paths, settings: Settings) -> Path:
-        """The file of scores: the named file, or the store of the run's system of that name."""
-        return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
-
-
 def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
     """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
     def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
@@ -165,27 +115,6 @@ def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Comm
 
 HEAD_OR_ENCODER = ("A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
                    "KIND:PLACE: clip, siglip, siglip2 or open_clip, and its folder or name on the Hugging Face hub.")
-# Command -> the former names of its options, which still work.
-FORMER = {"evaluate": {"--similarity": "--system"}, "search": {"--head": "--system", "--in": "--system"},
-          "score": {"--head": "--system", "--embeddings": "--system"},
-          "embed": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"},
-          "hard-negatives": {"--head": "--system", "--model": "--system", "--dataset": "--trained-on"}}
-
-
-def renamed(command: str, arguments: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """Replace former names of options by the present ones, and say so."""
-    found: list[str] = []
-    given: dict[str, str] = {}
-    for word in arguments:
-        name, equals, value = word.partition("=")
-        if now := FORMER.get(command, {}).get(name):
-            if given.setdefault(now, name) != name:
-                raise InputError(f"{given[now]} and {name} are one option now, {now}; give one")
-            say(f"{name} is called {now} now")
-        found.append(f"{now or name}{equals}{value}")
-    return found
-
-
 def _existing_folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
     if folder is not None and not folder.is_dir():
         raise InputError(f"{option.opts[-1]} {folder}: no such folder")
@@ -214,6 +143,12 @@ def of_this_machine(context: click.Context, option: click.Parameter, count: int 
         with refusing(InputError, lambda error: f"{option.opts[-1]}: {error}"):
             machine.refuse_processes(count)
     return count
+
+
+def _address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
+    if address is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", address):
+        raise InputError(f"--scheduler {address}: expected an address such as tcp://host:8786")
+    return address
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
@@ -258,31 +193,17 @@ device = click.option("--device", metavar="DEVICE", show_default="training.DATAS
                       help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do with an existing result that was made with other settings.")
-scheduler = click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster instead: tcp://host:8786.")
+scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address, help="A running dask cluster instead: tcp://host:8786.")
 
 
-def executor(workers: int, scheduler: str | None) -> Workers:
-    """Check where tasks are to run, and return a function that opens it; it gives None for this process."""
-    if scheduler is not None and not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", scheduler):
-        raise InputError(f"--scheduler {scheduler}: expected an address such as tcp://host:8786")
+def _workers(workers: int, scheduler: str | None) -> Workers:
     if scheduler is not None and was_given("workers"):
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
-    return functools.partial(_opened, workers, scheduler)
+    return Workers(workers, scheduler)
 
 
-@contextmanager
-def _opened(workers: int, scheduler: str | None) -> Iterator[Executor | None]:
-    if scheduler is None and workers == 1:
-        yield None
-        return
-    from pipeline.compute import cluster
-
-    with cluster.local(workers) if scheduler is None else cluster.running(scheduler) as place:
-        yield place
-
-
-# --workers and --scheduler; the command takes `open_workers`, see `executor`.
-on_workers = joined("open_workers", executor, scheduler, click.option(
+# --workers and --scheduler; the command takes `workers`.
+on_workers = joined("workers", _workers, scheduler, click.option(
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, callback=of_this_machine,
     help="Processes on this machine."))
 
@@ -300,18 +221,6 @@ def refuse(*names: str, why: str) -> None:
             raise InputError(f"{flags[name]} {why}")
 
 
-def refuse_repeats(places: Iterable[Path]) -> None:
-    """Check that no scores are named twice: they would count twice."""
-    found = set()
-    for place in places:
-        if place.resolve() in found:
-            raise InputError(f"{place}: is named twice; name each once")
-        found.add(place.resolve())
-
-
-def changed(section: str) -> bool:
-    """Whether -S changes something in a section of the settings, such as "recipes.vse2ad"."""
-    keys = [change.partition("=")[0].strip() for change in click.get_current_context().params["changes"]]
-    keys += [re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key) for key in keys
-             for side in ("image", "text")]  # `pooling` sets both sides
-    return any(f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys)
+def changes() -> tuple[str, ...]:
+    """The keys of the settings that the user changes by -S."""
+    return tuple(change.partition("=")[0].strip() for change in click.get_current_context().params["changes"])

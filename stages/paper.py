@@ -5,53 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import click
-
+from pipeline import manifest
+from pipeline.features.store.layout import read_header
+from pipeline.files.results import read_json, texts, updating
+from pipeline.provenance import results
+from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
+from pipeline.report.fitting import Paper
+from pipeline.report.measured import MeasuredSystem, Results, read_metrics
+from pipeline.report.table import Bold, Rows, TableRequest
+from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
-from stages import options, values
+from pipeline.studies import synthetic
+from stages import scored_systems
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    from pipeline import manifest
-    from pipeline.features.store.layout import read_header
-    from pipeline.files.results import read_json, texts, updating
-    from pipeline.provenance import results
-    from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
-    from pipeline.report.fitting import Paper
-    from pipeline.report.measured import MeasuredSystem, Results, read_metrics
-    from pipeline.report.table import Bold, Rows, TableRequest
-    from pipeline.settings import Settings
-    from pipeline.studies import synthetic
-    from stages import scored_systems
 
-
-@click.command
-@click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
-@click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
-@click.option("--columns", type=values.Names(), metavar="NAMES",
-              help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
-@click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
-              help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
-@click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
-@options.with_settings_or_shipped
-def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | None, columns: tuple[str, ...] | None,
-                   bold: Bold | None, style: latex.Style | None) -> None:
-    r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
-
-    A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
-    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
-    its test sets stand below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
-    all tables.
-
-    The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
-    patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
-    results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
-
-    Example: pipeline tables --only measured --columns r1,rsum
-    """
+def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Rows | None = None,
+                 columns: tuple[str, ...] | None = None, bold: Bold | None = None, style: latex.Style | None = None
+                ) -> None:
+    """Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart."""
     how = settings.typesetting
     request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold)
     measured = scored_systems.metrics(paths) if request.measured else {}
@@ -75,17 +49,8 @@ def tables_command(paths: Paths, settings: Settings, delta: bool, only: Rows | N
         say(f"left out, without rows: {', '.join(empty)}", err=False)
 
 
-@click.command
-@options.images
-@options.with_settings
-def figures_command(paths: Paths, settings: Settings, images: Path | None) -> None:
-    r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
-
-    A figure whose inputs are missing is left out; the command and results/figures/index.md name them. Earlier files of
-    figures stay if the settings do not list these, or if no figure can be drawn.
-
-    Example: pipeline figures
-    """
+def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -> None:
+    """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input."""
     run, unreadable = settings.run, list[str]()
     stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}

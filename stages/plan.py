@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import resources
+from typing import Any
 
-import click
-
+from pipeline import artefacts, heads as networks, manifest, training
+from pipeline.dual_encoders import DUAL_ENCODERS
+from pipeline.evaluation.metrics import METRICS
+from pipeline.features import extraction
+from pipeline.features.extraction import needs
+from pipeline.files import atomic, digest
+from pipeline.heads.pooling import POOLINGS
+from pipeline.manifest.build import READERS
+from pipeline.parts.errors import InputError, counted
+from pipeline.parts.lazy import LookupTable
+from pipeline.report.figures import FIGURES
+from pipeline.report.tables import TABLES
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, ensembles, heads, reranked, system, systems
-from stages.options import with_settings
+from pipeline.systems import reranking, rescoring
+from pipeline.systems.scores.judged import Truth
 from stages.progress import say
 
-if TYPE_CHECKING:
-    from importlib import resources
 
-    from pipeline import artefacts, heads as networks, manifest, training
-    from pipeline.dual_encoders import DUAL_ENCODERS
-    from pipeline.evaluation.metrics import METRICS
-    from pipeline.features import extraction
-    from pipeline.features.extraction import needs
-    from pipeline.files import atomic, digest
-    from pipeline.heads.pooling import POOLINGS
-    from pipeline.manifest.build import READERS
-    from pipeline.parts.errors import InputError, counted
-    from pipeline.parts.lazy import LookupTable
-    from pipeline.report.figures import FIGURES
-    from pipeline.report.tables import TABLES
-    from pipeline.settings import Settings
-    from pipeline.systems import reranking, rescoring
-    from pipeline.systems.scores.judged import Truth
-
-
-@click.command
-@with_settings
-def command(paths: Paths, settings: Settings) -> None:
-    """Write results/plan: for each step of the run a file of its settings and of the versions of its parts.
-
-    Settings are resolved: a recipe with what its base says, features and training by the data set's preset. The stages
-    of dvc.yaml depend on these files, so a changed recipe reruns its own heads alone. results/plan.json has all in one.
-
-    Example: pipeline plan
-    """
+def write_plan(paths: Paths, settings: Settings) -> None:
+    """Write results/plan: for each step of the run a file of its settings and of the versions of its parts."""
     for name, lacking in settings.run.left_out.items():
         say(f"{name}: left out, run.features has no {' and no '.join(lacking)}")
     run = settings.run

@@ -8,46 +8,24 @@ import shlex
 import unicodedata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from pipeline.parts import lazy
+from pipeline import manifest
+from pipeline.features.project import new, own_data
+from pipeline.files import gallery_file, parsing
+from pipeline.files.left_out import LeftOut
+from pipeline.manifest import sample
 from pipeline.parts.errors import InputError, look_up
-from stages import options
+from pipeline.settings import SHIPPED, Settings
+from pipeline.settings.paths import Paths
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    from pipeline import manifest
-    from pipeline.features.project import new, own_data
-    from pipeline.files import gallery_file, parsing
-    from pipeline.files.left_out import LeftOut
-    from pipeline.manifest import sample
-    from pipeline.settings import SHIPPED, Settings, load
-    from pipeline.settings.paths import Paths
 
-
-@click.command
-@click.argument("folder", metavar="[DIR]", type=options.FilePath(), default=Path())
-@click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
-@click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
-@click.option("--captions", type=options.FilePath(),
-              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
-              "or any other format that `pipeline manifest` reads.")
-@click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
-@click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
-def init_command(folder: Path, images: Path | None, videos: Path | None, captions: Path | None, form: str | None,
-                 name: str | None) -> None:
-    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
-
-    With --images (or --videos) and --captions the settings are for your own photographs (or clips): features that can
-    be extracted here, and a head and a training schedule chosen by the number of images. The files stay where they are.
-
-    Example: pipeline init trial
-
-    Example: pipeline init holidays --images photos --captions captions.csv
-    """
-    lazy.load(globals())
+def init(folder: Path = Path(), images: Path | None = None, videos: Path | None = None, captions: Path | None = None,
+         form: str | None = None, name: str | None = None) -> None:
+    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten."""
     if images is not None and videos is not None:
         raise InputError("give --images or --videos")
     files = videos if images is None else images
@@ -95,32 +73,8 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     return written
 
 
-def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """Shell completion for KEY: the keys of the section before the last dot."""
-    lazy.load(globals())
-    given, root = context.params.get("params"), context.params.get("root") or Path()
-    try:
-        part: Any = load(given or options.settings_file(root) or new.path("params.yaml")).model_dump(
-            mode="json", by_alias=True)
-    except InputError:  # which the command says
-        return []
-    *above, begun = typed.split(".")
-    for name in above:
-        part = part.get(name) if isinstance(part, dict) else None
-    return [".".join([*above, key]) for key in part if key.startswith(begun)] if isinstance(part, dict) else []
-
-
-@click.command
-@click.argument("key", required=False, shell_complete=_keys)
-@click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
-@options.with_settings_or_shipped
-def settings_command(paths: Paths, settings: Settings, key: str | None, names: bool) -> None:
-    """Print the effective settings: params.yaml over the shipped ones, recipes and schedules merged with their bases.
-
-    KEY is a part of them, such as training or recipes.vse2ad-gpo.
-
-    Example: pipeline settings recipes.vse2ad-gpo
-    """
+def show_settings(paths: Paths, settings: Settings, key: str | None = None, names: bool = False) -> None:
+    """Print the effective settings, or the part KEY of them."""
     part: Any = settings.model_dump(mode="json", by_alias=True)
     if key is None:
         click.echo(f"# What each means: {SHIPPED}")
@@ -130,15 +84,8 @@ def settings_command(paths: Paths, settings: Settings, key: str | None, names: b
     click.echo(listed.removesuffix("...\n"), nl=False)
 
 
-@click.command
-@click.option("--video", is_flag=True, help="The data set sample_video: moving shots of two seconds in H.264, with "
-              "captions about the movement too.")
-@options.with_settings_or_shipped
-def sample_command(paths: Paths, settings: Settings, video: bool) -> None:
-    """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
-
-    Example: pipeline sample -S sample.images=60
-    """
+def render_sample(paths: Paths, settings: Settings, video: bool = False) -> None:
+    """Render the built-in sample corpus: scenes with five captions each, the same bytes each time."""
     name, unit, render = ("sample_video", "clip", sample.render_shots) if video else ("sample", "image", sample.render)
     count, size, seed = (settings.sample_video if video else settings.sample).model_dump().values()
     folder = paths.root / "data" / name
@@ -147,14 +94,8 @@ def sample_command(paths: Paths, settings: Settings, video: bool) -> None:
     say(f"{count} {unit}s and their captions in {folder}", err=False)
 
 
-@click.command
-def machine_command() -> None:
-    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once.
-
-    All commands use these measurements, so that all compute the same bits.
-
-    Example: pipeline machine
-    """
+def show_machine() -> None:
+    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once."""
     import torch
 
     from pipeline.compute import half, machine, measured, products

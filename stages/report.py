@@ -6,42 +6,28 @@ import shutil
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import pandas as pd
 
+from pipeline import manifest
+from pipeline.files.atomic import exclusive, write_text
+from pipeline.report import names, page
+from pipeline.report.heads import read_heads
+from pipeline.report.page import charts, explorer, headline, systems
+from pipeline.report.page.render import failures, made_from
+from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads, system
-from stages import options
+from pipeline.systems.scores import judged
+from pipeline.systems.scores.reranked import Folded
+from pipeline.systems.scores.system import System
+from stages import scored_systems
 from stages.progress import Progress, say
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-    from pipeline import manifest
-    from pipeline.files.atomic import exclusive, write_text
-    from pipeline.report import names, page
-    from pipeline.report.heads import read_heads
-    from pipeline.report.page import charts, explorer, headline, systems
-    from pipeline.report.page.render import failures, made_from
-    from pipeline.settings import Settings
-    from pipeline.systems.scores import judged
-    from pipeline.systems.scores.reranked import Folded
-    from pipeline.systems.scores.system import System
-    from stages import scored_systems
-
-
-@click.command
-@options.images
-@options.with_settings
-def command(paths: Paths, settings: Settings, images: Path | None) -> None:
-    """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance.
-
-    The page is one file that opens from disk, without network. Parts that are not made yet say so. results/curves/ has
-    the run's curves, for `dvc plots show`.
-
-    Example: pipeline report -S report.queries=200
-    """
+def write_report(paths: Paths, settings: Settings, images: Path | None = None) -> None:
+    """Write results/report.html: results with intervals, curves, what members add, queries, failures, provenance."""
     unreadable: list[str] = []
     with Progress("report", "step") as bar:
         contents = _contents(paths, settings, images, unreadable.append, bar.step)

@@ -8,89 +8,56 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import numpy as np
 
+from pipeline import artefacts, training
+from pipeline.compute.tasks import Executor
+from pipeline.dual_encoders import record as records
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.blocks import Matrix
+from pipeline.files import atomic
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.settings.features import FEATURES
+from pipeline.provenance import record as provenance
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, heads, rescored, system
-from stages import options
+from pipeline.settings.run import Rescore
+from pipeline.systems.rescoring import RESCORERS, stored
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.system import System
+from pipeline.text import unknown
+from stages import scored_systems
+from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, unless_done
 
-if TYPE_CHECKING:
-    import numpy as np
 
-    from pipeline import artefacts, training
-    from pipeline.compute.tasks import Executor
-    from pipeline.dual_encoders import record as records
-    from pipeline.evaluation import retrieval
-    from pipeline.evaluation.retrieval.blocks import Matrix
-    from pipeline.files import atomic
-    from pipeline.manifest import Manifest
-    from pipeline.provenance import record as provenance
-    from pipeline.settings import Settings
-    from pipeline.settings.run import Rescore
-    from pipeline.systems.rescoring import RESCORERS, stored
-    from pipeline.systems.scores import layout
-    from pipeline.systems.scores.system import System
-    from pipeline.text import unknown
-    from stages import scored_systems
-
-
-@click.command
-@click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; without it and --system all heads and encoders of the run.")
-@options.dataset
-@options.text
-@options.recipes
-@options.seeds
-@options.system("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
-                "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
-                "matrix gets its name.")
-@options.image_files(", for a fine-tuned head", "files")
-@options.device
-@options.on_workers
-@options.with_settings
-def score_command(paths: Paths, settings: Settings, feature: str | None, dataset: str, text: str,
-                  recipes: tuple[str, ...], seeds: tuple[int, ...], source: options.Source | None, files: Path | None,
-                  device: str | None, open_workers: options.Workers) -> None:
-    """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
-
-    Those of test lie in similarities/DATASET, those of val in similarities/DATASET/val. A head's run that was
-    interrupted goes on.
-
-    Example: pipeline score
-
-    Example: pipeline score --feature region
-
-    Example: pipeline score --feature region --recipe vse2ad --recipe vse2ad-noadopt --seed 0 --seed 1 --seed 2
-
-    Example: pipeline score --system clip-vit-base-patch32 --dataset flickr8k
-
-    Example: pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k
-    """
+def score(paths: Paths, settings: Settings, feature: str | None = None, dataset: str | None = None,
+          text: str = "bigru", recipes: tuple[str, ...] = ("vse2ad",), seeds: tuple[int, ...] = (0,),
+          source: Source | None = None, files: Path | None = None, device: str | None = None,
+          workers: Workers = Workers()) -> None:
+    """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split."""
+    asked, dataset = dataset, dataset or settings.run.dataset
     if store := source and _embedded(paths, source, dataset):
-        options.refuse("feature", "text", "recipes", "seeds", "files", "device", "workers", "scheduler",
-                       why="cannot be given with a store of embeddings, which are multiplied as they are")
-        _score_embeddings(paths, settings, store, dataset if options.was_given("dataset") else None)
+        refuse_given("cannot be given with a store of embeddings, which are multiplied as they are", images=files,
+                     device=device, workers=None if workers == Workers() else workers)
+        _score_embeddings(paths, settings, store, asked)
         return
     if source:
-        options.refuse("feature", "text", "recipes", "seeds", why="cannot be given with --system, which names the head")
         if source.path is None:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
         folders = [paths.head(dataset, system(recipe, feature, text, seed)) for recipe in recipes for seed in seeds]
     else:
-        options.refuse("text", "recipes", "seeds", why="needs --feature; without it all heads of the run are scored")
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     described = {folder: training.read_description(folder) for folder in folders}
     if not any("finetuned" in head for head in described.values()):
-        options.refuse("files", why="is for a fine-tuned head; others read stored features")
+        refuse_given("is for a fine-tuned head; others read stored features", images=files)
     split, batch_size = settings.score.split, settings.score.batch_size
     with ExitStack() as stack:
-        place = cache(lambda: stack.enter_context(open_workers()))
+        place = cache(lambda: stack.enter_context(workers.open()))
         for folder, head in described.items():
             request = training.scores(folder, paths.manifest(dataset), paths.features(dataset, head["feature"]), split,
                                       batch_size)
@@ -130,7 +97,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
                       *unknown.told([split], words)])
 
 
-def _embedded(paths: Paths, source: options.Source, dataset: str) -> Path | None:
+def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
     """The store of embeddings that --system names, by its path or by its name; None for a head."""
     if source.path:
         return source.path if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists() else None
@@ -150,7 +117,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
     target = paths.similarity(dataset, path.stem, split)
 
     def multiply() -> str:
-        options.choose_products(settings)
+        choose_products(settings)
         found = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
         ids = found.split.image_ids, found.split.caption_ids, found.split.caption_image.astype(np.int64)
         with Progress(path.stem, "image", len(found.images)) as bar:
@@ -162,29 +129,11 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
     unless_done(target, {"made_from": embedded.made_from, "split": split}, multiply)
 
 
-@click.command
-@click.argument("system", required=False, shell_complete=options.names("scored"))
-@click.option("--by", "name", metavar="NAME",
-              help="A rescorer: csls, nnn, inverted-softmax, qb-norm, dual-softmax or db-norm. Its options are "
-                   "those in run.rescorers, if it is listed there.")
-@click.option("--bank", type=click.Choice(["train", "test"]),
-              help="The queries that show which candidates are hubs: the captions and images of train, which `pipeline "
-                   "embed` embeds, or those that are ranked. Tables mark what was rescored by test. csls takes none.")
-@options.dataset
-@options.with_settings
-def rescore_command(paths: Paths, settings: Settings, system: str | None, name: str | None, bank: str | None,
-                    dataset: str) -> None:
-    """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers.
-
-    Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
-    caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
-    over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
-    if its source is the same.
-
-    Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
-    """
+def rescore(paths: Paths, settings: Settings, system: str | None = None, name: str | None = None,
+            bank: str | None = None, dataset: str | None = None) -> None:
+    """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of run.rescorers."""
+    dataset = dataset or settings.run.dataset
     if system is None:
-        options.refuse("name", "bank", why="needs a SYSTEM")
         for made, (source, step) in rescored(settings.run).items():
             _rescore(paths, dataset, settings.score.split, made, source, step)
         return

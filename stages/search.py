@@ -5,60 +5,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import click
+import numpy as np
+from PIL import Image
 
+from pipeline import training
+from pipeline.dual_encoders import record as records
+from pipeline.files import atomic, gallery_file, images
+from pipeline.files.remembered import Remembered
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning, refusing
+from pipeline.report import html
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system
-from stages import options
+from pipeline.systems.scores.nearest import nearest
+from pipeline.systems.scores.system import System
+from stages import scored_systems
+from stages.arguments import Source, choose_products
 from stages.progress import say
 
-if TYPE_CHECKING:
-    import numpy as np
-    from PIL import Image
 
-    from pipeline import training
-    from pipeline.dual_encoders import record as records
-    from pipeline.files import atomic, gallery_file, images
-    from pipeline.files.remembered import Remembered
-    from pipeline.manifest import Manifest
-    from pipeline.report import html
-    from pipeline.settings import Settings
-    from pipeline.systems.scores.nearest import nearest
-    from pipeline.systems.scores.system import System
-    from stages import scored_systems
-
-
-@click.command
-@click.argument("text", required=False)
-@click.option("--image", type=options.FilePath(dir_okay=False), help="Search with this image instead of a text.")
-@click.option("--queries", "file", type=options.FilePath(dir_okay=False), metavar="FILE",
-              help="Search with every line of this text file, in one pass over the vectors.")
-@click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
-              show_default="images for a text, captions for an image")
-@options.system("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
-                "`pipeline embed`.", "embedded", show_default="the run's first head")
-@options.dataset
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
-@options.out("results/search.html", "The page.", endings=(".html",))
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, text: str | None, image: Path | None, file: Path | None,
-            find: str | None, source: options.Source | None, dataset: str, top: int, out: Path | None) -> None:
-    """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails. The search is exact.
-
-    Example: pipeline search "a red house by the sea"
-
-    Example: pipeline search --image photo.jpg --find images
-
-    Example: pipeline search --queries texts.txt
-    """
-    options.choose_products(settings)
+def search(paths: Paths, settings: Settings, text: str | None = None, image: Path | None = None,
+           file: Path | None = None, find: str | None = None, source: Source | None = None,
+           dataset: str | None = None, top: int = 10, out: Path | None = None) -> None:
+    """Find the images or captions nearest to a text or an image: a table, and a page of thumbnails."""
+    choose_products(settings)
     texts = _texts(text, image, file)
     find = find or ("images" if image is None else "captions")
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
-    store = _store(paths, settings, source, dataset, remembered)
+    store = _store(paths, settings, source, dataset or settings.run.dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
     name = store.made_from["recipe"]
     if store.made_from.is_encoder:
@@ -66,7 +42,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     else:
         name = store.made_from["members"][0]["head"]
         trained_on = store.made_from.get("trained_on", store.made_from["dataset"])
-        trained_on = dataset if options.was_given("dataset") else trained_on
+        trained_on = dataset or trained_on
         queries = _by_head(paths, trained_on, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
     shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
@@ -90,7 +66,7 @@ def command(paths: Paths, settings: Settings, text: str | None, image: Path | No
     say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
-def _store(paths: Paths, settings: Settings, source: options.Source | None, dataset: str,
+def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str,
            remembered: Remembered) -> System:
     """The store to search: the named one, or that of a head's scores."""
     if source and source.path:

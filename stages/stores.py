@@ -4,49 +4,28 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
-import click
+import numpy as np
 
-from pipeline.features import importers
-from pipeline.manifest import SPLITS, Manifest
-from pipeline.parts import lazy
+from pipeline.features import extraction, importers
+from pipeline.features.extractors import Runtime
+from pipeline.features.importers.export import FORMATS, export
+from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
+from pipeline.files import atomic, remote
+from pipeline.files.compared import MATCHES
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted, refusing
-from pipeline.settings.features import FEATURES
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from stages import options
 from stages.progress import Progress, say
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from pipeline.features import extraction
-    from pipeline.features.extractors import Runtime
-    from pipeline.features.importers.export import FORMATS, export
-    from pipeline.features.store import FeatureStore, ledger, read_header, remote_store, restore, verify
-    from pipeline.files import atomic, remote
-    from pipeline.files.compared import MATCHES
-    from pipeline.settings import Settings
 
 MOST_WORKERS = 8
 
 
-@click.command
-@click.argument("store", type=options.FilePath())
-@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and extract the damaged "
-              "shards again.")
-@click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
-              "them again: for stores that were imported.")
-@click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
-              callback=options.of_this_machine, help="Shards that are read at the same time; each is held in memory.")
-@options.image_files(", for --repair")
-@options.with_settings_or_shipped
-def verify_command(paths: Paths, settings: Settings, store: Path, repair: bool, forget: bool, workers: int | None,
-                   images: Path | None) -> None:
-    """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
-
-    Example: pipeline verify features/sample/region.zarr --repair
-    """
+def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = False, forget: bool = False,
+                 workers: int | None = None, images: Path | None = None) -> None:
+    """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where."""
     if repair and forget:
         raise InputError("give --repair or --forget")
     if repair and store.is_dir() and os.access(store, os.W_OK):
@@ -116,37 +95,14 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
                                     "skip")
 
 
-@click.command
-@click.argument("store", type=options.FilePath())
-@options.manifest
-@options.with_settings_or_shipped
-def compact_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None) -> None:
-    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order.
-
-    The result is the store that one extraction of the manifest makes. The old store stays until the new one is whole.
-
-    Example: pipeline compact features/coco/region.zarr
-    """
+def compact_store(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None = None) -> None:
+    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order."""
     _rewrite(paths, store, manifest_file)
 
 
-@click.command
-@click.argument("store", type=options.FilePath())
-@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="the store's own",
-              help="How features are stored.")
-@click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
-@click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
-@options.manifest
-@options.with_settings_or_shipped
-def rewrite_command(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None, dtype: str | None,
-                    compressor: str | None, shard_images: int | None) -> None:
-    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
-
-    Rows that belong to no image any more are left out, as by `pipeline compact`. The old store stays until the new one
-    is whole; running again goes on, or does nothing.
-
-    Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
-    """
+def rewrite_store(paths: Paths, settings: Settings, store: Path, manifest_file: Path | None = None,
+                  dtype: str | None = None, compressor: str | None = None, shard_images: int | None = None) -> None:
+    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs."""
     _rewrite(paths, store, manifest_file, dtype, compressor, shard_images)
 
 
@@ -176,17 +132,8 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
         + f"; {said}", err=False)
 
 
-@click.command
-@click.argument("source", type=options.FilePath(in_store=True))
-@click.argument("target", type=options.FilePath(in_store=True))
-def copy_command(source: Path, target: Path) -> None:
-    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there.
-
-    Each shard is checked by its checksum. A copy that was interrupted goes on.
-
-    Example: pipeline copy s3://bucket/coco/region.zarr features/coco/region.zarr
-    """
-    lazy.load(globals())
+def copy_store(source: Path, target: Path) -> None:
+    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there."""
     if (remote.address(source) is None) == (remote.address(target) is None):
         raise InputError("exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr")
     named = remote.address(target) or target
@@ -205,47 +152,21 @@ def copy_command(source: Path, target: Path) -> None:
     say(f"{named}: " + (f"{done} shards copied" if done else "nothing to do"), err=False)
 
 
-@click.command
-@click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
-@options.dataset
-@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
-              help="The manifest's file, if it is not in its usual place.")
-@click.option("--feature", type=click.Choice(list(FEATURES)), help="The feature in whose place it is used.")
-@options.out("features/DATASET/FEATURE.zarr", kind="feature store")
-@click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
-              help="The name under which the features are reported. Tables accept a paper's name, such as "
-              "butd-36-proposals, and mark any other.")
-@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
-              help="How they are stored.")
-@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
-              help="Whether a missing or damaged image ends the run.")
-@click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
-              help="The most frames of a clip, evenly spaced; of photographs all items are kept.")
-@options.if_changed
-@options.with_settings_or_shipped
-def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str,
-                   manifest_file: Path | None, feature: str | None, out: Path | None, reported_as: str | None,
-                   **changes: Any) -> None:
-    """Import features of another code base into a store. Running again does nothing, or resumes.
-
-    \b
-    scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
-    butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
-    folder    folders with one .npy, .npz or .pth an image or clip, named after it
-    hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
-
-    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
-    """
+def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Path, ...], dataset: str | None = None,
+                 manifest_file: Path | None = None, feature: str | None = None, out: Path | None = None,
+                 reported_as: str | None = None, dtype: str | None = None,
+                 on_error: Literal["fail", "skip"] | None = None, frames: int = 20,
+                 if_changed: Literal["refuse", "redo"] = "refuse") -> None:
+    """Import features of another code base into a store. Running again does nothing, or resumes."""
     if (feature is None) == (out is None):
         raise InputError("give --feature, or the store with --out; --feature only chooses the store's usual place")
-    if manifest_file and options.was_given("dataset"):
+    if manifest_file and dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    manifest = Manifest.load(manifest_file or paths.manifest(dataset))
+    manifest = Manifest.load(manifest_file or paths.manifest(dataset or settings.run.dataset))
     store = out or paths.features(manifest.dataset, feature or "")
-    extract = settings.extract.model_copy(update={key: changes[key] for key in ("dtype", "on_error") if changes[key]})
-    job = importers.ImportJob(manifest, form, sources, store, extract.shard_images, reported_as, extract.compressor,
-                              extract.dtype, extract.on_error, changes["if_changed"], changes["frames"],
+    how = settings.extract
+    job = importers.ImportJob(manifest, form, sources, store, how.shard_images, reported_as, how.compressor,
+                              dtype or how.dtype, on_error or how.on_error, if_changed, frames,
                               settings.manifest.left_out)
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
@@ -256,23 +177,9 @@ def import_command(paths: Paths, settings: Settings, form: str, sources: tuple[P
     say(told, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 
-@click.command
-@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
-@click.option("--split", type=click.Choice(SPLITS), help="Which images; scan needs one, the others take all "
-              "without it.")
-@click.option("--out", type=options.OutputPath(dir_okay=True, file_okay=False), required=True, help="The folder.")
-@options.manifest
-@options.with_settings_or_shipped
-def export_command(paths: Paths, settings: Settings, what: tuple[str, ...], split: str | None, out: Path,
-                   manifest_file: Path | None) -> None:
-    """Write a split of a feature store as older code bases read it. Running again does nothing.
-
-    scan: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt. SCAN calls val `dev`, and COCO's 5K test split `testall`.
-    butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has objects and attributes.
-    folder: an .npz an image, named after its file. FORMAT may be left out for scan.
-
-    Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
-    """
+def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: Path, split: str | None = None,
+                 manifest_file: Path | None = None) -> None:
+    """Write a split of a feature store as older code bases read it. Running again does nothing."""
     form, store = ("scan", what[0]) if len(what) == 1 else what[:2]
     if form not in FORMATS or len(what) > 2:
         raise InputError(f"expected [FORMAT] STORE, a format being one of {', '.join(FORMATS)}, got "

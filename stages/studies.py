@@ -6,48 +6,36 @@ from collections.abc import Sequence
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 
+from pipeline import manifest
+from pipeline.evaluation.retrieval import Metrics, evaluate, summary
+from pipeline.evaluation.statistics import contrast
+from pipeline.files import atomic, results
 from pipeline.parts.errors import InputError, counted
+from pipeline.report import published
+from pipeline.settings import Run, Settings, Synthetic
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, system
-from pipeline.studies import synthetic
-from stages import options
+from pipeline.studies import claims, synthetic
+from pipeline.systems.reranking import base
+from pipeline.systems.scores.system import System
+from pipeline.training import checkpoint, divergence, head
+from stages.arguments import choose_products
+from stages.ensemble import ensemble
+from stages.heads import train
 from stages.progress import Progress, say
-
-if TYPE_CHECKING:
-    from pipeline import manifest
-    from pipeline.evaluation.retrieval import Metrics, evaluate, summary
-    from pipeline.evaluation.statistics import contrast
-    from pipeline.files import atomic, results
-    from pipeline.report import published
-    from pipeline.settings import Run, Settings, Synthetic
-    from pipeline.studies import claims
-    from pipeline.systems.reranking import base
-    from pipeline.systems.scores.system import System
-    from pipeline.training import checkpoint, divergence, head
+from stages.scores import score
 
 COLUMNS = {"rmse_seen": "seen", "rmse_unseen_smaller": "smaller", "rmse_unseen_larger": "larger"}
 GENERATORS = {"/".join(design): design for design in synthetic.DESIGNS}
 
 
-@click.command
-@click.option("--split", type=click.Choice(["val", "test"]), default="val", show_default=True,
-              help="Where systems are measured. Look at val as often as you like; test is read once, at the end.")
-@click.option("--no-training", is_flag=True,
-              help="Test the claims with the seeds whose heads are finished, and train nothing.")
-@options.with_settings
-def study_command(paths: Paths, settings: Settings, split: str, no_training: bool) -> None:
-    """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
-
-    Missing heads are trained, on the first feature of run.features; those of ensembles on the ensemble's features. A
-    run that was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the
-    run does not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
-
-    Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
-    """
+def study(paths: Paths, settings: Settings, split: str = "val", no_training: bool = False,
+          changes: tuple[str, ...] = ()) -> None:
+    """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds."""
     run, known = settings.run, claims.load(paths.root)
     manifest.refuse_unknown(run.dataset, paths.root)
     sides = list(dict.fromkeys(side for claim in known if claims.can_be_tested(claim, run.features)
@@ -57,7 +45,9 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     failed = []
     for side, seed in product(sides, run.seeds) if not no_training else ():
         try:
-            _run("train", *_heads(run, side, [seed]), per_feature=_features(run, side))
+            for feature in _features(run, side):
+                train(paths, settings, feature, text=run.texts[0], recipes=(side.recipe,), seeds=(seed,),
+                      changes=changes)
         except divergence.Diverged as error:
             failed.append(f"{side.recipe}, seed {seed}: {error}")
             say(f"warning: {failed[-1]}")
@@ -66,14 +56,14 @@ def study_command(paths: Paths, settings: Settings, split: str, no_training: boo
     finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
     rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
     runs: dict[claims.SystemOfClaim, list[Metrics]] = {}
-    of_split = "-S", f"score.split={split}"
+    of_split = settings.model_copy(update={"score": settings.score.model_copy(update={"split": split})})
     for side in sides:
-        seeds = [seed for seed in run.seeds if (side, seed) in finished]
-        if seeds:
-            _run("score", *_heads(run, side, seeds), *of_split, per_feature=_features(run, side))
+        seeds = tuple(seed for seed in run.seeds if (side, seed) in finished)
+        for feature in _features(run, side) if seeds else ():
+            score(paths, of_split, feature, text=run.texts[0], recipes=(side.recipe,), seeds=seeds)
         for seed in seeds:
             if side.features != "R":
-                _run("ensemble", side.features, *_heads(run, side, [seed]), *of_split)
+                ensemble(paths, of_split, side.features, text=run.texts[0], recipe=side.recipe, seed=seed)
             part = run.features[0] if side.features == "R" else side.features
             name = system(side.recipe, part, run.texts[0], seed)
             store = System.open_named(paths.similarity(run.dataset, name, split)).check()
@@ -113,53 +103,22 @@ def _schedules(folders: Sequence[Path]) -> str:
     return "heads differ: " + "".join(f"{how} ({', '.join(names)}); " for how, names in found.items())
 
 
-def _heads(run: Run, side: claims.SystemOfClaim, seeds: Sequence[int]) -> list[str]:
-    chosen = [word for seed in seeds for word in ("--seed", str(seed))]
-    return ["--recipe", side.recipe, "--text", run.texts[0], *chosen]
-
-
-def _run(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
-    """Run another command with this one's settings; once for each feature, if features are given."""
-    context = click.get_current_context()
-    root, asked = context.find_root(), context.params
-    command = cast(click.Group, root.command).get_command(root, name)
-    assert command is not None
-    same = ["--root", str(asked["root"]), *(["--params", str(asked["params"].absolute())] if asked["params"] else []),
-            *(word for change in asked["changes"] for word in ("-S", change))]
-    for feature in per_feature or (None,):
-        of = ["--feature", feature] if feature else []
-        command.main([*arguments, *of, *same], f"pipeline {name}", standalone_mode=False)
-
-
-@click.command
-@click.option("--generator", "generators", type=click.Choice(list(GENERATORS)), multiple=True, show_default="all",
-              help="Input representation and decoder, as in Table 11; give several for one after another.")
-@click.option("--pattern", "patterns", type=click.Choice(list(synthetic.PATTERNS)), multiple=True,
-              show_default="all", help="A: average. M-K: the K largest. T-50%: the largest half. L: falling weights.")
-@options.with_settings_or_shipped
-def synthetic_command(paths: Paths, settings: Settings, generators: tuple[str, ...], patterns: tuple[str, ...]) -> None:
-    """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
-
-    Each of the 25 trainings takes a minute or two on one core, and is kept in results/synthetic.json: run again to go
-    on; with other settings all are done again. `pipeline tables` shows a generator whose five patterns are there.
-
-    Example: pipeline synthetic
-
-    Example: pipeline synthetic --generator Cos/Sin/BiGRU --pattern A --pattern L
-    """
-    click.get_current_context().with_resource(atomic.exclusive(paths.synthetic))  # it adds to what is there
-    done: dict[tuple[str, str], dict[str, Any]] = {}
-    asked = settings.synthetic
-    if paths.synthetic.exists():  # what an earlier run with the same settings found
-        found = results.read_json(paths.synthetic, "synthetic")
-        if found.get("settings") == asked.model_dump():
-            done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in found["rows"]}
-    for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
-        if (generator, pattern) not in done:
-            done[generator, pattern] = _learned(asked, generator, pattern)
-            atomic.write_json(paths.synthetic, {"settings": asked.model_dump(), "rows": list(done.values())})
-    click.echo(_table(list(done.values())))
-    say(str(paths.synthetic), err=False)
+def learn_patterns(paths: Paths, settings: Settings, generators: tuple[str, ...] = (), patterns: tuple[str, ...] = ()
+                  ) -> None:
+    """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers."""
+    with atomic.exclusive(paths.synthetic):  # results of earlier runs are kept in it
+        done: dict[tuple[str, str], dict[str, Any]] = {}
+        asked = settings.synthetic
+        if paths.synthetic.exists():  # what an earlier run with the same settings found
+            found = results.read_json(paths.synthetic, "synthetic")
+            if found.get("settings") == asked.model_dump():
+                done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in found["rows"]}
+        for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
+            if (generator, pattern) not in done:
+                done[generator, pattern] = _learned(asked, generator, pattern)
+                atomic.write_json(paths.synthetic, {"settings": asked.model_dump(), "rows": list(done.values())})
+        click.echo(_table(list(done.values())))
+        say(str(paths.synthetic), err=False)
 
 
 def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
@@ -180,27 +139,14 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(summary.aligned(cells))
 
 
-@click.command
-@click.option("--retriever", metavar="SYSTEM", shell_complete=options.names("scored"),
-              help="Also time one query by this scored head; needs --with.")
-@click.option("--with", "scorer", metavar="SCORER", shell_complete=options.names("system"),
-              help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
-@options.with_settings_or_shipped
-def throughput_command(paths: Paths, settings: Settings, retriever: str | None, scorer: str | None) -> None:
-    """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
-
-    The poolings' #OIPs and the figure of retrieval times come from it. If other work ran on the machine meanwhile, the
-    file, the table and this command say so.
-
-    Example: pipeline throughput
-
-    Example: pipeline throughput --retriever vse2ad-region-bigru-s0 --with ce-region-bert-s0
-    """
+def measure_throughput(paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None
+                      ) -> None:
+    """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json."""
     if (retriever is None) != (scorer is None):
         raise InputError("give both --retriever and --with, or neither")
     from pipeline.studies import throughput  # and with it torch
 
-    options.choose_products(settings)
+    choose_products(settings)
     with Progress("throughput", "step") as bar:
         query = {}
         if retriever and scorer:  # first, because systems may be refused

@@ -5,52 +5,28 @@ from __future__ import annotations
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.files.compared import MATCHES, Step
 from pipeline.files.parsing import from_json
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
+from pipeline.provenance.result import Result
+from pipeline.provenance.trace import image_of, query, trace
+from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from stages import options
+from pipeline.systems.scores.layout import holds_scores, is_store
+from pipeline.systems.scores.system import System
 from stages.progress import Progress, say
-
-if TYPE_CHECKING:
-    from pipeline.files.compared import MATCHES, Step
-    from pipeline.manifest import Manifest
-    from pipeline.provenance.result import Result
-    from pipeline.provenance.trace import image_of, query, trace
-    from pipeline.settings import Settings
-    from pipeline.systems.scores.layout import holds_scores, is_store
-    from pipeline.systems.scores.system import System
-
 
 # How many digits of a digest are shown.
 DIGEST = 12
 
 
-@click.command
-@click.argument("result", type=options.FilePath())
-@click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
-@click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
-@click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
-@click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
-              help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
-              "for none.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@options.with_settings_or_shipped
-def command(paths: Paths, settings: Settings, result: Path, name: str | None, image: int | None,
-            caption: int | None, embed: int, as_json: bool) -> None:
-    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
-
-    A store holds similarities, or embeddings by `pipeline embed`.
-
-    Every recorded digest is compared with the files as they are now, and values that can be computed again are computed
-    again. With --image or --caption, only that query's photograph and the shards with its features are read; without,
-    all of them. The exit code is 2 unless all match.
-
-    Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
-    """
+def trace_result(paths: Paths, settings: Settings, result: Path, name: str | None = None, image: int | None = None,
+                 caption: int | None = None, embed: int = 32, as_json: bool = False) -> None:
+    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs."""
     if image is not None and caption is not None:
         raise InputError("--image and --caption name one thing; give one")
     found = _read(paths, result, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -131,6 +131,20 @@ class Names(Text):
         if not all(names) or len(set(names)) < len(names):
             self.fail(f"{value!r}: expected names with one comma between, each once", param, ctx)
         return names
+
+
+class CountOrAll(click.ParamType):
+    """A number from 1 up, or all."""
+
+    name = "K"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal["all"]:
+        """Refuse anything else."""
+        if value == "all":
+            return "all"
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r}: expected a number from 1 up, or all", param, ctx)
+        return int(value)
 
 
 class _Finite(click.types.FloatParamType):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -35,17 +34,6 @@ def test_a_module_of_an_offered_name_does_not_hide_it() -> None:
     assert not isinstance(manifest.build, ModuleType)
     assert callable(manifest.build)
     assert isinstance(manifest.split_names, ModuleType)
-
-
-def test_a_command_gets_what_it_waits_for() -> None:
-    for file in ROOT.glob("stages/*.py"):
-        names = vars(import_module(f"stages.{file.stem}"))
-        lazy.load(names)
-        waiting = [node for node in ast.parse(file.read_text(encoding="utf-8")).body
-                   if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-        for statement in (inner for node in waiting for inner in node.body):
-            assert isinstance(statement, ast.Import | ast.ImportFrom)
-            assert {alias.asname or alias.name for alias in statement.names} <= names.keys()
 
 
 @pytest.mark.parametrize("table", [POOLINGS, OBJECTIVES])

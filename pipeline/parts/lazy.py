@@ -1,10 +1,7 @@
 """Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
 
-Delayed imports stand below `if TYPE_CHECKING:`, where type checkers and editors find them as well:
-
-    in a package's `__init__`, which ends with `offer(__name__)`: each name, and each module of the package, is imported
-    when it is first used;
-    in a command's module: everything is imported when the command runs (`stages.options.with_settings`).
+Delayed imports stand below `if TYPE_CHECKING:` of a package's `__init__`, where type checkers and editors find them as
+well. It ends with `offer(__name__)`: each name, and each module of the package, is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -63,26 +60,6 @@ def offer(package: str) -> None:
         for statement in _waiting(module.__dict__) if isinstance(statement, ast.ImportFrom)
         for alias in statement.names if statement.module != package}
     module.__class__ = _Package
-
-
-def load(names: dict[str, Any]) -> None:
-    """Import now what a module imports below `if TYPE_CHECKING:`.
-
-    Args:
-        names: The module's globals.
-    """
-    for statement in _waiting(names):
-        if isinstance(statement, ast.ImportFrom):
-            names |= {alias.asname or alias.name: _member(statement.module or "", alias.name)
-                      for alias in statement.names}
-        elif isinstance(statement, ast.Import):
-            names |= {alias.asname or alias.name: import_module(alias.name) for alias in statement.names}
-
-
-def _member(module: str, name: str) -> Any:
-    """What `from module import name` binds: an attribute, or a module of that package."""
-    package = import_module(module)
-    return getattr(package, name) if hasattr(package, name) else import_module(f"{module}.{name}")
 
 
 def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:

@@ -217,18 +217,6 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
 
 
-def test_a_former_name_of_an_option_works_and_says_how_it_is_called_now(run: Any, tmp_path: Path) -> None:
-    np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
-    code, out, err = run("evaluate", "--system", "sims.npy", "--json")
-    assert (code, "is called" in err) == (0, False)
-    for former in (("--similarity", "sims.npy"), ("--similarity=sims.npy",)):
-        code, again, err = run("evaluate", *former, "--json")
-        assert (code, again == out, "--similarity is called --system now" in err) == (0, True, True)
-    assert "--head and --in are one option now, --system; give one" in bad(run, "search", "x", "--head=a", "--in", "b")
-    assert "it is empty" in bad(run, "evaluate", "--system", "")
-    assert "no such option" in bad(run, "compare", "a", "b", "--similarity", "sims.npy").lower()  # it never had one
-
-
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     code, out, _ = run("settings")
     assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (0, from_yaml(out))

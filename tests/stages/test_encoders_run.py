@@ -34,7 +34,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         FOLDERS[name][1](folder / "models" / name)
     from click.testing import CliRunner
 
-    from stages import data, project
+    from stages.commands import data, project
 
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)

@@ -13,7 +13,6 @@ import pytest
 from tiny_dual_encoders import FOLDERS, LIMIT
 
 from pipeline.manifest import Manifest
-from pipeline.parts import lazy
 from pipeline.studies.hard_negatives.questions import Question
 from pipeline.studies.hard_negatives.systems import OfHead
 from stages import hard_negatives
@@ -137,7 +136,6 @@ class Letters:
 
 def test_each_image_has_its_own_vector_behind_a_missing_one_and_another_as_control() -> None:
     asked = [Question(image, (image,), (wrong,), "all") for image, wrong in ("ac", "bd", "ca", "dc")]
-    lazy.load(vars(hard_negatives))  # as its command does
     unread: Any = None
     said = hard_negatives._measure(Letters(), asked, Path("q.csv"), unread)
     [found] = said["accuracies"]
@@ -157,7 +155,6 @@ class RoundedByPlace(Letters):
 
 def test_rounding_decides_no_tie_of_captions_that_read_alike() -> None:
     asked = [Question("a", ("a",), ("A",), "all"), Question("c", ("C",), ("c",), "all")]
-    lazy.load(vars(hard_negatives))  # as its command does
     unread: Any = None
     said = hard_negatives._measure(RoundedByPlace(), asked, Path("q.csv"), unread)
     [found] = said["accuracies"]

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pipeline.manifest.examples import EXAMPLES
 from pipeline.parts.errors import InputError
-from stages.data import manifest_command
+from stages.commands.data import manifest_command
 
 
 def ran(*words: str) -> str:

@@ -67,17 +67,17 @@ def test_without_training_only_heads_that_are_there_are_measured(project: Path, 
 
 def test_a_head_whose_training_fails_is_left_out_and_named(project: Path, pipeline: Any,
                                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    run = studies._run
+    train = studies.train
 
-    def failing(name: str, *arguments: str, per_feature: tuple[str, ...] = ()) -> None:
-        if name == "train" and "vse2ad-noadopt" in arguments:
+    def failing(*arguments: Any, **given: Any) -> None:
+        if "vse2ad-noadopt" in given["recipes"]:
             raise Diverged("the loss stays at its collapsed value")
-        run(name, *arguments, per_feature=per_feature)
+        train(*arguments, **given)
 
     every = {claim.claim: claim for claim in LOADED(Path())}
     kept = [every["AdOpt is better than the hard triplet loss"], every["AdPool is better than mean pooling"]]
     monkeypatch.setattr(claims, "load", lambda root: kept)
-    monkeypatch.setattr(studies, "_run", failing)
+    monkeypatch.setattr(studies, "train", failing)
     code, out, err = pipeline("study", *TINY)
     assert code == 0, err
     verdicts = [each["verdict"] for each in json.loads((project / "results" / "claims.json").read_text())]

@@ -1,0 +1,94 @@
+"""What a command's function takes besides names, paths and numbers: sources, workers, files to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    from pipeline.compute.tasks import Executor
+    from pipeline.settings import Settings
+    from pipeline.settings.paths import Paths
+
+
+class Source:
+    """What --system names: a system or head by its name, a file or folder, or a pretrained encoder."""
+
+    def __init__(self, named: str, root: Path = Path()) -> None:
+        self.named, self._root = named, root
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether it is KIND:PLACE."""
+        return ":" in self.named and self.path is None
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder; None for a name."""
+        place = Path(self.named)
+        looks_so = place.suffix in (".npy", ".zarr") or (len(place.parts) > 1 and ":" not in self.named)
+        return self._root / place if looks_so or (self._root / place).exists() else None
+
+    @property
+    def head(self) -> Path | None:
+        """The folder of a head, such as one that was copied from elsewhere; None for anything else."""
+        folder = self._root / self.named
+        return folder if (folder / "head.json").is_file() else None
+
+    def scores(self, paths: Paths, settings: Settings) -> Path:
+        """The file of scores: the named file, or the store of the run's system of that name."""
+        return self.path or paths.similarity(settings.run.dataset, self.named, settings.score.split)
+
+
+class Workers(NamedTuple):
+    """Where tasks run: in this process, in several of this machine, or on a dask cluster."""
+
+    processes: int = 1
+    scheduler: str | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[Executor | None]:
+        """Open the executor of tasks; None stands for this process."""
+        if self == Workers():
+            yield None
+            return
+        from pipeline.compute import cluster
+
+        with cluster.local(self.processes) if self.scheduler is None else cluster.running(self.scheduler) as executor:
+            yield executor
+
+
+class Files(NamedTuple):
+    """Files that `evaluate` writes beside the numbers, None for none. top: how many candidates the run lists."""
+
+    run: Path | None = None
+    top: int | None = None
+    save_qrels: Path | None = None
+    per_query: Path | None = None
+
+
+def choose_products(settings: Settings) -> None:
+    """Choose how this process multiplies float32 matrices from now on."""
+    from pipeline.compute import products  # and with it torch
+
+    products.apply(settings.compute.products)
+
+
+def refuse_given(why: str, **given: object) -> None:
+    """Check that options that have no effect here are not given. why: the message after the option."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} {why}")
+
+
+def refuse_repeats(places: Iterable[Path]) -> None:
+    """Check that no scores are named twice: they would count twice."""
+    found = set()
+    for place in places:
+        if place.resolve() in found:
+            raise InputError(f"{place}: is named twice; name each once")
+        found.add(place.resolve())

@@ -1,0 +1,35 @@
+"""The command line of `stages.compare`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stages import measuring, options
+
+
+@click.command
+@click.argument("systems", nargs=-1, required=True, metavar="A B [C ...]",
+                shell_complete=options.names("scored"))
+@options.dataset
+@measuring.columns
+@measuring.truth
+@measuring.rules
+@measuring.ties
+@measuring.output
+@options.with_settings_or_shipped
+def compare_command(**given: Any) -> None:
+    """Test systems against each other on the same queries, images and captions aligned by id; with three or more, every
+    pair.
+
+    Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its seeds), a path of a
+    similarity store or matrix, or several of these with commas between: seeds of one system. With two or more seeds of
+    both systems, intervals and p are for other seeds and other images; otherwise for other images alone. With captions
+    in several languages, each language is also compared by itself.
+
+    Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
+    """
+    from stages.compare import compare
+
+    compare(**given)

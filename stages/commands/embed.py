@@ -1,0 +1,61 @@
+"""The command line of `stages.embed`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeline.manifest import SPLITS
+from stages import options
+
+
+@click.command
+@click.argument("name", required=False, shell_complete=options.names("dataset"))
+@options.system(options.HEAD_OR_ENCODER, "head")
+@options.trained_on
+@click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
+              help="What the encoder is called in results.")
+@click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
+@click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own", show_default=True,
+              help="The model's own, such as a crop of the centre, by Pillow or as transformers does by default; or "
+              "images squashed to its size, without a crop.")
+@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
+              help="The precision in which the encoder computes.")
+@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
+              help="Images or captions in a batch of the encoder.")
+@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True,
+              show_default="all that there are", help="Which images; may be given several times.")
+@options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
+             "store of embeddings")
+@options.image_files(", for an encoder or a fine-tuned head", "files")
+@options.device
+@options.on_workers
+@options.with_settings_or_shipped
+def embed_command(**given: Any) -> None:
+    """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of `pipeline evaluate`.
+
+    A head reads stored features, which must be made by the same engine with the same settings as those that the head
+    was trained on. A fine-tuned head has its own network and reads the image files.
+    Photographs without captions need a captions.csv, too: it may have the files' names as captions.
+
+    A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system NAME` makes a system of it.
+    Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. A
+    run that was interrupted goes on.
+
+    A head that was trained on other data becomes a system of the data set in the same way: its store is called after
+    both, `pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k`, and so is the system.
+
+    Example: pipeline embed flickr8k --system vse2ad-region-bigru-s0 --trained-on coco
+
+    Example: pipeline embed flickr8k --system clip:openai/clip-vit-base-patch32
+    """
+    from stages.embed import embed
+
+    if given["name"] is None:
+        options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
+                       "splits", "out", why="needs the NAME of a data set")
+    elif given["source"] and not given["source"].is_encoder:
+        options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
+                       why="is for an encoder, KIND:PLACE")
+    embed(**given)

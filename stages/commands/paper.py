@@ -1,0 +1,53 @@
+"""The command line of `stages.paper`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stages import options, values
+
+
+@click.command
+@click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
+@click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
+@click.option("--columns", type=values.Names(), metavar="NAMES",
+              help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
+@click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
+              help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
+@click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
+@options.with_settings_or_shipped
+def tables_command(**given: Any) -> None:
+    r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
+
+    A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
+    typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
+    its test sets stand below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
+    all tables.
+
+    The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic
+    patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
+    results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
+
+    Example: pipeline tables --only measured --columns r1,rsum
+    """
+    from stages.paper import write_tables
+
+    write_tables(**given)
+
+
+@click.command
+@options.images
+@options.with_settings
+def figures_command(**given: Any) -> None:
+    r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.
+
+    A figure whose inputs are missing is left out; the command and results/figures/index.md name them. Earlier files of
+    figures stay if the settings do not list these, or if no figure can be drawn.
+
+    Example: pipeline figures
+    """
+    from stages.paper import draw_figures
+
+    draw_figures(**given)

@@ -1,0 +1,95 @@
+"""The command line of `stages.project`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.parts.errors import InputError
+from stages import options
+
+
+@click.command
+@click.argument("folder", metavar="[DIR]", type=options.FilePath(), default=Path())
+@click.option("--images", type=options.FilePath(), help="Your own photographs: their folder.")
+@click.option("--videos", type=options.FilePath(), help="Or your own clips: the folder of the video files.")
+@click.option("--captions", type=options.FilePath(),
+              help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
+              "or any other format that `pipeline manifest` reads.")
+@click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
+@click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
+def init_command(**given: Any) -> None:
+    """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.
+
+    With --images (or --videos) and --captions the settings are for your own photographs (or clips): features that can
+    be extracted here, and a head and a training schedule chosen by the number of images. The files stay where they are.
+
+    Example: pipeline init trial
+
+    Example: pipeline init holidays --images photos --captions captions.csv
+    """
+    from stages.project import init
+
+    init(**given)
+
+
+def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Shell completion for KEY: the keys of the section before the last dot."""
+    from pipeline.features.project import new
+    from pipeline.settings import load
+
+    given, root = context.params.get("params"), context.params.get("root") or Path()
+    try:
+        part: Any = load(given or options.settings_file(root) or new.path("params.yaml")).model_dump(
+            mode="json", by_alias=True)
+    except InputError:  # which the command says
+        return []
+    *above, begun = typed.split(".")
+    for name in above:
+        part = part.get(name) if isinstance(part, dict) else None
+    return [".".join([*above, key]) for key in part if key.startswith(begun)] if isinstance(part, dict) else []
+
+
+@click.command
+@click.argument("key", required=False, shell_complete=_keys)
+@click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
+@options.with_settings_or_shipped
+def settings_command(**given: Any) -> None:
+    """Print the effective settings: params.yaml over the shipped ones, recipes and schedules merged with their bases.
+
+    KEY is a part of them, such as training or recipes.vse2ad-gpo.
+
+    Example: pipeline settings recipes.vse2ad-gpo
+    """
+    from stages.project import show_settings
+
+    show_settings(**given)
+
+
+@click.command
+@click.option("--video", is_flag=True, help="The data set sample_video: moving shots of two seconds in H.264, with "
+              "captions about the movement too.")
+@options.with_settings_or_shipped
+def sample_command(**given: Any) -> None:
+    """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
+
+    Example: pipeline sample -S sample.images=60
+    """
+    from stages.project import render_sample
+
+    render_sample(**given)
+
+
+@click.command
+def machine_command(**given: Any) -> None:
+    """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is measured once.
+
+    All commands use these measurements, so that all compute the same bits.
+
+    Example: pipeline machine
+    """
+    from stages.project import show_machine
+
+    show_machine(**given)

@@ -1,0 +1,140 @@
+"""The command line of `stages.stores`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeline.features import importers
+from pipeline.manifest import SPLITS
+from pipeline.settings.features import FEATURES
+from stages import options
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@click.option("--repair", is_flag=True, help="Restore zarr.json, image_ids and the ledger, and extract the damaged "
+              "shards again.")
+@click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
+              "them again: for stores that were imported.")
+@click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
+              callback=options.of_this_machine, help="Shards that are read at the same time; each is held in memory.")
+@options.image_files(", for --repair")
+@options.with_settings_or_shipped
+def verify_command(**given: Any) -> None:
+    """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
+
+    Example: pipeline verify features/sample/region.zarr --repair
+    """
+    from stages.stores import verify_store
+
+    verify_store(**given)
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@options.manifest
+@options.with_settings_or_shipped
+def compact_command(**given: Any) -> None:
+    """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order.
+
+    The result is the store that one extraction of the manifest makes. The old store stays until the new one is whole.
+
+    Example: pipeline compact features/coco/region.zarr
+    """
+    from stages.stores import compact_store
+
+    compact_store(**given)
+
+
+@click.command
+@click.argument("store", type=options.FilePath())
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="the store's own",
+              help="How features are stored.")
+@click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
+@click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
+@options.manifest
+@options.with_settings_or_shipped
+def rewrite_command(**given: Any) -> None:
+    """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
+
+    Rows that belong to no image any more are left out, as by `pipeline compact`. The old store stays until the new one
+    is whole; running again goes on, or does nothing.
+
+    Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
+    """
+    from stages.stores import rewrite_store
+
+    rewrite_store(**given)
+
+
+@click.command
+@click.argument("source", type=options.FilePath(in_store=True))
+@click.argument("target", type=options.FilePath(in_store=True))
+def copy_command(**given: Any) -> None:
+    """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there.
+
+    Each shard is checked by its checksum. A copy that was interrupted goes on.
+
+    Example: pipeline copy s3://bucket/coco/region.zarr features/coco/region.zarr
+    """
+    from stages.stores import copy_store
+
+    copy_store(**given)
+
+
+@click.command
+@click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
+@options.dataset
+@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
+              help="The manifest's file, if it is not in its usual place.")
+@click.option("--feature", type=click.Choice(list(FEATURES)), help="The feature in whose place it is used.")
+@options.out("features/DATASET/FEATURE.zarr", kind="feature store")
+@click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
+              help="The name under which the features are reported. Tables accept a paper's name, such as "
+              "butd-36-proposals, and mark any other.")
+@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
+              help="How they are stored.")
+@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
+              help="Whether a missing or damaged image ends the run.")
+@click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
+              help="The most frames of a clip, evenly spaced; of photographs all items are kept.")
+@options.if_changed
+@options.with_settings_or_shipped
+def import_command(**given: Any) -> None:
+    """Import features of another code base into a store. Running again does nothing, or resumes.
+
+    \b
+    scan      a folder with {split}_ims.npy, {split}_ids.txt, {split}_caps.txt
+    butd-tsv  one or several TSV files of bottom-up-attention or LXMERT
+    folder    folders with one .npy, .npz or .pth an image or clip, named after it
+    hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
+
+    Example: pipeline import butd-tsv train.tsv val.tsv --dataset coco --feature region --as butd-36-proposals
+    """
+    from stages.stores import import_store
+
+    import_store(**given)
+
+
+@click.command
+@click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
+@click.option("--split", type=click.Choice(SPLITS), help="Which images; scan needs one, the others take all "
+              "without it.")
+@click.option("--out", type=options.OutputPath(dir_okay=True, file_okay=False), required=True, help="The folder.")
+@options.manifest
+@options.with_settings_or_shipped
+def export_command(**given: Any) -> None:
+    """Write a split of a feature store as older code bases read it. Running again does nothing.
+
+    scan: {split}_ims.npy, {split}_ids.txt, {split}_caps.txt. SCAN calls val `dev`, and COCO's 5K test split `testall`.
+    butd-tsv: {split}.tsv with bottom-up-attention's columns, or LXMERT's where the store has objects and attributes.
+    folder: an .npz an image, named after its file. FORMAT may be left out for scan.
+
+    Example: pipeline export features/coco/region.zarr --split val --out coco_precomp
+    """
+    from stages.stores import export_store
+
+    export_store(**given)

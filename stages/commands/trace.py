@@ -1,0 +1,35 @@
+"""The command line of `stages.trace`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stages import options
+
+
+@click.command
+@click.argument("result", type=options.FilePath())
+@click.argument("name", metavar="[SYSTEM]", required=False, shell_complete=options.names("scored"))
+@click.option("--image", type=int, metavar="ID", help="Read the shards and the photograph of this image alone.")
+@click.option("--caption", type=int, metavar="ID", help="The same for the image of this caption.")
+@click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
+              help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
+              "for none.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.with_settings_or_shipped
+def trace_command(**given: Any) -> None:
+    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
+
+    A store holds similarities, or embeddings by `pipeline embed`.
+
+    Every recorded digest is compared with the files as they are now, and values that can be computed again are computed
+    again. With --image or --caption, only that query's photograph and the shards with its features are read; without,
+    all of them. The exit code is 2 unless all match.
+
+    Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
+    """
+    from stages.trace import trace_result
+
+    trace_result(**given)
