@@ -44,10 +44,10 @@ def _rules(name: str | None, folds: int | None) -> Protocol | None:
     return PROTOCOLS[name] if name else None
 
 
-def _output(output: str | None, as_json: bool) -> str:
-    if as_json and output not in (None, "json"):
-        raise InputError(f"--json and --format {output} are two ways to print; give one")
-    return "json" if as_json else output or "text"
+def _output(form: str | None, as_json: bool) -> str:
+    if as_json and form not in (None, "json"):
+        raise InputError(f"--json and --format {form} are two ways to print; give one")
+    return "json" if as_json else form or "text"
 
 
 # Options on the images and captions of a matrix; the command takes `columns`.
@@ -90,6 +90,6 @@ ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "opt
 # How results are printed; the command takes `output`: text, json or markdown.
 output = joined(
     "output", _output,
-    click.option("--format", "output", type=click.Choice(["text", "json", "markdown"]), show_default="text",
+    click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), show_default="text",
                  help="How to print."),
     click.option("--json", "as_json", is_flag=True, help="The same as --format json."))

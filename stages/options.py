@@ -196,15 +196,15 @@ if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]),
 scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address, help="A running dask cluster instead: tcp://host:8786.")
 
 
-def _workers(workers: int, scheduler: str | None) -> Workers:
-    if scheduler is not None and was_given("workers"):
+def _workers(processes: int, scheduler: str | None) -> Workers:
+    if scheduler is not None and was_given("processes"):
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
-    return Workers(workers, scheduler)
+    return Workers(processes, scheduler)
 
 
 # --workers and --scheduler; the command takes `workers`.
 on_workers = joined("workers", _workers, scheduler, click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, callback=of_this_machine,
+    "--workers", "processes", type=click.IntRange(min=1), default=1, show_default=True, callback=of_this_machine,
     help="Processes on this machine."))
 
 

@@ -50,7 +50,7 @@ def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Ro
 
 
 def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -> None:
-    """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input."""
+    """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for LaTeX."""
     run, unreadable = settings.run, list[str]()
     stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
     items = {feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()}
