@@ -73,7 +73,8 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
                 retriever = recipe.pairs.retriever and paths.head(dataset, recipe.pairs.retriever)
                 _train(request, training.TrainingJob(
                     manifest, source, feature, text, called, recipe, how, seed, folder, if_changed, together,
-                    start=start or None, retriever=retriever or None))
+                    start=start or None, retriever=retriever or None,
+                    captions=_captions(paths, manifest, how) if text == "features" else None))
     except InputError:
         if together.local_rank == 0:
             raise
@@ -141,6 +142,13 @@ def _source(paths: Paths, settings: Settings, manifest: Manifest, feature: str, 
     manifest.require_photographs("fine-tuning")
     engine = settings.engine_of(manifest.dataset, feature)
     return training.Photographs(manifest, images or manifest.images_folder, engine.engine, engine.options)
+
+
+def _captions(paths: Paths, manifest: Manifest, how: Training) -> FeatureStore:
+    """The features of captions that a head is trained on."""
+    if how.captions is None:
+        raise InputError("--text features: name the feature of captions as training.NAME.captions")
+    return FeatureStore(paths.features(manifest.dataset, how.captions)).require(manifest)
 
 
 def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None:

@@ -36,7 +36,7 @@ from pipeline.evaluation.retrieval import PerDirection, as_similarity
 from pipeline.features import extractors, importers
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.importers import FORMATS
-from pipeline.features.store import FeatureStore
+from pipeline.features.store import FeatureStore, ItemFormat
 from pipeline.files import images
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.heads.objectives import OBJECTIVES
@@ -58,6 +58,7 @@ from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 from pipeline.text import TEXTS, role_graphs
+from pipeline.text.features import ComputedCaptions, FeatureText
 from pipeline.text.tokens import encode, pad
 
 sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))  # the butd engines' own, where `make test` put it
@@ -130,8 +131,14 @@ def _objective(name: str, folder: Path) -> Iterator[Any]:
 
 def _text(name: str, folder: Path) -> Iterator[Any]:
     how = SETTINGS.training_of("sample").model_copy(update={"bert": str(tiny_bert(folder))})
-    text = TEXTS[name].learn(CAPTIONS, how)
-    tokens, lengths = map(torch.from_numpy, pad(encode(text, CAPTIONS)))
+    torch.manual_seed(1)
+    if name == "features":
+        text = FeatureText("frozen", ItemFormat({"engine": "frozen"}, 5, 6, "float32", boxes=False))
+        reader = ComputedCaptions(torch.randn(3, 5, 6).numpy(), COUNTS.numpy())
+    else:
+        text = TEXTS[name].learn(CAPTIONS, how)
+        reader = text.captions(CAPTIONS)
+    tokens, lengths = map(torch.from_numpy, reader.read(np.arange(len(reader.lengths))))
     yield tokens
     torch.manual_seed(0)
     found = text.encoder(8, how).eval()(tokens, lengths).detach()

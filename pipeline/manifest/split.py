@@ -56,6 +56,19 @@ class Split:
         """
         return self if keep.all() else self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
 
+    def without_captions(self, leave_out: np.ndarray) -> Split:
+        """Leave out some captions; all images stay.
+
+        Args:
+            leave_out: Bool [C], whether a caption is left out.
+
+        Returns:
+            The split without these captions.
+        """
+        import numpy as np
+
+        return self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0]) if leave_out.any() else self
+
     def in_languages(self, names: Sequence[str]) -> Split:
         """Keep the captions in some languages, and the images that have one.
 

@@ -164,6 +164,7 @@ class Training(Section):
     word_vectors: A file of GloVe's format with initial word vectors, for the BiGRU; null for random ones.
     tokenizer: What splits captions into the BiGRU's words, a key of `TOKENIZERS` of `pipeline/text`; null for words,
         or "unicode" where training captions have scripts without blanks or combining marks.
+    captions: The feature of captions that the text encoder `features` reads, as its store is called.
     """
 
     dimension: Count
@@ -183,6 +184,7 @@ class Training(Section):
     subset_seed: Annotated[int, Field(ge=0)] = 0
     word_vectors: str | None = None
     tokenizer: str | None = None
+    captions: str | None = None
 
     @model_validator(mode="after")
     def _divides(self) -> Self:

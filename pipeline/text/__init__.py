@@ -1,4 +1,4 @@
-"""Text encoders: how captions become token ids, and the network that makes a vector of each token.
+"""Text encoders: how captions become token ids or stored features, and the network that makes a vector of each.
 
 A new one is a file with a class that extends `tokens.TokenText`, and a line in TEXTS. How the words of a vocabulary are
 found is a tokenizer: a function from a caption, in Unicode's form NFC, to its words in order; a line in TOKENIZERS.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TEXTS: "lazy.LookupTable[type[Text]]" = lazy.LookupTable({
     "bigru": "pipeline.text.bigru:BiGRUText",
     "bert": "pipeline.text.bert:BertText",
+    "features": "pipeline.text.features:FeatureText",
 }, "texts", "text encoder")
 kind = TEXTS.find
 TOKENIZERS: "lazy.LookupTable[Callable[[str], list[str]]]" = lazy.LookupTable({

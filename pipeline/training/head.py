@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from pipeline import heads, text as texts
 from pipeline.compute import products
 from pipeline.compute.device import require
 from pipeline.evaluation.retrieval import Singles
-from pipeline.features.store import ItemFormat
+from pipeline.features.store import FeatureStore, ItemFormat
 from pipeline.files import record, weights
 from pipeline.files.digest import digest, sha256
 from pipeline.heads.base import HeadNetwork, Interaction
@@ -27,6 +27,7 @@ from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe, Training
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
+from pipeline.text.features import FeatureText
 from pipeline.training import checkpoint, scoring
 from pipeline.training.source import (
     ImageSource,
@@ -167,6 +168,24 @@ class Head:
             raise InputError(f"{self.folder}: was trained with another store than is there now; train it again")
         return store
 
+    def reading(self, paths: Paths, manifest: Manifest) -> Head:
+        """Read a data set's captions from their stored features, if the head reads features of captions.
+
+        Args:
+            paths: Where features are looked for; without them the engine computes the captions that are embedded.
+            manifest: The captions.
+
+        Returns:
+            The head.
+
+        Raises:
+            InputError: If the features are of other captions, or were made otherwise than the head's.
+        """
+        if not isinstance(self.text, FeatureText):
+            return self
+        store = paths.features(manifest.dataset, self.text.feature)
+        return replace(self, text=self.text.reading(FeatureStore(store).require(manifest))) if store.exists() else self
+
     @property
     def _format(self) -> ItemFormat:
         return ItemFormat.from_record(self.description["items"])
@@ -304,16 +323,23 @@ class OpenHead:
                 made in different ways.
         """
         products.apply(use.products)
-        head, manifest = Head.open(use.folder, use.device), Manifest.load(use.paths.manifest(use.dataset))
+        manifest = Manifest.load(use.paths.manifest(use.dataset))
+        head = Head.open(use.folder, use.device).reading(use.paths, manifest)
         source = head.images(manifest, use.paths.features(use.dataset, head.feature), use.images_folder)
         opened = cls(use, head, source, manifest)
         kept_open[:] = [opened]
         return opened
 
     @property
+    def captions(self) -> FeatureStore | None:
+        """The stored features of the data set's captions, if the head reads such and there are any."""
+        return self.head.text.store if isinstance(self.head.text, FeatureText) else None
+
+    @property
     def identity(self) -> str:
         """Digest of the head, of what it reads and of the data set."""
-        return digest([self.head.checkpoint, self.source.identity, self.manifest.digest])
+        return digest([self.head.checkpoint, self.source.identity, self.captions and self.captions.identity,
+                       self.manifest.digest])
 
     def split(self, name: str) -> Split:
         """Take a split's images that have features.
@@ -325,7 +351,7 @@ class OpenHead:
             The split without images that failed in extraction.
         """
         if name not in self._splits:
-            self._splits[name] = usable(self.source, self.manifest.split(name))
+            self._splits[name] = usable(self.source, self.manifest.split(name), self.captions)
         return self._splits[name]
 
 

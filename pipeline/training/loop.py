@@ -64,7 +64,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     """
     machine.keep_freed()
     keep_first = job.pools_class_token
-    split, val = (usable(job.source, job.manifest.split(name)).in_languages(job.recipe.languages)
+    split, val = (usable(job.source, job.manifest.split(name), job.captions).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
     split = sampling.subset(split, job.training.images, job.training.subset_seed)
     split = sampling.mismatch(split, job.recipe.noise)
@@ -104,6 +104,8 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
             job.finish()
         return state
     job.source.check(job.rows)
+    if job.captions is not None:
+        job.captions.check(np.flatnonzero(job.captions.done))
     step, state = _resume(job, text)
     rounds = Rounds(job, split, text, keep_first)
     on_start(state.epochs * len(rounds), job.training.epochs * len(rounds))

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from pipeline.features import extractors
+from pipeline.features.extractors.new_items import NewItems, padded
 from pipeline.features.store import FeatureStore, ItemFormat, boxes
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
@@ -31,7 +32,7 @@ class ItemReader(Protocol):
     """Reads images by their row, in the form that a head takes."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read images for `TwoTower.embed_images`.
+        """Read images for `Side.of`.
 
         Args:
             rows: Int64 [B].
@@ -259,23 +260,31 @@ def photographs_of(description: Mapping[str, Any], manifest: Manifest, folder: P
     return source
 
 
-def usable(source: ImageSource, split: Split) -> Split:
-    """Leave out images that failed in extraction, so that they are never trained or ranked as zeros.
+def usable(source: ImageSource, split: Split, captions: FeatureStore | None = None) -> Split:
+    """Leave out what failed in extraction, so that it is never trained or ranked as zeros.
 
     Args:
         source: The images.
         split: The split.
+        captions: The features of captions, if the head reads such.
 
     Returns:
-        The split without them.
+        The split without images and captions that failed.
 
     Raises:
-        InputError: If every image failed.
+        InputError: If every image or caption failed.
     """
     source.require_extracted(split.store_rows)
     left = split.only(source.done[split.store_rows])
     if not len(left.image_ids):
         raise InputError(f"{source.path}: every image of the split {split.name} failed in extraction, see failures.csv")
+    if captions is not None:
+        rows = captions.rows_of(left.caption_ids)
+        captions.require_extracted(rows)
+        left = left.without_captions(~captions.done[rows])
+        if not len(left.caption_ids):
+            raise InputError(f"{captions.path}: every caption of the split {split.name} failed in extraction, see "
+                             "failures.csv")
     return left
 
 
@@ -292,18 +301,13 @@ class NewImages(PreparedImages):
     """
 
     def __init__(self, made: ItemFormat, boxed: bool, device: str = "cpu") -> None:
-        self.made, self.boxed = made, boxed
-        self.engine = extractors.rebuild(made.made, device)
+        self.made, self.boxed, self._new = made, boxed, NewItems(made, device)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
         """Prepare photographs; items are rounded as the store's were, see `PreparedImages.items`."""
-        made, sizes = self.made, [image.size for image in images]
-        extracted = extractors.base.bring(self.engine.extract([self.engine.prepare(image) for image in images], sizes),
-                                          made.dtype)
-        counts = np.array([len(each.features) for each in extracted])
-        items = np.zeros((len(images), made.items, made.dimension), made.dtype)
-        for row, each in zip(items, extracted, strict=True):
-            row[:len(each.features)] = each.features
+        sizes = [image.size for image in images]
+        extracted = self._new.extracted(images, sizes)
+        items, counts = padded(extracted, self.made)
         if self.boxed:
             items = boxes.join(items, counts, self._places(extracted, sizes))
         return items, counts

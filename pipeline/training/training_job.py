@@ -13,13 +13,14 @@ import numpy as np
 from pipeline import artefacts, heads, text as texts
 from pipeline.compute import made_with
 from pipeline.compute.device import require
-from pipeline.features.store import ItemFormat, provenance
+from pipeline.features.store import FeatureStore, ItemFormat, provenance
 from pipeline.files import atomic, digest, outputs, record
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning
 from pipeline.settings import Recipe, Training
 from pipeline.text import Text
+from pipeline.text.features import FeatureText
 from pipeline.text.tokens import TokenText
 from pipeline.training import checkpoint, request
 from pipeline.training.processes import Processes
@@ -52,6 +53,7 @@ class TrainingJob:
     origin: Mapping[str, Any] | None = None  # the origin of a head that was not trained here
     start: Path | None = None  # the folder of the head that gives the initial weights, if the recipe has a `start`
     retriever: Path | None = None  # the folder of the head that finds hard negatives, if the recipe names one
+    captions: FeatureStore | None = None  # the captions' features, for the text encoder `features`
 
     def learn(self, captions: Iterable[str]) -> Text:
         """Build the text encoder.
@@ -65,9 +67,12 @@ class TrainingJob:
         Raises:
             InputError: If files that the settings name are missing.
         """
+        if self.captions is not None:
+            return FeatureText.of(self.captions)
         kind = texts.kind(self.text)
         if not issubclass(kind, TokenText):
-            raise InputError(f"the text encoder {self.text} reads no words; choose one that has a vocabulary")
+            raise InputError(f"the text encoder {self.text} reads features of captions; name them as "
+                             "training.NAME.captions")
         return kind.learn(captions, self.training)
 
     def network(self, words: Text, device: str) -> HeadNetwork:
@@ -99,6 +104,8 @@ class TrainingJob:
             if folder is not None:
                 checkpoint.read_description(folder)  # refused in plain words if there is none
                 more[key] = digest.sha256(folder / "best.safetensors")
+        if self.captions is not None:
+            more["captions"] = self.captions.identity
         if "ce" in self.recipe.tasks or heads.compares_parts(self.recipe):
             more["scorer"] = self.recipe.architecture.name
         made = self.source.provenance if isinstance(self.source, Photographs) else provenance(self.source)

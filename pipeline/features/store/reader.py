@@ -176,6 +176,25 @@ class FeatureStore:
         """Image ids, int64 [M]."""
         return self.columns("image_ids")
 
+    def rows_of(self, ids: np.ndarray) -> np.ndarray:
+        """Find images by their ids.
+
+        Args:
+            ids: Int64 [B].
+
+        Returns:
+            Int64 [B], their rows as the other methods take them.
+
+        Raises:
+            StoreError: If the store does not hold one.
+        """
+        order = np.argsort(self.image_ids, kind="stable")
+        places = np.minimum(np.searchsorted(self.image_ids, ids, sorter=order), len(order) - 1)
+        rows = order[places]
+        if len(absent := ids[self.image_ids[rows] != ids]):
+            raise StoreError(f"{self.path}: holds no features of {absent[0]}; {self._renewed}")
+        return rows
+
     @cached_property
     def counts(self) -> np.ndarray:
         """Valid items of each image, int32 [M]."""

@@ -1,0 +1,148 @@
+"""Captions as stored features: a text side that reads what a frozen network made of captions, computed once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from pipeline.features.extractors.new_items import NewItems
+from pipeline.features.store import FeatureStore, ItemFormat, StoreError
+from pipeline.features.store.dropping import drop
+from pipeline.files import parsing
+from pipeline.files.digest import digest
+from pipeline.parts.errors import refusing
+from pipeline.settings import Training
+from pipeline.text.base import CaptionReader, LinearProjection, Text
+
+FILE = "features.json"
+AT_ONCE = 64  # new captions that the engine computes together
+
+
+class FeatureText(Text):
+    """Features of captions, and one linear layer from them to the joint space.
+
+    Args:
+        feature: The feature's name, by which a data set's store is found.
+        made: How its values were made.
+        store: The store of the captions' data set; None computes all captions by the engine that made the store.
+    """
+
+    def __init__(self, feature: str, made: ItemFormat, store: FeatureStore | None = None) -> None:
+        self.feature, self.made, self.store = feature, made, store
+
+    @classmethod
+    def of(cls, store: FeatureStore) -> FeatureText:
+        """Read the captions of a store."""
+        return cls(store.path.stem, ItemFormat.of(store), store)
+
+    @classmethod
+    def load(cls, folder: Path) -> FeatureText:
+        """Load features.json."""
+        with refusing((OSError, ValueError, KeyError, TypeError), f"{folder / FILE}: does not say which features of "
+                      "captions the head reads; train it again"):
+            said = parsing.from_json((folder / FILE).read_text(encoding="utf-8"))
+            return cls(parsing.text(said["feature"]), ItemFormat.from_record(said["made"]))
+
+    def save(self, folder: Path) -> None:
+        """Write features.json."""
+        said = {"feature": self.feature, "made": self.made.recorded()}
+        (folder / FILE).write_text(json.dumps(said), encoding="utf-8")
+
+    def reading(self, store: FeatureStore) -> FeatureText:
+        """Read the captions of another store, which must have been made alike."""
+        if difference := self.made.difference(ItemFormat.of(store)):
+            setting, trained_with, stored_with = difference
+            raise StoreError(f"{store.path}: its {setting} is {stored_with!r}, the head was trained with "
+                             f"{trained_with!r}; extract both alike")
+        return FeatureText(self.feature, self.made, store)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the feature's name and how it was made."""
+        return digest([self.feature, self.made.recorded()])
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """The engine, and its network and weights where it says them."""
+        settings = self.made.made.get("settings", {})
+        return {"engine": self.made.made["engine"],
+                **{key: str(settings[key]) for key in ("network", "weights") if key in settings}}
+
+    def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
+        """Find captions in the store by their ids; captions without ids, or without a store, are computed."""
+        if self.store is not None and ids is not None:
+            return StoredCaptions(self.store, self.store.rows_of(ids))
+        return ComputedCaptions(*self._computed(list(texts)))
+
+    def _computed(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        parts = [self._engine.items(texts[start:start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+        return (np.concatenate([np.zeros((0, self.made.items, self.made.dimension), self.made.dtype),
+                                *(values for values, _ in parts)]),
+                np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)]))
+
+    @cached_property
+    def _engine(self) -> NewItems:
+        return NewItems(self.made)
+
+    def unknown(self, caption: str) -> tuple[list[str], int]:
+        """No word is unknown: the engine reads all."""
+        return [], len(caption.split())
+
+    def encoder(self, dimension: int, training: Training) -> nn.Module:
+        """Build the linear layer."""
+        return FeatureProjection(self.made.dimension, dimension)
+
+
+class FeatureProjection(LinearProjection):
+    """One linear layer; the network that made the features is not trained."""
+
+    pretrained = None
+
+
+class ComputedCaptions:
+    """Features of captions in memory: values [C, N, D], counts int64 [C]."""
+
+    def __init__(self, values: np.ndarray, counts: np.ndarray) -> None:
+        self._values, self.lengths = values, counts
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Take some captions, see `CaptionReader.read`."""
+        return _trimmed(self._values[rows], self.lengths[rows])
+
+    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+                ) -> tuple[np.ndarray, np.ndarray]:
+        """Take some captions without a share of their vectors, see `CaptionReader.altered`."""
+        left_out = rng.random((len(rows), self._values.shape[1])) < share
+        return drop(self._values[rows[part]], self.lengths[rows[part]], left_out[part])
+
+    def unknown(self) -> np.ndarray:
+        """No word is unknown, see `CaptionReader.unknown`."""
+        return np.zeros((len(self.lengths), 2), np.int64)
+
+
+class StoredCaptions(ComputedCaptions):
+    """Features of captions in a store, by their rows there."""
+
+    def __init__(self, store: FeatureStore, rows: np.ndarray) -> None:
+        self._store, self._rows = store, rows
+        self.lengths = store.counts[rows].astype(np.int64)
+
+    def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Read some captions, see `CaptionReader.read`."""
+        return _trimmed(*self._store.read(self._rows[rows]))
+
+    def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
+                ) -> tuple[np.ndarray, np.ndarray]:
+        """Read some captions without a share of their vectors, see `CaptionReader.altered`."""
+        left_out = rng.random((len(rows), self._store.slots)) < share
+        return drop(*self._store.read(self._rows[rows[part]]), left_out[part])
+
+
+def _trimmed(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return values[:, :counts.max(initial=0)], counts
