@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from pipeline.evaluation import retrieval, statistics
-from pipeline.settings.paths import Paths, system
+from pipeline.settings.paths import Paths, system_name
 from pipeline.settings.recipe import Variation
 from pipeline.systems.scores.system import System
 
@@ -46,7 +46,7 @@ def main(root: Path, dataset: str, seed: int, shares: tuple[float, ...], changes
         run("train", *common, *settings, "--noise", str(share), *(w for name in RECIPES for w in ("--recipe", name)))
         names = [Variation(noise=share).name(recipe) for recipe in RECIPES]
         run("score", *common, *(word for name in names for word in ("--recipe", name)))
-        heads += [(share, system(name, "region", "bigru", seed)) for name in names]
+        heads += [(share, system_name(name, "region", "bigru", seed)) for name in names]
     print("| noise | system | i2t R@1 | R@5 | R@10 | t2i R@1 | R@5 | R@10 | RSUM |\n|--:|:--|" + "--:|" * 7)
     for share, head in heads:
         print(row(paths, dataset, share, head))

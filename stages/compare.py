@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pipeline.evaluation.statistics import contrast, significance
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
+from pipeline.settings.paths import Paths, of_seed
 from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.system import System
 from stages.arguments import refuse_repeats
@@ -127,19 +128,19 @@ def _paths(root: Path, place: Callable[[str], Path], dataset: str, name: str) ->
     """The stores or matrices of a name, of a path, or of several with commas between."""
     if (root / name).exists():
         return [root / name]
+    store = place(name)
+    if store.exists():
+        return [store]
     if "," in name:
         if not all(map(str.strip, name.split(","))):
             raise InputError(f"{name!r}: expected names of systems with one comma between")
         return [path for part in name.split(",") for path in _paths(root, place, dataset, part.strip())]
-    store = place(name)
-    if store.exists():
-        return [store]
-    every = (path for path in store.parent.glob(f"{store.stem}-s*.zarr") if path.stem.split("-s")[-1].isdecimal())
-    seeds = sorted(every, key=lambda path: int(path.stem.split("-s")[-1]))
+    seeds = {seed: path for path in store.parent.glob(f"{glob.escape(store.stem)}*.zarr")
+             for seed in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
     if not seeds:
         raise InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with "
                          "`pipeline score` or `pipeline ensemble`")
-    return seeds
+    return [seeds[seed] for seed in sorted(seeds)]
 
 
 def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[list[System]]:

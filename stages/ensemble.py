@@ -15,7 +15,7 @@ from pipeline import artefacts
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.paths import Paths, ensembles, system
+from pipeline.settings.paths import Paths, ensembles, system_name
 from pipeline.systems.fusion.methods import shares as shares_of
 from pipeline.systems.scores import fuse, judged
 from pipeline.systems.scores.made import LACKS
@@ -24,7 +24,7 @@ from stages.arguments import refuse_repeats
 from stages.progress import Progress, say, unless_done
 
 # Entries of a member's record that an ensemble's record does not take over.
-OF_A_MEMBER = ("rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
+OF_A_MEMBER = ("named", "rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
 
@@ -57,13 +57,14 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
     if path.exists() and System.open(path).made_from.get("ensemble") != name:
         raise InputError(f"{path}: another system has that name; choose another one")
     chosen, tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
-    _fuse(path, name, stores, fusion, chosen, keep_common, tuned)
+    _fuse(path, name, (), stores, fusion, chosen, keep_common, tuned)
 
 
 def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
-    stores = [System.open_named(place(system(recipe, feature, text, seed))).check() for feature in of_ensemble(name)]
-    _fuse(place(system(recipe, name, text, seed)), name, stores, "mean", (), keep_common, {})
+    features = of_ensemble(name)
+    stores = [System.open_named(place(system_name(recipe, feature, text, seed))).check() for feature in features]
+    _fuse(place(system_name(recipe, name, text, seed)), name, features, stores, "mean", (), keep_common, {})
 
 
 def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, fusion: str,
@@ -79,12 +80,13 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     return found, {"tuned": said}
 
 
-def _fuse(path: Path, name: str, stores: list[System], fusion: str, weights: Sequence[float],
+def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], fusion: str, weights: Sequence[float],
           keep_common: bool, tuned: dict[str, Any]) -> None:
-    """Write an ensemble, unless it is there and its members have not changed."""
+    """Write an ensemble, unless it is up to date. features: those whose heads it averages, as in the papers."""
     shares = shares_of(weights or None, len(stores))
-    made_from = _made_from(name, stores) | {
-        "fusion": {"method": fusion, "weights": shares, "members": [store.name for store in stores],
+    of_features = {"features": list(features)} if features else {}
+    made_from = _made_from(name, features, stores) | {
+        "fusion": {**of_features, "method": fusion, "weights": shares, "members": [store.name for store in stores],
                    "seals": [store.seal for store in stores], **tuned}}
     request = {"made_from": made_from, "keep_common": keep_common,
                "versions": artefacts.versions(f"fusions/{fusion}", "scores")}
@@ -112,11 +114,11 @@ def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
             {"left_out": np.setdiff1d(every, kept).tolist()})
 
 
-def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
-    """The ensemble's record. Members must be of one data set and split; for R, RG, … of one recipe, text and seed."""
+def _made_from(name: str, features: Sequence[str], stores: list[System]) -> dict[str, Any]:
+    """The ensemble's record. Members must be of one data set and split; heads of features of one recipe, text, seed."""
     every = [store.made_from for store in stores]
     for store in stores[1:]:
-        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if of_ensemble(name) else ())):
+        for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if features else ())):
             if store.made_from[key] != every[0][key]:
                 raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
                                  f"{every[0][key]!r}; score both again")
@@ -124,11 +126,11 @@ def _made_from(name: str, stores: list[System]) -> dict[str, Any]:
     alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
              for key in ("recipe", "text", "seed")}
     found = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER} | alike
-    features: dict[str, dict[str, None]] = {}  # feature -> the names of its features, several if members differ
+    engines: dict[str, dict[str, None]] = {}  # feature -> the names of its features, several if members differ
     for feature, recipe in (pair for made in every for pair in made["features"].items()):
-        features.setdefault(feature, {})[recipe] = None
+        engines.setdefault(feature, {})[recipe] = None
     heads = {member["head"]: member for made in every for member in made["members"]}
-    found |= {"ensemble": name, "features": {feature: " + ".join(recipes) for feature, recipes in features.items()},
+    found |= {"ensemble": name, "features": {feature: " + ".join(recipes) for feature, recipes in engines.items()},
               "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
               "members": list(heads.values())}
     if lacks := {reason: max(made.get(LACKS, {}).get(reason, 0) for made in every)

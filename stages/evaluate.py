@@ -21,6 +21,7 @@ from pipeline.provenance import results
 from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems.scores import judged, measured, runs
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
 from stages.arguments import Files, Source, Workers, choose_products
@@ -73,8 +74,14 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
-        [(name, numbers | {"split": result["made_from"]["split"]}) for name, result in measured_run.items()
+        [(name, numbers | _described(Made(result["made_from"]))) for name, result in measured_run.items()
          for numbers in results.protocols(result).values()], output))
+
+
+def _described(made: Made) -> dict[str, Any]:
+    """What a summary says of a system beside its numbers."""
+    series = None if made.seed is None else summary.Series(made.series, made.without_seed)
+    return {"split": made.split, "series": series, "seed": made.seed}
 
 
 def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normalise: bool,

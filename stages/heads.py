@@ -16,7 +16,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training, Variation, named
 from pipeline.settings.features import FEATURES
-from pipeline.settings.paths import Paths, heads, system
+from pipeline.settings.paths import Paths, heads, system_name
 from stages.arguments import choose_products, refuse_given
 from stages.progress import Progress, say
 
@@ -50,7 +50,7 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
     asked: dict[Path, training.TrainingRequest] = {}
     for called, recipe in chosen.items():
         for seed in seeds:
-            folder = out or paths.head(dataset, system(called, feature, text, seed))
+            folder = out or paths.head(dataset, system_name(called, feature, text, seed))
             head = dataset, feature, text, called, seed
             _ask(asked, paths, settings, folder, _request(paths, head, recipe, how), if_changed == "redo")
     done = {folder for folder, request in asked.items() if request.is_done(folder)}
@@ -69,7 +69,7 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
                 _, feature, text, called, seed = request.head
                 recipe = request.recipe
                 source = _source(paths, settings, manifest, feature, images, recipe, finetuned.get(called, False))
-                start = recipe.start and paths.head(dataset, system(recipe.start, feature, text, seed))
+                start = recipe.start and paths.head(dataset, system_name(recipe.start, feature, text, seed))
                 retriever = recipe.pairs.retriever and paths.head(dataset, recipe.pairs.retriever)
                 _train(request, training.TrainingJob(
                     manifest, source, feature, text, called, recipe, how, seed, folder, if_changed, together,
@@ -104,7 +104,7 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     below += [known[recipe.pairs.retriever]] if recipe.pairs.retriever in known else []
     for each in below:
         called, feature, text, seed = each
-        place = paths.head(dataset, system(*each))
+        place = paths.head(dataset, system_name(*each))
         if redo or not (place / "best.safetensors").exists():
             other = _request(paths, (dataset, feature, text, called, seed), settings.recipe(called), request.training)
             _ask(asked, paths, settings, place, other, redo, (*above, folder))
@@ -195,7 +195,7 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
     else:
         refuse_given("is for grid checkpoints, which have their own network", images=images)
         source = FeatureStore(paths.features(manifest.dataset, released.feature)).require(manifest)
-    folder = out or paths.head(manifest.dataset, system(name, released.feature, released.text, 0))
+    folder = out or paths.head(manifest.dataset, system_name(name, released.feature, released.text, 0))
     job = training.TrainingJob(manifest, source, released.feature, released.text, name, settings.recipe("vse_infty"),
                                settings.training_of(manifest.dataset), 0, folder, if_changed)
     training.convert(job, released, vocabulary)
@@ -210,7 +210,7 @@ def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, dataset: 
     manifest, store = Manifest.load(paths.manifest(dataset)), paths.features(dataset, feature)
     without_boxes = FeatureStore(store).width == released.width
     recipe = training.recipe_of(released, settings.recipe("join"), boxes=not without_boxes)
-    folder = out or paths.head(dataset, system(name, feature, "bert", 0))
+    folder = out or paths.head(dataset, system_name(name, feature, "bert", 0))
     training.convert_cross(training.TrainingJob(
         manifest, training.stored(store, manifest, recipe), feature, "bert", name, recipe,
         settings.training_of(dataset), 0, folder, if_changed), released)

@@ -19,7 +19,7 @@ from pipeline.parts.lazy import LookupTable
 from pipeline.report.figures import FIGURES
 from pipeline.report.tables import TABLES
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, ensembles, heads, reranked, system, systems
+from pipeline.settings.paths import Paths, ensembles, heads, reranked, system_name, systems
 from pipeline.systems import reranking, rescoring
 from pipeline.systems.scores.judged import Truth
 from stages.progress import say
@@ -117,7 +117,7 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
     known, dataset = heads(settings.run), settings.run.dataset
     called, feature, text, seed = known[name]
     recipe = settings.recipe(called)
-    others = [system(recipe.start, feature, text, seed)] if recipe.start else []
+    others = [system_name(recipe.start, feature, text, seed)] if recipe.start else []
     others += [recipe.pairs.retriever] if recipe.pairs.retriever else []
     rests_on: dict[str, Any] = {}
     for other in others:

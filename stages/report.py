@@ -17,8 +17,8 @@ from pipeline.report.heads import read_heads
 from pipeline.report.page import charts, explorer, headline, systems
 from pipeline.report.page.render import failures, made_from
 from pipeline.settings import Settings
-from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.paths import Paths, heads, system
+from pipeline.settings.features import of_ensemble
+from pipeline.settings.paths import Paths, heads, system_name
 from pipeline.systems.scores import judged
 from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
@@ -103,7 +103,7 @@ def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dic
     run, whole = settings.run, {}
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
-            members_ = {feature: system(recipe, feature, text, seed) for feature in of_ensemble(name)}
+            members_ = {feature: system_name(recipe, feature, text, seed) for feature in of_ensemble(name)}
             if set(members_.values()) <= found.keys():
                 title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
                 whole[title] = {part: found[of].path for part, of in members_.items()}
@@ -112,25 +112,15 @@ def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dic
 
 
 def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
-    """The systems whose queries all have the same candidates, each once."""
-    shown = {name: store for name, store in found.items() if not _is_also_ensemble(name, found)}
+    """The systems whose queries all have the same candidates, each once: a lone head as its ensemble of one."""
+    every = [store.made_from for store in found.values()]
+    of_one = [(made.heads, made.steps) for made in every if made.fusion.get("features")]
+    shown = {name: store for name, store in found.items()
+             if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one}
     folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
     if folded:
         say(f"left out of hubs and explorer, which show one pool: {', '.join(folded)}, reranked within folds")
     return {name: store for name, store in shown.items() if name not in folded}
-
-
-def _is_also_ensemble(name: str, found: Mapping[str, System]) -> bool:
-    """Whether a lone head is shown as an ensemble of one member."""
-    made_from = found[name].made_from
-    if made_from.get("ensemble") is not None or "visual" in made_from:  # reranked: some features may be the scorer's
-        return False
-    if not made_from["features"]:  # a dual encoder has none
-        return False
-    feature, = made_from["features"]
-    lone, ensemble = (system(made_from["recipe"], visual, made_from["text"], made_from["seed"])
-                      for visual in (feature, FEATURES[feature].letter))
-    return f"{name}+".startswith(f"{lone}+") and f"{ensemble}{name.removeprefix(lone)}" in found
 
 
 def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],

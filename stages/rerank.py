@@ -37,6 +37,7 @@ class _How:
     batch_size: int | None
     device: str | None
     redo: bool
+    named: bool  # whether the user chose the new system's name
 
 
 def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None,
@@ -49,7 +50,7 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others."""
     dataset = dataset or settings.run.dataset
     how = _How(k, combine, weight, tune, tuned_on, rules, folds, distractors, trained_on, workers, batch_size, device,
-               if_changed == "redo")
+               if_changed == "redo", name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
             of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, rules=step.protocol)
@@ -99,7 +100,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         rules = _protocol(paths, store, how.rules, how.folds)
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, recorded(distractors),
-               how.tuned_on, how.tune, how.redo, settings.evaluate.block_megabytes)
+               how.named, how.tuned_on, how.tune, how.redo, settings.evaluate.block_megabytes)
 
 
 def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) -> Protocol:

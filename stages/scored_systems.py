@@ -12,9 +12,9 @@ from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record, results
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, system, systems
+from pipeline.settings.features import of_ensemble
+from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
 from pipeline.systems.scores.judged import Truth
-from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages.progress import say
 
@@ -58,9 +58,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
         try:
             store = System.open_named(path)
             made = store.made_from
-            visual = made["ensemble"] or next(iter(made["features"]), "")
-            base = system(made["recipe"], visual, made["text"], made["seed"])
-            if base in known or not f"{path.stem}+".startswith(f"{base}+"):
+            if made.is_named or made.trained_on != made.dataset or of_seed(made.first, made["seed"]) in known:
                 _refuse_unfit(paths, store, run)
                 others[path.stem] = store
         except InputError as error:
@@ -87,19 +85,25 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:
     """Refuse a system made of others' scores, there or not, if a head is needed. verb: what the command does."""
     store = paths.similarity(dataset, name, settings.score.split)
-    if not paths.head(dataset, name).exists():
-        made = System.open(store).made_from if store.exists() else Made.named(name)
-        made.refuse_vectors(name, verb)
-        if "+" in name:
-            raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
-                             f"{name.rpartition('+')[0]}")
+    if paths.head(dataset, name).exists():
+        return
+    if store.exists():
+        System.open(store).made_from.refuse_vectors(name, verb)
+    run = settings.run
+    if planned := ensembles(run).get(name):
+        members = [planned._replace(visual=feature).name for feature in of_ensemble(planned.visual)]
+        raise InputError(f"{name}: `pipeline ensemble` makes it of other systems' scores, and it has no vectors of its "
+                         f"own; {verb} its members: {', '.join(members)}")
+    if source := {made: each[0] for made, each in (*rescored(run).items(), *reranked(run).items())}.get(name):
+        raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
+                         f"{source}")
 
 
 def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
     """The scored systems of the first recipe, text encoder and seed of the run that has any."""
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
-        every = {visual: system(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
+        every = {visual: system_name(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
         if there := {visual: found[name] for visual, name in every.items() if name in found}:
             return there
     return {}

@@ -22,7 +22,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record as provenance
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, heads, rescored, system
+from pipeline.settings.paths import Paths, heads, rescored, system_name
 from pipeline.settings.run import Rescore
 from pipeline.systems.rescoring import RESCORERS, stored
 from pipeline.systems.scores import layout
@@ -49,7 +49,8 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")
         folders = [source.path or paths.head(dataset, source.named)]
     elif feature:
-        folders = [paths.head(dataset, system(recipe, feature, text, seed)) for recipe in recipes for seed in seeds]
+        folders = [paths.head(dataset, system_name(recipe, feature, text, seed))
+                   for recipe in recipes for seed in seeds]
     else:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     described = {folder: training.read_description(folder) for folder in folders}

@@ -17,7 +17,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, InputWarning, refusing
 from pipeline.report import html
 from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, system
+from pipeline.settings.paths import Paths, system_name
 from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from stages import scored_systems
@@ -72,7 +72,7 @@ def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str
     if source and source.path:
         return System.open_vectors(source.path, remembered)
     run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
-    name = source.named if source else system(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
+    name = source.named if source else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
     if not place.exists():

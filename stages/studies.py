@@ -18,7 +18,7 @@ from pipeline.parts.errors import InputError, counted
 from pipeline.report import published
 from pipeline.settings import Run, Settings, Synthetic
 from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import Paths, system
+from pipeline.settings.paths import Paths, system_name
 from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
@@ -51,7 +51,7 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
         except divergence.Diverged as error:
             failed.append(f"{side.recipe}, seed {seed}: {error}")
             say(f"warning: {failed[-1]}")
-    folders = {(side, seed): [paths.head(run.dataset, system(side.recipe, feature, run.texts[0], seed))
+    folders = {(side, seed): [paths.head(run.dataset, system_name(side.recipe, feature, run.texts[0], seed))
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
     finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
     rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
@@ -65,7 +65,7 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
             if side.features != "R":
                 ensemble(paths, of_split, side.features, text=run.texts[0], recipe=side.recipe, seed=seed)
             part = run.features[0] if side.features == "R" else side.features
-            name = system(side.recipe, part, run.texts[0], seed)
+            name = system_name(side.recipe, part, run.texts[0], seed)
             store = System.open_named(paths.similarity(run.dataset, name, split)).check()
             runs.setdefault(side, []).append(evaluate(
                 store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))

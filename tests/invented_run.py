@@ -54,8 +54,10 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
         parts = [System.open(stores[feature]) for feature in features]
         fused = fuse(parts).scores
         members = [member for part in parts for member in part.made_from["members"]]
+        fusion = {"features": list(features), "method": "mean", "weights": [1 / len(parts)] * len(parts),
+                  "members": [part.name for part in parts], "seals": [part.seal for part in parts]}
         _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble,
-              {feature: ENGINES[feature] for feature in features})
+              {feature: ENGINES[feature] for feature in features}, fusion)
     return manifest
 
 
@@ -76,11 +78,12 @@ def _manifest(root: Path, images: int, languages: Sequence[str]) -> Manifest:
 
 
 def _save(root: Path, manifest: Manifest, name: str, scores: object, members: list[dict[str, Any]],
-          ensemble: str | None, features: dict[str, str]) -> Path:
+          ensemble: str | None, features: dict[str, str], fusion: dict[str, Any] | None = None) -> Path:
     split = manifest.split("test")
     made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,
                  "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
                  "manifest": manifest.digest, "members": members, "languages": manifest.languages}
+    made_from |= {"fusion": fusion} if fusion else {}
     path = root / "similarities" / "sample" / f"{name}.zarr"
     layout.save(path, [as_similarity(scores)], split.image_ids, split.caption_ids,
                           split.caption_image, made_from)

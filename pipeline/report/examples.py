@@ -64,7 +64,7 @@ class Gallery:
     @property
     def title(self) -> str:
         """Its name for readers, composed from its record; the system's own name if it has no such record."""
-        return names.system(self.pool.made_from) if "recipe" in self.pool.made_from else self.pool.name
+        return names.title(self.pool.made_from) if "recipe" in self.pool.made_from else self.pool.name
 
     @property
     def members(self) -> tuple[HeadRecord, ...]:

@@ -17,8 +17,9 @@ from pipeline.provenance.results import HITS
 from pipeline.report import names
 from pipeline.report.published import RECALLS
 from pipeline.report.table import rounded
-from pipeline.settings.features import FEATURES, visual
+from pipeline.settings.features import FEATURES
 from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import Made
 
 # Metric of one direction, as `results/metrics.json` names it -> how it is printed.
 HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
@@ -246,13 +247,13 @@ def _reading(what: str) -> AbstractContextManager[None]:
 
 def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
     """One system by one protocol, with its seed."""
-    made_from = entry["made_from"]
+    made_from = Made(entry["made_from"])
     with _reading("recorded distractors"):
         distractors = tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
                             f"{names.dataset(each['dataset'])}"
                             for each in entry.get("evaluated_with", {}).get("distractors", ()))
     with _reading(f"metrics of {name!r}"):
-        letters, trained_on = visual(made_from), str(made_from.get("trained_on", ""))
+        letters, trained_on = made_from.visual, made_from.trained_on
         origin = Origin(
             dataset=str(made_from["dataset"]), split=str(made_from["split"]), manifest=str(made_from["manifest"]),
             protocol=protocol, images=int(scores["images"]), captions=int(scores["captions"]),
@@ -261,7 +262,7 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
             features=tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"]),
             untrained=tuple(sorted(made_from["untrained"])), steps=names.steps(made_from),
             trained_on="" if trained_on == made_from["dataset"] else trained_on, distractors=distractors,
-            transductive=any(step.get("bank") == "test" for step in made_from.get("steps", ())),
+            transductive=made_from.has_seen_queries,
             rerank=_rerank(made_from), lacks=by_reason(scores.get("left_out", {})),
             zero_shot=not letters and any(ENCODER in member for member in made_from["members"]))
         if origin.zero_shot != (not letters):
@@ -280,9 +281,8 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
     return seed, MeasuredSystem(origin, (name,), values, _members(name, made_from), tested)
 
 
-def _rerank(made_from: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    steps = made_from.get("steps", ())
-    last = dict(steps[-1]) if steps else {}
+def _rerank(made_from: Made) -> tuple[tuple[str, Any], ...]:
+    last = dict(made_from.steps[-1]) if made_from.steps else {}
     if last.pop("name", None) != "rerank":
         return ()
     # A stored system as the scorer is among the members; a head that scores pairs, or a network of pixels, is not.

@@ -16,8 +16,9 @@ from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.heads import pooling
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import published
-from pipeline.settings.features import FEATURES, of_ensemble, visual
+from pipeline.settings.features import FEATURES
 from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import Made
 
 # The ending of recipes that also train the networks of grid and patch features, as the papers do.
 FINETUNED = "_finetuned"
@@ -44,9 +45,9 @@ def method(recipe: str, visual: str = "") -> str:
     return f"{METHODS[base]}, {'–'.join(poolings)} pooling"  # of images and captions where it names two
 
 
-def system(made_from: Mapping[str, Any]) -> str:
+def title(made_from: Made) -> str:
     """The name of a scored system: "VSE∞, max–max pooling, Region, BiGRU, seed 0"."""
-    letters = visual(made_from)
+    letters = made_from.visual
     if not letters:
         named = made_from["recipe"] or made_from["ensemble"]
         return ", ".join((zero_shot(named, made_from["members"][0][ENCODER]), *steps(made_from)))
@@ -55,12 +56,11 @@ def system(made_from: Mapping[str, Any]) -> str:
                       *([] if made_from["seed"] is None else [f"seed {made_from['seed']}"]), *steps(made_from)))
 
 
-def steps(made_from: Mapping[str, Any]) -> tuple[str, ...]:
+def steps(made_from: Made) -> tuple[str, ...]:
     """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank test)",)."""
-    own, fusion = made_from.get("ensemble"), made_from.get("fusion") or {}
-    found = [f"ensemble {own} ({fusion.get('method', 'mean')})"] if own and not of_ensemble(own) else []
-    for step in made_from.get("steps", ()):
-        settings = ", ".join(f"{key} {value}" for key, value in dict(step).items() if key != "name")
+    found = [f"ensemble {made_from['ensemble']} ({made_from.fusion['method']})"] if made_from.is_own_ensemble else []
+    for step in made_from.steps:
+        settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
         found.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
     return tuple(found)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.files.gallery_file import Kind
@@ -60,17 +59,3 @@ def letters(features: tuple[str, ...]) -> str:
         For example "RG" for grid and region.
     """
     return "".join(feature.letter for name, feature in FEATURES.items() if name in features)
-
-
-def visual(made_from: Mapping[str, Any]) -> str:
-    """The letters by which tables and titles name a system's features.
-
-    Args:
-        made_from: Its record in the store of scores.
-
-    Returns:
-        The recorded letters (a reranked system has its retriever's) if they name an ensemble of the papers; otherwise
-        the letters of all its features. "" for a system of dual encoders only.
-    """
-    named = made_from.get("visual") or made_from.get("ensemble") or ""
-    return named if of_ensemble(named) else letters(tuple(made_from["features"]))

@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.settings.run import Rerank, Rescore, Run
 
-# A head or an ensemble: recipe, feature or letters of features, text encoder, seed.
-System: TypeAlias = tuple[str, str, str, int]
+
+class RunSystem(NamedTuple):
+    """A head, an ensemble or a dual encoder of the run, or what a rescored or reranked system is made of."""
+
+    recipe: str  # of a dual encoder its name
+    visual: str  # a feature, or an ensemble's letters
+    text: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Its name, before it is rescored or reranked."""
+        return system_name(*self)
 
 
 class _File:
@@ -93,12 +104,17 @@ def _name(name: str) -> str:
     return name
 
 
-def system(recipe: str, feature: str, text: str, seed: int) -> str:
-    """Name a head or an ensemble. For an ensemble, `feature` is the letters of its features, such as RG."""
-    return f"{recipe}-{feature}-{text}-s{seed}"
+def system_name(recipe: str, visual: str, text: str, seed: int | None = None) -> str:
+    """Name a head or an ensemble, or all its seeds. For an ensemble, `visual` is the letters of its features."""
+    return f"{recipe}-{visual}-{text}" if seed is None else of_seed(system_name(recipe, visual, text), seed)
 
 
-def systems(run: Run) -> dict[str, System]:
+def of_seed(series: str, seed: int) -> str:
+    """Name one of several seeds."""
+    return f"{series}-s{seed}"
+
+
+def systems(run: Run) -> dict[str, RunSystem]:
     """List the run's heads and ensembles and its dual encoders, then these rescored and reranked, ablations last.
 
     A dual encoder has no recipe, feature or seed: its name stands for the recipe.
@@ -106,25 +122,25 @@ def systems(run: Run) -> dict[str, System]:
     Ensembles with features that the run leaves out are not listed.
     """
     visuals = [*run.features, *(name for name in run.ensembles if name not in run.left_out)]
-    axes = [(recipe, visual, text, seed)
+    axes = [RunSystem(recipe, visual, text, seed)
             for recipe, text, seed, visual in product(run.recipes, run.texts, run.seeds, visuals)]
-    ablations = product(run.ablations, run.features[:1], run.texts[:1], run.seeds)
-    made = {system(*each): each for each in axes}
-    made |= {encoder.name: (encoder.name, "", "zero-shot", 0) for encoder in run.encoders}
+    ablations = map(RunSystem._make, product(run.ablations, run.features[:1], run.texts[:1], run.seeds))
+    made = {each.name: each for each in axes}
+    made |= {encoder.name: RunSystem(encoder.name, "", "zero-shot", 0) for encoder in run.encoders}
     again = {step.applied_to(name): each for name, each in made.items() for step in run.rescorers}
     again |= {step.applied_to(name): each for name, each in made.items() for step in run.rerank
-              if step.retriever == each[1]}
-    return made | again | {system(*each): each for each in ablations}
+              if step.retriever == each.visual}
+    return made | again | {each.name: each for each in ablations}
 
 
-def heads(run: Run) -> dict[str, System]:
+def heads(run: Run) -> dict[str, RunSystem]:
     """List the run's heads."""
-    return {name: each for name, each in systems(run).items() if each[1] in run.features and name == system(*each)}
+    return {name: each for name, each in systems(run).items() if each.visual in run.features and name == each.name}
 
 
-def ensembles(run: Run) -> dict[str, System]:
+def ensembles(run: Run) -> dict[str, RunSystem]:
     """List the run's ensembles."""
-    return {name: each for name, each in systems(run).items() if each[1] not in run.features and name == system(*each)}
+    return {name: each for name, each in systems(run).items() if each.visual in run.ensembles and name == each.name}
 
 
 def rescored(run: Run) -> dict[str, tuple[str, Rescore]]:
@@ -140,6 +156,6 @@ def reranked(run: Run) -> dict[str, tuple[str, str, Rerank]]:
     for name, (recipe, visual, text, seed) in known.items():
         for step in run.rerank:
             if step.retriever == visual and (made := step.applied_to(name)) in known:
-                other = system(recipe, step.scorer, text, seed)
+                other = system_name(recipe, step.scorer, text, seed)
                 found[made] = name, other if other in known else step.scorer, step
     return found

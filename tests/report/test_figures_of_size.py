@@ -51,7 +51,7 @@ def test_reranked_systems_of_several_sizes_are_one_line() -> None:
         recipe = f"join-{images or 'all'}"
         for name, entry in cross(recipe, ["emb", "ce"], r1, **({"images": images} if images else {})).items():
             step = {"name": "rerank", "with": f"{recipe}-region-bert", "k": 20}
-            entry["made_from"] |= {"visual": "R", "steps": [step]}
+            entry["made_from"] |= {"visual": ["region"], "steps": [step]}
             metrics |= {f"{name}+rerank": entry}
     drawing = figures.draw("training_images", inputs(metrics, train_images=600))
     assert drawing.numbers["images"].tolist() == [100, 600]

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.report import names
+from pipeline.systems.scores.made import Made
 
 
 @pytest.mark.parametrize(("recipe", "name"), [
@@ -29,7 +30,8 @@ def test_every_shipped_variant_has_a_name_of_its_own() -> None:
 
 def test_a_system_names_its_parts() -> None:
     made_from = {"recipe": "vse_infty", "features": {"region": "butd-36"}, "ensemble": None, "text": "bigru", "seed": 2}
-    assert names.system(made_from) == "VSE∞, Region, BiGRU, seed 2"
-    assert names.system(made_from | {"ensemble": "RGP"}) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
+    assert names.title(Made(made_from)) == "VSE∞, Region, BiGRU, seed 2"
+    three = made_from | {"ensemble": "x-R-s7", "features": {"patch": "vit", "region": "butd-36", "grid": "wsl"}}
+    assert names.title(Made(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
     rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
-    assert names.system(rescored) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
+    assert names.title(Made(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"

@@ -18,7 +18,7 @@ def cross(recipe: str, tasks: list[str], scorer: list[str] | None = None, k: Any
                               settings=settings).items()
     made_from = entry["made_from"]
     if scorer:
-        made_from |= {"visual": "R", "steps": [{"name": "rerank", "with": "other-region-bert", "k": k}]}
+        made_from |= {"visual": ["region"], "steps": [{"name": "rerank", "with": "other-region-bert", "k": k}]}
         if scorer != tasks:
             (member,) = made_from["members"]
             made_from["members"] += [{**member, "head": "other", "settings": {**settings, "tasks": scorer}}]

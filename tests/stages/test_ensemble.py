@@ -33,8 +33,8 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
     assert pipeline("ensemble", "RG")[0] == 0
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
     np.testing.assert_allclose(fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6)
-    assert fused.made_from["fusion"] == {"method": "mean", "weights": [0.5, 0.5], "members": [REGION, GRID],
-                                         "seals": [region.seal, grid.seal]}
+    assert fused.made_from["fusion"] == {"features": ["region", "grid"], "method": "mean", "weights": [0.5, 0.5],
+                                         "members": [REGION, GRID], "seals": [region.seal, grid.seal]}
     assert [member["head"] for member in fused.made_from["members"]] == [REGION, GRID]
     assert (fused.made_from["ensemble"], fused.made_from["seed"]) == ("RG", 0)
 

@@ -114,7 +114,7 @@ def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str],
     code, _, err = pipeline(*RERANK, "--k", "5", "--name", "by-two", "--workers", "2")
     assert code == 0, err
     one, two = (System.open(path(name)) for name in (NEW, "by-two"))
-    assert one.made_from == two.made_from
+    assert one.made_from | {"named": True} == two.made_from
     # An error of a worker is the command's, in one line.
     score("patch", without=(3,))
     assert "does not score" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0", "--k",

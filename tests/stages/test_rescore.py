@@ -35,7 +35,8 @@ def made(pipeline: Any) -> None:
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
     source, store = System.open(path(RG)), System.open(path(f"{RG}+csls"))
     assert store.made_from["steps"] == [{"name": "csls", "bank": "test", "neighbours": 3}]
-    assert store.made_from["rescored"] == {"system": RG, "seal": source.seal}
+    assert store.made_from["rescored"] == {
+        "system": RG, "seal": source.seal, "options": {"neighbours": 3}}
     assert not np.array_equal(store.similarity[:], source.similarity[:])
     assert pipeline("rescore", *RUN)[1].count("nothing to do") == 4  # two heads, R, RG
     score("grid", noise=2.0)

@@ -1,15 +1,23 @@
 """Metrics as text or as a Markdown table, from the plain values of `Metrics.as_dict`."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import TERMINAL, wrapped
 
-# A name and its metrics (`Metrics.as_dict`, with or without "interval", and the split), once for each protocol.
+
+class Series(NamedTuple):
+    """A system of several seeds."""
+
+    name: str
+    identity: str  # of what all its seeds have in common
+
+
+# A name and its metrics (`Metrics.as_dict`, with or without "interval", the split, the `Series` and its seed), once for
+# each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
@@ -119,17 +127,16 @@ def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _seeds(results: Results) -> Iterator[str]:
-    """Write a line for each system of several seeds (NAME-s0, NAME-s1, ...): means and deviations over seeds."""
-    systems: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for name, numbers in results:
-        without_seed = re.fullmatch(r"(.+)-s\d+", name)
-        if without_seed:
-            systems[without_seed[1], numbers["protocol"]].append(numbers)
-    for (name, protocol), runs in systems.items():
-        if len(runs) > 1:
+    """Write a line for each system of several seeds, by what made them: means and deviations over seeds."""
+    systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for _, numbers in results:
+        if numbers.get("series"):
+            systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
+    for (series, protocol), of_seeds in systems.items():
+        if len(runs := list(of_seeds.values())) > 1:
             told = "; ".join(f"{title} " + ", ".join(_spread(run[way][k] for run in runs) for k in ("r1", "r5", "r10"))
                              for way, title in DIRECTIONS.items())
-            yield (f"{name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
+            yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
                    f"RSUM {_spread(run['rsum'] for run in runs)}")
 
 

@@ -87,5 +87,5 @@ def hubs(stores: Mapping[str, System], settings: Evaluate,
         def of(direction: Direction, store: System = store) -> Hubness:
             return hubness(occurrences(store.scores, direction, K, settings.seed, settings.block_megabytes))
 
-        found.append(SystemHubs(names.system(store.made_from), of("i2t"), of("t2i")))
+        found.append(SystemHubs(names.title(store.made_from), of("i2t"), of("t2i")))
     return found

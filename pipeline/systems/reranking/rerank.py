@@ -1,6 +1,5 @@
 """Rerank a retriever: find candidates, score the pairs that are missing, write the system."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from pipeline.evaluation.retrieval import Progress, Protocol
 from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
-from pipeline.settings.features import letters
 from pipeline.systems.reranking import SCORERS, candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
@@ -52,6 +50,7 @@ class Job:
     how: reranked.Combination  # how the two scores become one
     protocol: Protocol  # within whose folds candidates are sought
     distractors: Sequence[dict[str, Any]] = ()  # data set and seal of each store of distractors
+    named: bool = False  # whether the user chose the new system's name
     tuned_on: Path | None = None  # the store on val from which k and `how` are taken; None if they are given
     tune: bool = False  # whether they are chosen on these scores, which must be of val; `k` is the largest tried
     redo: bool = False  # whether scores of another scorer, or for other candidates, are replaced
@@ -115,7 +114,7 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     """The record of the system: its retriever's, joined with its scorer's, with one more step."""
     kind, name = job.scorer
     theirs, said = job.retriever.made_from, Made(scorers[0].made_from)
-    step: dict[str, Any] = {"name": "rerank", "with": re.sub(r"-s\d+$", "", name), "k": job.k}
+    step: dict[str, Any] = {"name": "rerank", "with": said.get("series", name), "k": job.k}
     if job.how.name != "scorer":
         step[job.how.name] = job.how.weight
     if said.has_seen_queries:
@@ -129,8 +128,8 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
         "k": job.k, "combine": job.how.name, "weight": job.how.weight, "logits": scorers[0].gives_logits,
         "protocol": {"name": job.protocol.name, "folds": job.protocol.folds},
         "distractors": [dict(each) for each in job.distractors]}
-    visual = str(theirs.get("visual") or theirs.get("ensemble") or letters(tuple(theirs["features"])))
-    return Made(theirs | {"visual": visual}).with_step(
+    of_retriever = {"visual": list(theirs["features"])} | ({"named": True} if job.named else {})
+    return Made(theirs | of_retriever).with_step(
         step, features={**theirs["features"], **said.get("features", {})},
         untrained=list(dict.fromkeys([*theirs["untrained"], *said.get("untrained", [])])),
         members=[*theirs.members, *(member for member in said.members if member["head"] not in theirs.heads)],

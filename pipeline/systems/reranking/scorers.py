@@ -13,6 +13,7 @@ from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.parts.errors import InputError
+from pipeline.settings.paths import system_name
 from pipeline.systems.reranking.base import PairSource, manifest_rows
 from pipeline.systems.scores.system import System
 from pipeline.training.optimizer import TrainingPrecision
@@ -50,7 +51,7 @@ class StoredSystem:
     def made_from(self) -> dict[str, Any]:
         """The system's seal, and the parts of its record that are compared or joined with the retriever's."""
         made, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained", "trained_on")
-        return {"seal": self.store.seal, "steps": made.steps,
+        return {"seal": self.store.seal, "series": made.series, "steps": made.steps,
                 "fusion": {key: made.fusion[key] for key in ("method", "weights")} if made.fusion else None,
                 **{key: made[key] for key in kept if key in made}}
 
@@ -104,9 +105,10 @@ class TrainedScorer:
         own = said["dataset"]
         elsewhere = {} if own in (self.images.dataset, self.captions.dataset) else {"trained_on": own}
         return {"kind": said["scorer"], "name": self.name, "recipe": said["recipe"], "feature": said["feature"],
-                "seed": said["seed"], "checkpoint": self.head.checkpoint, "store": self.store.identity,
-                "content": self.store.content(np.flatnonzero(self.store.done)), "images": self.images.digest,
-                "captions": self.captions.digest, **elsewhere}
+                "series": system_name(said["recipe"], said["feature"], said["text"]), "seed": said["seed"],
+                "checkpoint": self.head.checkpoint, "store": self.store.identity,
+                "content": self.store.content(np.flatnonzero(self.store.done)),
+                "images": self.images.digest, "captions": self.captions.digest, **elsewhere}
 
     def rows(self, image_ids: Ids) -> Ids:
         """Find images in the store."""

@@ -20,7 +20,7 @@ def made_from(source: System, name: str, options: Mapping[str, Any], paths: Path
     split = RESCORERS.build(name, **options).bank
     bank = {BANK: {store.name: store.seal for store in _embedded(source, paths)}} if split == "train" else {}
     return source.made_from.with_step({"name": name, "bank": split, **options}, **{
-        RESCORED: {"system": source.name, "seal": source.seal}}, **bank)
+        RESCORED: {"system": source.name, "seal": source.seal, "options": dict(options)}}, **bank)
 
 
 def compute(source: System, made: Made, paths: Paths) -> System:

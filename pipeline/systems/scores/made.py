@@ -1,13 +1,12 @@
 """The record of what made a system, which is kept in its store, in results and in systems made of it."""
 
-import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
-from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import system
+from pipeline.settings.features import letters
+from pipeline.settings.paths import of_seed, system_name
 from pipeline.systems.scores import ENCODER
 
 # The key of the digests of a store's arrays.
@@ -19,8 +18,11 @@ RERANKED = "reranked"
 # The key of what its data set and split lack: reason -> count of captions that the manifest's reader left out and of
 # images without features. Where nothing is left out there is no such key.
 LACKS = "lacks"
-# The keys of the system whose scores were corrected (system, seal), and of the embeddings of the correction's bank.
+# The keys of the system whose scores were corrected (system, seal, the correction's options), and of the embeddings of
+# the correction's bank.
 RESCORED, BANK = "rescored", "bank"
+# The keys of a member by which the seeds of one system do not differ.
+OF_ALL_SEEDS = ("feature", "features", "networks", "settings", "store", "weights", "vocabulary", "published", ENCODER)
 
 
 def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, Any]:
@@ -35,16 +37,6 @@ class Made(dict[str, Any]):
     It holds all that its store records, since `seal` is a digest of it. Records of plain matrices, and of earlier
     versions, may lack any part; its property is then empty.
     """
-
-    @classmethod
-    def named(cls, name: str) -> Self:
-        """Compose from its name the record of an ensemble of the papers that is not made yet; {} for other systems."""
-        found = re.fullmatch(r"(.+)-([A-Z]+)-([^-]+)-s(\d+)", name)
-        recipe, letters, text, seed = found.groups() if found else ("", "", "", "0")
-        features = of_ensemble(letters)
-        members = [{"head": system(recipe, feature, text, int(seed))} for feature in features]
-        return cls({"ensemble": letters, "recipe": recipe, "text": text, "seed": seed, "members": members}
-                   if features else {})
 
     @property
     def dataset(self) -> str:
@@ -68,6 +60,11 @@ class Made(dict[str, Any]):
         return dict(self.get(LACKS, {})) | ({"images that a member lacks": apart} if apart else {})
 
     @property
+    def seed(self) -> int | None:
+        """The seed; None if its members differ in it, or it is unknown."""
+        return self.get("seed")
+
+    @property
     def members(self) -> list[dict[str, Any]]:
         """The heads and dual encoders behind it."""
         return list(self.get("members", ()))
@@ -86,6 +83,44 @@ class Made(dict[str, Any]):
     def fusion(self) -> dict[str, Any]:
         """How an ensemble's members (names, seals) are fused: the method and the weights; {} of others."""
         return dict(self.get("fusion") or {})
+
+    @property
+    def is_own_ensemble(self) -> bool:
+        """Whether a user chose its members; otherwise an ensemble averages the heads of features, as in the papers."""
+        return bool(self.fusion) and "features" not in self.fusion
+
+    @property
+    def visual(self) -> str:
+        """The letters of its features, by which tables name them; of a reranked system those of its retriever."""
+        return letters(tuple(self.get("visual", self["features"])))
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a user chose its name, or that of the head, dual encoder or ensemble that it is made of."""
+        if self.get("named") or self.is_own_ensemble or not self.heads:
+            return True
+        return self.get("ensemble") is None and self.heads[0] != of_seed(self.first, self["seed"])
+
+    @property
+    def first(self) -> str:
+        """What its facts call the head, dual encoder or ensemble that it is made of, without its seed."""
+        first = self.members[0] if self.members else {}
+        if self.is_own_ensemble or not first or ENCODER in first:
+            return str(self.get("ensemble") or self.get("recipe"))
+        return system_name(self["recipe"], self.get("ensemble") or first["feature"], self["text"])
+
+    @property
+    def series(self) -> str:
+        """What its facts call it, without its seed: "vse2ad-RG-bigru+csls", whatever its own name is."""
+        return "+".join((self.first, *(step["name"] for step in self.steps)))
+
+    @property
+    def without_seed(self) -> str:
+        """SHA-256 over what all seeds of one system have in common."""
+        members = [{key: member.get(key) for key in OF_ALL_SEEDS} for member in self.members]
+        kept = ("dataset", "split", "manifest", "trained_on", "features", "untrained", "visual", "steps")
+        return digest([self.series, *(self.get(key) for key in kept), members,
+                       self.fusion.get("method"), self.fusion.get("weights")])
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -129,9 +164,10 @@ class Made(dict[str, Any]):
             return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
                                             f"--with {record['scorer']['name']} --name {name}")
         if RESCORED in self:
-            return "made", (f"rescore {self[RESCORED]['system']} --by {self['steps'][-1]['name']}"
-                            + " --bank test" * name.endswith("-test"))
-        if of_ensemble(self.get("ensemble") or ""):
+            source = self[RESCORED]
+            return "made", (f"rescore {source['system']} --by {self['steps'][-1]['name']}"
+                            + " --bank test" * (source["options"].get("bank") == "test"))
+        if not self.is_own_ensemble:
             return "an ensemble", (f"ensemble {self['ensemble']} --recipe {self['recipe']} --text {self['text']} "
                                    f"--seed {self['seed']}")
         weights, method = self.fusion.get("weights", []), self.fusion.get("method", "mean")

@@ -29,7 +29,10 @@ def test_every_protocol_of_a_system_is_shown(write: Any) -> None:
 
 @pytest.mark.parametrize("write", [summary.to_text, summary.to_markdown])
 def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
-    runs = [(f"net-s{seed}", measured(seed)) for seed in (0, 3, 10)] + [("other-s0", measured(1))]
+    net, other = summary.Series("net", "digest"), summary.Series("net", "another")
+    runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
+    runs += [("net-s4", measured(1) | {"series": other, "seed": 4}), ("net-s0", measured(1))]
+    runs += [("a copy of the first", runs[0][1])]
     sums = [numbers["rsum"] for _, numbers in runs[:3]]
     text = write(runs)
     assert "net, protocol 1fold, mean ± standard deviation of 3 seeds: image → caption " in text

@@ -29,7 +29,8 @@ def stored(tmp_path: Path) -> Stored:
     def write(name: str, split: str = "test", **changes: Any) -> System:
         scores = np.random.default_rng([*name.encode()]).normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
         made = {"dataset": "sample", "split": split, "manifest": "m", "ensemble": None, "features": {"grid": "grid2"},
-                "untrained": [], "members": [{"head": name, "checkpoint": name}]} | changes
+                "recipe": "vse2ad", "text": "bigru", "seed": 0, "untrained": [],
+                "members": [{"head": name, "checkpoint": name, "feature": "grid"}]} | changes
         path = Paths(tmp_path).similarity("sample", name, split)
         layout.save(path, [as_similarity(scores)], np.arange(IMAGES), np.arange(CAPTIONS),  # type: ignore[list-item]
                     np.arange(CAPTIONS) // 2, made)
