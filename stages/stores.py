@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from pipeline.features import extraction, importers
 from pipeline.features.extractors import Runtime
 from pipeline.features.importers.export import FORMATS, export
@@ -91,7 +89,7 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
         else Runtime(extraction.devices(settings.extract.device)[0], precision, products=settings.compute.products)
     engine = extraction.EngineSpec(name, options, runtime)
     return extraction.ExtractionJob(manifest, images or manifest.images_folder, store, engine,
-                                    settings.extract.batch_size, sizes.shard_images, sizes.compressor, sizes.dtype,
+                                    settings.extract.batch_size, sizes.shard_rows, sizes.compressor, sizes.dtype,
                                     "skip")
 
 
@@ -113,21 +111,18 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
 
     before = FeatureStore(store)
     manifest = Manifest.load(manifest_file or paths.manifest(before.fingerprint["dataset"]))
-    stays = before.content(np.arange(len(before.rows))).startswith(verify.BY_IMAGES)
-    with Progress("rewrite", "image", len(manifest.images)) as bar:
+    noun = before.layout.noun
+    with Progress("rewrite", noun, len(before.rows)) as bar:
         layout = rewrite.rewrite(store, manifest, dtype, compressor, shard_images, bar.update)
     if layout == before.layout:
         say(f"{store}: nothing to do", err=False)
         return
-    left_out = before.layout.used().size - layout.images
+    left_out = before.layout.used().size - layout.total
     if layout.dtype != before.layout.dtype:
         said = f"features are rounded to {layout.dtype}: train again what was trained on them"
-    elif stays:
-        said = "heads and scores that were made from it stay valid"
     else:
-        said = ("it was made before images had digests of their own, so `pipeline trace` and `pipeline train` will "
-                "take its features for others: train and score again")
-    say(f"{store}: {counted(layout.images, 'image')} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
+        said = "heads and scores that were made from it stay valid"
+    say(f"{store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
         f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
         + f"; {said}", err=False)
 

@@ -32,13 +32,11 @@ def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manife
         store = FeatureStore(path).require(manifest)
         rows = training.usable(store, manifest.split(split)).store_rows
         yield Step(path, MADE, member["store"], store.identity)
-        recorded = member.get("content")
-        yield Step(path, "bytes that were scored", recorded, store.content(rows, recorded or ""))
+        yield Step(path, "bytes that were scored", member.get("content"), store.content(rows))
         if head:
             read = np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & store.done)
             if "origin" not in head:
-                yield Step(path, "bytes that were trained on", head.get("content"),
-                           store.content(read, head.get("content") or ""))
+                yield Step(path, "bytes that were trained on", head.get("content"), store.content(read))
         yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
         try:
             built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights
@@ -63,7 +61,7 @@ def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
 def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
     """With a row, compare each file of its shard; without, all files, a step for each that differs or one for all."""
     if row is not None:
-        shard = int(store.rows[row]) // store.layout.shard_images
+        shard = int(store.rows[row]) // store.layout.shard_rows
         entry = ledger.read(store.path, shard)
         for name, (shape, _) in store.layout.arrays().items():
             file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
@@ -92,7 +90,7 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
         return
     if "settings" not in store.fingerprint:
         return
-    by_row = {each: checksum for entry in entries for each, checksum in entry.photographs.items()}
+    by_row = {each: checksum for entry in entries for each, checksum in entry.sources.items()}
     recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}
     rows = np.flatnonzero(store.done).tolist() if row is None else [row] if store.done[row] else []
     gallery = manifest.gallery()

@@ -122,12 +122,11 @@ class Photographs:
         """Read and prepare images, each with all its items, see `ItemReader.read`."""
         return self.augmented(rows, None), np.full(len(rows), self.slots)
 
-    def content(self, rows: np.ndarray, like: str = "") -> str:
+    def content(self, rows: np.ndarray) -> str:
         """Digest the images' files.
 
         Args:
             rows: Int64 [B].
-            like: Not used: this digest has only one form.
 
         Returns:
             SHA-256 of their bytes.

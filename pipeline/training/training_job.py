@@ -133,7 +133,7 @@ class TrainingJob:
         existing, description = checkpoint.read_description(self.folder), self.description(words)
         differs = [key for key in description if existing.get(key) != description[key]]
         # Heads from before the content was recorded do not have it.
-        same = "content" not in existing or existing["content"] == self._content(existing["content"])
+        same = "content" not in existing or existing["content"] == self._content()
         return differs or ["the bytes of its features"] * (not same)
 
     @cached_property
@@ -142,15 +142,15 @@ class TrainingJob:
         read = self.manifest.images["split"].isin(("train", "val")).to_numpy()
         return np.flatnonzero(read & self.source.done)
 
-    def _content(self, like: str | None = None) -> str | None:
-        """Digest of the feature bytes that it is trained on, of the same form as a recorded one.
+    def _content(self) -> str | None:
+        """Digest of the feature bytes that it is trained on.
 
         None for a head that was trained elsewhere, or that reads photographs: they are first read in its first epoch,
         not only for a digest.
         """
         if self.origin is not None or isinstance(self.source, Photographs):
             return None
-        return self.source.content(self.rows, like or "")
+        return self.source.content(self.rows)
 
     @property
     def _lost(self) -> list[str]:

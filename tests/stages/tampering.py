@@ -111,7 +111,7 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "features/*/*.zarr/status/c/*": (flip,),
     "features/*/*.zarr/sizes/c/*/*": (flip,),
     "features/*/*.zarr/bytes/c/*": (flip, swap_rows),
-    "features/*/*.zarr/image_ids/c/*": (flip, swap_rows),
+    "features/*/*.zarr/ids/c/*": (flip, swap_rows),
     "features/*/*.zarr/*/zarr.json": (edit("fill_value", value=1.0),),
     "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("photographs", "20"),
                                         edit("values", "20"), edit("maker")),

@@ -15,6 +15,7 @@ from pipeline.features.extraction import needs, request, worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
 from pipeline.features.store import Plan, StoreError, exclusive, ledger, making, plan, remote_store, write_failures
 from pipeline.files import atomic, record
+from pipeline.manifest.sources import Sources
 from pipeline.parts.errors import InputError, InputWarning, counted
 
 PROBE = 24  # images, after a first batch that warms up
@@ -24,10 +25,10 @@ PROBE = 24  # images, after a first batch that warms up
 class ExtractionOutcome:
     """The outcome of an extraction."""
 
-    extracted: int  # how many images were extracted now, without those that failed
-    failed: dict[int, str]  # row -> reason, of all failed images of the store
-    taken: int = 0  # how many images were taken from another data set's store
-    tried: int = 0  # how many images were extracted or failed now
+    extracted: int  # how many images or captions were extracted now, without those that failed
+    failed: dict[int, str]  # place in the manifest -> reason, of all that failed in the store
+    taken: int = 0  # how many were taken from another data set's store
+    tried: int = 0  # how many were extracted or failed now
 
 
 def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start: OnImages = lambda count: None,
@@ -47,14 +48,14 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
         InputError: If an image cannot be used and such are not skipped.
         StoreError: If the store holds other features.
     """
-    names = job.manifest.images["file"].tolist()
     described, there = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
         if there is not None:
             remote_store.take_up(there, job.store)
         job, engine = job.with_backend(described)
-        wanted = job.wanted(engine)
+        sources = job.sources(engine)
+        wanted = job.wanted(engine, sources)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
         with making(job.store, wanted, todo, job.if_changed, is_working_copy=there is not None) as (store, todo):
@@ -65,12 +66,13 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
                 record.write(store, request.made_by(job.engine.name))
             if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
-            on_start(todo.images)
-            with closing(_run(executor, replace(job, uploaded_to=there).tasks(engine, todo, store), store)) as entries:
+            on_start(todo.count)
+            shards = replace(job, uploaded_to=there).tasks(engine, sources, todo, store)
+            with closing(_run(executor, shards, store)) as entries:
                 for entry in entries:
-                    on_images(entry.images)
-            rows = todo.layout.find(todo.image_ids, wanted.ids)
-            failed = write_failures(store, todo.layout, names, rows)
+                    on_images(entry.rows)
+            rows = todo.layout.find(todo.ids, wanted.ids)
+            failed = write_failures(store, todo.layout, sources.names, rows)
             if there is not None:
                 remote_store.push_description(there, store)
         if job.uploaded_to is not None and replaces:
@@ -78,10 +80,10 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
-                         f"{names[row]} ({reason}); try again with --retry-failed, or accept that with "
+                         f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
                          "--on-error skip")
     tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
-    return ExtractionOutcome(todo.images - int(tried[list(failed)].sum()), failed, todo.taken, todo.images)
+    return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.taken, todo.count)
 
 
 def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
@@ -117,12 +119,12 @@ class Estimate:
     """What an extraction would take."""
 
     engine: EngineDescription  # the engine's description
-    total: int  # images of the manifest
-    images: int  # images still to extract
+    total: int  # images, clips or captions of the manifest
+    images: int  # those still to extract
     shards: int  # shards still to extract
     size: int  # bytes that these take without compression
     free: int  # free bytes where the store goes
-    probed: int  # images that were timed
+    probed: int  # those that were timed
     seconds: float | None  # seconds that one worker needs; None if no probed image could be decoded
     changed: str  # how an existing store differs, "" if it does not
 
@@ -142,40 +144,41 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     """
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
-    wanted = job.wanted(engine)
-    todo = plan(job.store, wanted if wanted.photographs is None else replace(wanted, files=None))
+    sources = job.sources(engine)
+    wanted = job.wanted(engine, sources)
+    todo = plan(job.store, wanted if wanted.checksums is None else replace(wanted, files=None))
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
-    layout, count = todo.layout, todo.images
-    probed, seconds = executor.call(probe, _sample(job, todo)) if todo.pending else (0, None)
-    # An image's part of every array, and its entries in the shards' indices.
+    layout, count = todo.layout, todo.count
+    probed, seconds = executor.call(probe, _sample(job, sources, todo)) if todo.pending else (0, None)
+    # A row's part of every array, and its entries in the shards' indices.
     size = 16 * (1 + len(layout.extras)) + sum(
         int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize for shape, dtype in layout.arrays().values())
-    return Estimate(engine, len(job.manifest.images), count, len(todo.pending), count * size,
+    return Estimate(engine, len(sources.ids), count, len(todo.pending), count * size,
                     needs.free_bytes(job.store), probed, None if seconds is None else seconds * count, todo.changed)
 
 
-def _sample(job: ExtractionJob, todo: Plan) -> Task:
+def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards to be written."""
     rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
-    images = np.flatnonzero(np.isin(job.manifest.images["image_id"].to_numpy(), todo.image_ids[chosen]))
-    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.files(images), job.engine, job.batch_size,
-                "skip")
+    places = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
+    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.read(sources, places), job.engine,
+                job.batch_size, "skip")
 
 
 def probe(task: Task) -> tuple[int, float | None]:
-    """Decode and extract a task's images.
+    """Decode and extract a task's images or captions.
 
     Returns how many images were timed, and the seconds per image, None if no image could be decoded.
     """
     worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0
-    for start in range(0, len(task.files), task.batch_size):
+    for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
-        decoded = [worker.decode(*file, task.engine) for file in task.files[start:start + task.batch_size]]
+        decoded = [worker.decode(*source, task.engine) for source in task.sources[start:start + task.batch_size]]
         found = worker.features_of(task.engine, decoded, task.layout.dtype)
-        if warm or len(task.files) <= task.batch_size:
+        if warm or len(task.sources) <= task.batch_size:
             timed, seconds = timed + len(found), seconds + time.perf_counter() - begin
         warm = warm or not all(isinstance(each, str) for each in found)
     return timed, seconds / timed if timed and warm else None

@@ -15,7 +15,7 @@ from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.manifest.sources import Gallery, Sources
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -32,10 +32,11 @@ class EngineSpec:
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, and its version."""
+    """The attributes of a loaded engine, which `extractors.base.Extractor` documents, its version and what it reads."""
 
     reported_as: str
     version: int
+    reads: str
     items: int
     dimension: int
     extras: Mapping[str, Extra]
@@ -64,10 +65,11 @@ class Task:
             store at the same path.
         layout: The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
         shard: The shard's number.
-        rows: The rows of its images.
-        files: Photographs or clips by absolute paths, and their files' sizes in bytes, in the order of the rows.
+        rows: Its rows.
+        sources: Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of the
+            rows.
         engine: How to build the engine.
-        batch_size: Images in a batch.
+        batch_size: Rows in a batch.
         on_error: Whether an image that cannot be decoded ends the run.
         uploaded_to: Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
         threads: The threads of the worker that runs it.
@@ -78,7 +80,7 @@ class Task:
     layout: StoreLayout
     shard: int
     rows: range
-    files: list[tuple[GalleryFile, int]]
+    sources: list[tuple[GalleryFile | str, int]]
     engine: EngineSpec
     batch_size: int
     on_error: OnError
@@ -88,22 +90,22 @@ class Task:
 
 @dataclass(frozen=True)
 class ExtractionJob:
-    """An extraction: which images, by which engine, into which store.
+    """An extraction: which images, clips or captions, by which engine, into which store.
 
     Attributes:
-        manifest: The images.
+        manifest: The images and captions.
         images_folder: Where their files lie.
         store: Where the features go.
         engine: How to build the engine.
-        batch_size: Images in a batch.
-        shard_images: Images in a shard.
+        batch_size: Images or captions in a batch.
+        shard_images: Images or captions in a shard.
         compressor: How features are compressed.
         dtype: How features are stored.
         on_error: Whether an image that cannot be decoded ends the run.
         if_changed: Whether a store with other features is refused or replaced.
         retry_failed: Whether images that failed before are tried again.
         same_features: Whether the user vouches that code which changed since makes the same features.
-        only: Ids of the images to extract now; None for all.
+        only: The ids to extract now; None for all.
         uploaded_to: The place in an object store that `store` is a working copy of; None if it is not one.
         threads: The threads of each worker.
         donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
@@ -126,36 +128,49 @@ class ExtractionJob:
     threads: Threads = Threads()
     donor: Path | None = None
 
-    def wanted(self, engine: EngineDescription) -> Wanted:
+    def sources(self, engine: EngineDescription) -> Sources:
+        """List what the engine reads.
+
+        Args:
+            engine: The loaded engine.
+
+        Returns:
+            The manifest's captions, or its images or clips.
+        """
+        return self.manifest.sources("captions" if engine.reads == "captions" else self.manifest.gallery_kind)
+
+    def wanted(self, engine: EngineDescription, sources: Sources) -> Wanted:
         """Collect what the store must hold.
 
         Args:
             engine: The loaded engine.
+            sources: What it reads.
 
         Returns:
-            All images of the manifest, with those to be extracted now.
+            All of the manifest, with those to be extracted now.
         """
-        images = self.manifest.images
-        chosen = np.ones(len(images), bool) if self.only is None else images["image_id"].isin(self.only).to_numpy()
+        total = len(sources.ids)
+        chosen = np.ones(total, bool) if self.only is None else np.isin(sources.ids, list(self.only))
         folder = remote.absolute(self.images_folder)
-        layout = StoreLayout(len(images), engine.items, engine.dimension, min(self.shard_images, len(images)),
-                             self.compressor, engine.extras, self.dtype)
-        return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), self.fingerprint(engine),
-                      layout, lambda rows: self.manifest.gallery(folder, rows),
-                      images.get(PHOTOGRAPH), self.manifest.written, chosen,
+        layout = StoreLayout(total, engine.items, engine.dimension, min(self.shard_images, total), self.compressor,
+                             engine.extras, self.dtype, kind=sources.kind)
+        files = (lambda rows: sources.files(rows, folder)) if isinstance(sources, Gallery) else None
+        return Wanted(sources.ids, sources.sizes, self.fingerprint(engine, sources), layout, files,
+                      sources.checksums, self.manifest.written, chosen,
                       grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
                       donor=self.donor, dataset=self.manifest.dataset)
 
-    def fingerprint(self, engine: EngineDescription) -> dict[str, Any]:
-        """Collect all that the store's values depend on, except for the sizes of the image files.
+    def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
+        """Collect all that the store's values depend on, except for the sizes of files.
 
         Args:
             engine: The loaded engine.
+            sources: What it reads.
 
         Returns:
             JSON values.
         """
-        made = {"dataset": self.manifest.dataset, "images": self.manifest.images_digest,
+        made = {"dataset": self.manifest.dataset, "ids": sources.digest,
                 "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
@@ -183,37 +198,41 @@ class ExtractionJob:
         kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
             kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not planning.differs(made_from, self.fingerprint(kept), planning.OF_IMAGES):
+        if made_from and not planning.differs(made_from, self.fingerprint(kept, self.sources(kept)), planning.OF_IDS):
             engine = kept
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
 
-    def files(self, images: np.ndarray) -> list[tuple[GalleryFile, int]]:
-        """List the files of some images, by absolute paths, and their sizes in bytes.
+    def read(self, sources: Sources, places: np.ndarray) -> list[tuple[GalleryFile | str, int]]:
+        """List files, by absolute paths, or captions, and their sizes in bytes.
 
         Args:
-            images: Int64 [B], rows of the manifest's images.
+            sources: All of them.
+            places: Int64 [B], which.
 
         Returns:
-            B files.
+            B files or captions.
         """
-        files = self.manifest.gallery(remote.absolute(self.images_folder), images.tolist())
-        return list(zip(files, self.manifest.images["bytes"].to_numpy()[images].tolist(), strict=True))
+        some = sources.read(places.tolist(), remote.absolute(self.images_folder))
+        return list(zip(some, sources.sizes[places].tolist(), strict=True))
 
-    def tasks(self, engine: EngineDescription, todo: Plan, store: Path) -> Iterator[Task]:
-        """Make the shards' tasks one by one, so that the names of all images are not held twice.
+    def tasks(self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path) -> Iterator[Task]:
+        """Make the shards' tasks one by one, so that the names of all files are not held twice.
 
         Args:
             engine: The loaded engine.
-            todo: Which shards are extracted, and of which images.
+            sources: What it reads.
+            todo: Which shards are extracted, and of which ids.
             store: Where they are written.
 
         Yields:
             A task for each shard.
         """
-        store, made_from, layout = store.absolute(), digest(self.fingerprint(engine)), replace(todo.layout, sizes=())
-        images = todo.images_of_rows(self.manifest.images["image_id"].to_numpy())
+        store, made_from, layout = store.absolute(), digest(self.fingerprint(engine, sources)), replace(
+            todo.layout, sizes=())
+        places = todo.places_of_rows(sources.ids)
         for shard in todo.pending:
             rows = todo.layout.rows(shard)
-            yield Task(store, made_from, layout, shard, rows, self.files(images[rows.start:rows.stop]), self.engine,
+            yield Task(store, made_from, layout, shard, rows, self.read(sources, places[rows.start:rows.stop]),
+                       self.engine,
                        self.batch_size, self.on_error, self.uploaded_to, self.threads)

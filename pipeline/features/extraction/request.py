@@ -15,7 +15,6 @@ from pipeline.files import record, weights
 from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.parts.errors import InputError, refusing
 
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
@@ -100,12 +99,14 @@ class ExtractionRequest:
                   if path != self.store and not record.changed(path, made_by(self.engine))]
         if not others or not self.manifest.is_file():
             return None
-        checksums = list(Manifest.load(self.manifest).images.get(PHOTOGRAPH, ()))
+        manifest = Manifest.load(self.manifest)
         held = dict.fromkeys(others, 0)
         for path in others:
-            with suppress(StoreError):
-                rows = ledger.rows_of_photographs(path, read_header(path)[0], checksums)
-                held[path] = int((rows != ABSENT).sum())
+            with suppress(InputError):
+                layout = read_header(path)[0]
+                checksums = manifest.sources(layout.kind).checksums
+                if checksums is not None:
+                    held[path] = int((ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum())
         best = max(others, key=lambda path: held[path])
         return best if held[best] else None
 

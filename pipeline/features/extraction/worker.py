@@ -62,8 +62,10 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     # The version of another package's engine is what the engine says: its stores may be of an earlier version.
     version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
-    found = EngineDescription(version=version, **{field.name: getattr(extractor, field.name)
-                                                  for field in fields(EngineDescription) if field.name != "version"})
+    reads = getattr(extractor, "reads", "images")
+    found = EngineDescription(version=version, reads=reads, **{
+        field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
+        if field.name not in ("version", "reads")})
     return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
                                                    engine.runtime.precision, found.weights))
 
@@ -120,7 +122,7 @@ def _extracted(first: Task, tasks: Iterable[Task], decoding: int, computing: int
           ThreadPoolExecutor(computing, initializer=_own_stream, initargs=(engine.runtime.device,)) as lanes):
         try:
             for task, rows in batches:
-                decoded = [decoders.submit(decode, *task.files[row - task.rows.start], engine) for row in rows]
+                decoded = [decoders.submit(decode, *task.sources[row - task.rows.start], engine) for row in rows]
                 running.append(((task, rows), lanes.submit(features_of, engine, map(Future.result, decoded),
                                                            task.layout.dtype)))
                 if len(running) >= first.threads.ahead + computing:
@@ -173,26 +175,41 @@ def _shards(batches: Iterable[tuple[Batch, list[Extracted]]], wanted: Callable[[
         if shard is None:
             shard = Shard.empty(task.layout, task.shard, task.rows)
         for row, extracted in zip(rows, batch, strict=True):
-            file, file_bytes = task.files[row - task.rows.start]
+            source, size_in_bytes = task.sources[row - task.rows.start]
             if isinstance(extracted, str):
                 shard.fail(row, extracted)
             else:
-                items, size, photograph = extracted
-                shard.fill(row, items.features, size, items.extras, file_bytes, photograph)
+                items, size, checksum = extracted
+                shard.fill(row, items.features, size, items.extras, size_in_bytes, checksum)
             if row in shard.failed and task.on_error == "fail":
-                named = f"{file.path}, {file.part}" if file.part else file.path
-                raise InputError(f"{named}: {shard.failed[row]}; repair or remove it, or skip it with --on-error skip")
+                raise InputError(f"{_named(source)}: {shard.failed[row]}; repair or remove it, or skip it with "
+                                 "--on-error skip")
         if rows.stop == task.rows.stop:
             yield task, shard
             shard = None
 
 
-def decode(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
-    """Read and preprocess a photograph or a clip.
+def _named(source: GalleryFile | str) -> str:
+    if isinstance(source, str):
+        return f"caption {source[:60]!a}"
+    return f"{source.path}, {source.part}" if source.part else str(source.path)
 
-    Returns the engine's input, the image's width and height, and its file's checksum; or the reason why it cannot be
-    decoded.
+
+def decode(source: GalleryFile | str, size: int, engine: EngineSpec) -> Decoded:
+    """Preprocess a caption, or read and preprocess a photograph or a clip.
+
+    Returns the engine's input, the image's width and height, and the checksum of its file or caption; or the reason why
+    it cannot be decoded.
     """
+    if isinstance(source, GalleryFile):
+        return _decode_file(source, size, engine)
+    try:
+        return load_engine(engine).prepare(source), (0, 0), blake.of_bytes(source.encode())
+    except images.ImageError as error:
+        return str(error)
+
+
+def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     path = file.path
     try:
         content = file.content() if file.kind == "image" else b""

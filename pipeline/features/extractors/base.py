@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import nn
 
 from pipeline.features.extractors import backend
@@ -59,7 +58,11 @@ def in_place(items: OnDevice) -> Items:
 
 
 class Extractor(Protocol):
-    """An engine with its weights loaded."""
+    """An engine with its weights loaded.
+
+    Its attribute `reads` is "images", or is left out, for photographs (and for clips, if it has `prepare_frames`); and
+    "captions" for captions, which `prepare` then gets as texts, of size 0 x 0.
+    """
 
     reported_as: str  # the name under which its features are reported
     items: int  # N, the most items an image can have
@@ -70,28 +73,28 @@ class Extractor(Protocol):
     settings: Mapping[str, Any]  # all that its features depend on except the runtime
     backend: str  # the library that runs the network, see `backend.chosen`
 
-    def prepare(self, image: Image.Image) -> Any:
-        """Preprocess an image on the CPU. It runs in parallel to the forward pass.
+    def prepare(self, image: Any) -> Any:
+        """Preprocess an image or a caption on the CPU. It runs in parallel to the forward pass.
 
         Args:
-            image: Upright RGB.
+            image: Upright RGB; or a caption's text.
 
         Returns:
             One element of a batch for `extract`.
 
         Raises:
-            ImageError: If the engine cannot process the image.
+            ImageError: If the engine cannot process it.
         """
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
         """Compute the features of some images.
 
         Args:
-            batch: Prepared images.
+            batch: Prepared images or captions.
             sizes: Width and height of each image as decoded, in pixels.
 
         Returns:
-            Each image's items.
+            The items of each.
         """
 
 

@@ -109,11 +109,12 @@ class ImportJob:
         images = self.manifest.images
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         fingerprint = clips | {
-            "dataset": self.manifest.dataset, "images": self.manifest.images_digest, "engine": f"import-{self.format}",
+            "dataset": self.manifest.dataset, "ids": self.manifest.images_digest, "engine": f"import-{self.format}",
             "version": artefacts.version(f"importers/{self.format}"), "recipe": self.name(source),
             "source": sampled(source.files), "weights": "unknown", "trained": True}
         layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,
-                             min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype)
+                             min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype,
+                             kind=self.manifest.gallery_kind)
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout)
 
 
@@ -151,11 +152,11 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
         _check_whole(job, source)
         files, wanted = job.manifest.images["file"].tolist(), job.wanted(source)
         with making(job.store, wanted, plan(job.store, wanted), job.if_changed) as (store, todo):
-            on_start(todo.images)
+            on_start(todo.count)
             for shard in _shards(job, source, todo):
                 writer.write_shard(store, todo.layout, shard, digest(wanted.fingerprint))
                 on_images(len(shard.rows))
-            failed = writer.write_failures(store, todo.layout, files, todo.layout.find(todo.image_ids, wanted.ids))
+            failed = writer.write_failures(store, todo.layout, files, todo.layout.find(todo.ids, wanted.ids))
     if failed and job.on_error == "fail":
         row, reason = min(failed.items())
         raise InputError(f"{job.store}: an earlier import left out {counted(len(failed), 'image')}, the first "
@@ -167,7 +168,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
     if source.repeated:
         notes.append(f"{counted(source.repeated, source.left_out.noun)} repeated with the same features; the first of "
                      "each counts")
-    return Imported(todo.images, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes)
+    return Imported(todo.count, failed, job.name(source), notes + source.left_out.lines(listed) + source.notes)
 
 
 def _check_whole(job: ImportJob, source: FeatureSource) -> None:
@@ -185,7 +186,7 @@ def _check_whole(job: ImportJob, source: FeatureSource) -> None:
 
 def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard]:
     ids, sizes = (job.manifest.images[name].to_numpy() for name in ("image_id", "bytes"))
-    images = todo.images_of_rows(ids)
+    images = todo.places_of_rows(ids)
     for number in todo.pending:
         shard = Shard.empty(todo.layout, number)
         for row in shard.rows:

@@ -40,7 +40,7 @@ class BoxedStore(FeatureStore):
             unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
             if len(unknown):
                 raise StoreError(f"{path}: does not know the size of {counted(len(unknown), 'image')}, the first "
-                                 f"{self.image_ids[unknown[0]]}, and boxes are shares of it; import features with "
+                                 f"{self.ids[unknown[0]]}, and boxes are shares of it; import features with "
                                  "image sizes, or set the recipe's architecture.boxes to false")
 
     @property

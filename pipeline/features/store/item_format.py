@@ -15,8 +15,8 @@ from pipeline.parts.errors import refusing
 if TYPE_CHECKING:
     from pipeline.features.store.reader import FeatureStore
 
-# The keys of a fingerprint that name the images and the files that features were imported from.
-OF_IMAGES = frozenset({"dataset", "images", "source"})
+# The keys of a fingerprint that name the ids and the files that features were imported from.
+OF_IDS = frozenset({"dataset", "ids", "source"})
 IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
 
 
@@ -25,8 +25,8 @@ class ItemFormat:
     """How items were made, and their shape.
 
     Attributes:
-        made: The store's fingerprint without its images: engine, settings, weights, precision.
-        items: N, the most items of an image.
+        made: The store's fingerprint without its ids: engine, settings, weights, precision.
+        items: N, the most items of a row.
         dimension: D.
         dtype: "float16" or "float32".
         boxes: Whether each item has a box.
@@ -48,7 +48,7 @@ class ItemFormat:
         Returns:
             The format.
         """
-        made = {key: value for key, value in store.fingerprint.items() if key not in OF_IMAGES}
+        made = {key: value for key, value in store.fingerprint.items() if key not in OF_IDS}
         layout = store.layout
         return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras)
 

@@ -5,20 +5,20 @@
                       `made_with`, libraries and the machine, which are never compared
       header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
       record.json     digests of zarr.json, header.json and failures.csv, and what the store was asked for
-      features/       [I, N, D] float16 or float32; a file per shard of S images, an inner chunk per image, padding 0
-      counts/         [I] int32, valid items of each image; 0 where the image failed
+      features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per row, padding 0
+      counts/         [I] int32, valid items of each row; 0 where it failed
       status/         [I] uint8, PENDING, DONE or FAILED
-      image_ids/      [I] int64, the image of each row; UNUSED for a row that no longer belongs to an image
-      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where an import lacks them
-      bytes/          [I] int64, size of the image file that the features were made from
+      ids/            [I] int64, the id of the image, clip or caption of each row; UNUSED for a row without one
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where there is none
+      bytes/          [I] int64, size of the file, or of the caption, that the features were made from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
-      ledger/         a JSON file for each finished shard, written after the shard's data: checksums, also of the image
-                      files that were decoded, and failures
-      failures.csv    the failed images and why
+      ledger/         a JSON file for each finished shard, written after the shard's data: checksums, also of what its
+                      rows were made from, and failures
+      failures.csv    what failed and why
 
-Every array is divided into shards at the same images, so a shard has one owner, and any zarr library can read the
-store. A store that was made at once has the manifest's images in their order. One that has grown has the later images
-in further shards; rows between the end of a short shard and the next one hold nothing.
+Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library can read the store.
+A store that was made at once has the manifest's images, clips or captions in their order. One that has grown has later
+ones in further shards; rows between the end of a short shard and the next one hold nothing.
 """
 
 import shutil
@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,17 +35,18 @@ import numpy.typing as npt
 from pipeline.compute import made_with
 from pipeline.files import atomic, parsing, record, regular
 from pipeline.files.digest import digest
+from pipeline.manifest.sources import Kind
 from pipeline.parts.errors import InputError, refusing
 
-FORMAT = 2
+FORMAT = 3
 COPY = "header.json"
 # What record.json has digests of: the files that describe the store, without its arrays and its ledger.
 DESCRIPTION = ("zarr.json", COPY, "failures.csv")
 LIBRARIES = ("vse-pipeline", "torch", "torchvision", "timm", "pillow", "zarr")  # that a store is made with
 PENDING, DONE, FAILED = 0, 1, 2
-UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer belongs to an image
-ABSENT = -1  # the row of an image that is not in the store
-# Arrays of a few bytes per image: one plain chunk per shard. Features and extras have an inner chunk per image.
+UNUSED = int(np.iinfo(np.int64).min)  # the id of a row that no longer has one
+ABSENT = -1  # the row of an id that is not in the store
+# Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk per row.
 PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "status": ((), "uint8"),
                                                  "sizes": ((2,), "int32"), "bytes": ((), "int64")}
 
@@ -67,52 +68,59 @@ class StoreLayout:
     """Sizes of a store.
 
     Attributes:
-        images: I.
-        items: N, the most items of an image.
+        total: I, the rows.
+        items: N, the most items of a row.
         dimension: D.
-        shard_images: S, images in a shard.
+        shard_rows: S, rows in a shard.
         compressor: "none" or "zstd".
         extras: Name -> array stored beside the features.
         dtype: The features' dtype, "float16" or "float32".
-        sizes: Images of each shard, in a store that has grown; () where all shards but the last are full. A shard of
-            0 images was given up before it was extracted.
+        sizes: Rows of each shard, in a store that has grown; () where all shards but the last are full. A shard of
+            0 rows was given up before it was extracted.
+        kind: What the ids are of: images, clips or captions.
     """
 
-    images: int
+    total: int
     items: int
     dimension: int
-    shard_images: int
+    shard_rows: int
     compressor: str = "none"
     extras: Mapping[str, Extra] = field(default_factory=dict)
     dtype: str = "float16"
     sizes: tuple[int, ...] = ()
+    kind: Kind = "images"
 
     @property
     def shards(self) -> int:
         """The number of shards."""
-        return len(self.sizes) or -(-self.images // self.shard_images)
+        return len(self.sizes) or -(-self.total // self.shard_rows)
+
+    @property
+    def noun(self) -> str:
+        """What messages call one of the ids' images, clips or captions."""
+        return self.kind.removesuffix("s")
 
     def rows(self, shard: int) -> range:
-        """List the images of a shard.
+        """List the rows of a shard.
 
         Args:
             shard: Its number.
 
         Returns:
-            Their rows.
+            The rows.
         """
-        first = shard * self.shard_images
-        size = self.sizes[shard] if self.sizes else min(self.shard_images, self.images - first)
+        first = shard * self.shard_rows
+        size = self.sizes[shard] if self.sizes else min(self.shard_rows, self.total - first)
         return range(first, first + size)
 
     def places(self, shard: int) -> np.ndarray:
-        """List the images of a shard, to index arrays with.
+        """List the rows of a shard, to index arrays with.
 
         Args:
             shard: Its number.
 
         Returns:
-            Their rows, int64.
+            Int64.
         """
         rows = self.rows(shard)
         return np.arange(rows.start, rows.stop)
@@ -125,33 +133,33 @@ class StoreLayout:
         """
         return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
 
-    def in_use(self, image_ids: np.ndarray) -> np.ndarray:
-        """List the rows that belong to an image.
+    def in_use(self, ids: np.ndarray) -> np.ndarray:
+        """List the rows that have an id.
 
         Args:
-            image_ids: Int64 [I], the id of each row.
+            ids: Int64 [I], the id of each row.
 
         Returns:
             Int64 [M], ascending.
         """
         rows = self.used()
-        return rows[image_ids[rows] != UNUSED]
+        return rows[ids[rows] != UNUSED]
 
-    def find(self, image_ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Find images by id. Nothing else decides which row belongs to an image.
+    def find(self, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Find rows by id. Nothing else decides which row an id has.
 
         Args:
-            image_ids: Int64 [I], the id of each row.
+            ids: Int64 [I], the id of each row.
             wanted: Int64 [M], ids.
 
         Returns:
             Int64 [M], the row of each; ABSENT where it has none.
         """
-        rows = self.in_use(image_ids)
+        rows = self.in_use(ids)
         if not len(rows):
             return np.full(len(wanted), ABSENT)
-        rows = rows[np.argsort(image_ids[rows], kind="stable")]
-        sorted_ids = image_ids[rows]
+        rows = rows[np.argsort(ids[rows], kind="stable")]
+        sorted_ids = ids[rows]
         place = np.minimum(np.searchsorted(sorted_ids, wanted), len(rows) - 1)
         return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)
 
@@ -167,42 +175,41 @@ class StoreLayout:
         """List the arrays that a shard's owner writes.
 
         Returns:
-            Name -> (shape of one image's part, dtype).
+            Name -> (shape of one row's part, dtype).
         """
         features = {"features": ((self.items, self.dimension), self.dtype)}
         extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
         return features | PLAIN | extras
 
 
-def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], image_ids: np.ndarray,
+def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray,
            fill: Callable[[Path], object] = lambda making: None, origin: Path | None = None) -> None:
     """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
 
-    `image_ids` is int64 [I].
+    `ids` is int64 [I].
     """
     import zarr
     from zarr.codecs import ZstdCodec
 
-    if image_ids.shape != (layout.images,):
-        raise ValueError(f"image_ids: expected shape ({layout.images},), got {image_ids.shape}")
+    if ids.shape != (layout.total,):
+        raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
     versions = {name: version(name) for name in LIBRARIES} | made_with.record() if origin is None \
         else attributes(origin).get("made_with", {})
     with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
             "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-            "image_ids_digest": digest(image_ids.tolist()), "made_with": versions})
+            "ids_digest": digest(ids.tolist()), "made_with": versions})
         for name, (shape, dtype) in layout.arrays().items():
-            whole = (layout.shard_images, *shape)
+            whole = (layout.shard_rows, *shape)
             by_item = name not in PLAIN
             group.create_array(
-                name, shape=(layout.images, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
+                name, shape=(layout.total, *shape), dtype=dtype, chunks=(1, *shape) if by_item else whole,
                 shards=whole if by_item else None, filters=None, fill_value=unused_value(dtype),
                 compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
                 config={"write_empty_chunks": True})
-        ids = group.create_array("image_ids", shape=image_ids.shape, chunks=image_ids.shape, dtype="int64",
-                                 compressors=None, filters=None)
-        ids[:] = image_ids
+        group.create_array("ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None)[:] \
+            = ids
         (making / "ledger").mkdir()
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
         shutil.copyfile(making / "zarr.json", making / COPY)
@@ -211,11 +218,11 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], imag
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
-    """Digest what made a store's features, without its images: the digest stays the same when the store grows.
+    """Digest what made a store's features, without the ids: the digest stays the same when the store grows.
 
     Returns SHA-256 in hexadecimal digits.
     """
-    return digest({name: value for name, value in fingerprint.items() if name != "images"})
+    return digest({name: value for name, value in fingerprint.items() if name != "ids"})
 
 
 def imported(fingerprint: Mapping[str, Any]) -> bool:
@@ -225,7 +232,7 @@ def imported(fingerprint: Mapping[str, Any]) -> bool:
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:
     """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal digits."""
-    files = [path / name / "zarr.json" for name in [*layout.arrays(), "image_ids"]]
+    files = [path / name / "zarr.json" for name in [*layout.arrays(), "ids"]]
     return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
 
@@ -253,16 +260,18 @@ def attributes(path: Path, file: str = "zarr.json") -> dict[str, Any]:
 
 def _require_possible(layout: StoreLayout) -> None:
     """Raise ValueError for sizes, types and names that no store has, before they are used."""
-    counts = layout.images, layout.items, layout.dimension, layout.shard_images, *layout.sizes
+    counts = layout.total, layout.items, layout.dimension, layout.shard_rows, *layout.sizes
     if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
         raise ValueError("counts")
-    if layout.sizes and (max(layout.sizes) > layout.shard_images or layout.images != (
-            len(layout.sizes) - 1) * layout.shard_images + layout.sizes[-1]):
+    if layout.sizes and (max(layout.sizes) > layout.shard_rows or layout.total != (
+            len(layout.sizes) - 1) * layout.shard_rows + layout.sizes[-1]):
         raise ValueError("sizes of shards")
     if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
         raise ValueError("values")
+    if layout.kind not in get_args(Kind):
+        raise ValueError("kind")
     for name, extra in layout.extras.items():
-        if not name.isidentifier() or name in {"features", "image_ids", "ledger", *PLAIN} or not all(
+        if not name.isidentifier() or name in {"features", "ids", "ledger", *PLAIN} or not all(
                 type(size) is int and size > 0 for size in extra.shape) or np.dtype(extra.dtype).kind not in "fiub":
             raise ValueError(name)
 

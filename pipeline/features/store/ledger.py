@@ -6,7 +6,6 @@ Other arrays of a few numbers per row are read here, too.
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,25 +28,24 @@ class LedgerEntry:
 
     Attributes:
         shard: Its number.
-        first: The row of its first image.
-        images: How many images it has.
+        first: Its first row.
+        rows: How many rows it has.
         failed: Row -> reason.
         checksums: Array -> checksum of its file.
-        photographs: Row -> checksum of the image file that the features were made from. Imports have none, nor have
-            entries from before this was recorded.
-        values: Row -> digest of the image's features and of what is stored beside them, which does not depend on shards
-            and compression. Entries from before this was recorded have none.
-        maker: Digest of what made the features, see `layout.maker`. Entries from before this was recorded have "".
+        sources: Row -> checksum of the file or caption that the features were made from. Imports have none.
+        values: Row -> digest of the row's features and of what is stored beside them, which does not depend on shards
+            and compression.
+        maker: Digest of what made the features, see `layout.maker`.
     """
 
     shard: int
     first: int
-    images: int
+    rows: int
     failed: ByRow
     checksums: dict[str, str]
-    photographs: ByRow = field(default_factory=dict)
-    values: ByRow = field(default_factory=dict)
-    maker: str = ""
+    sources: ByRow
+    values: ByRow
+    maker: str
 
 
 def file(store: Path, shard: int) -> Path:
@@ -82,9 +80,9 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
     """Whether a fingerprint belongs to another store: no ledger entry was made by what it describes.
 
-    False if no entry says what made its shard.
+    False if there is no entry.
     """
-    makers = {entry.maker for entry in readable(store, layout).values() if entry.maker}
+    makers = {entry.maker for entry in readable(store, layout).values()}
     return bool(makers) and maker(fingerprint) not in makers
 
 
@@ -113,22 +111,22 @@ def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
     return found
 
 
-def photographs(store: Path, layout: StoreLayout) -> dict[int, str]:
-    """Row -> checksum of the image file that its features were made from, of all finished shards."""
-    return {row: checksum for entry in entries(store, layout) for row, checksum in entry.photographs.items()}
+def sources(store: Path, layout: StoreLayout) -> dict[int, str]:
+    """Row -> checksum of the file or caption that its features were made from, of all finished shards."""
+    return {row: checksum for entry in entries(store, layout) for row, checksum in entry.sources.items()}
 
 
-def rows_of_photographs(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
-    """Find images by the checksums of their photographs, "" for one that is not known.
+def rows_of_sources(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
+    """Find rows by the checksums of what they were made from, "" for one that is not known.
 
-    Returns int64 [M], the row of each; ABSENT where no row was made from its photograph.
+    Returns int64 [M], the row of each; ABSENT where no row was made from it.
     """
-    row_of = {checksum: row for row, checksum in photographs(store, layout).items() if checksum}
+    row_of = {checksum: row for row, checksum in sources(store, layout).items() if checksum}
     return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)
 
 
 def column(store: Path, name: str) -> np.ndarray:
-    """Read an array that holds a few numbers per image, [I, ...], such as image_ids."""
+    """Read an array that holds a few numbers per row, [I, ...], such as ids."""
     import zarr
 
     from pipeline.files.zarr_arrays import checked
@@ -143,7 +141,7 @@ def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
 
 
 def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarray:
-    """The sizes of the image files that a finished shard was made from; zeros where they are lost."""
+    """The sizes of the files that a finished shard was made from; zeros where they are lost."""
     file = shard_file(path, "bytes", entry.shard, 1)
     raw = file.read_bytes() if file.exists() else b""
     rows = len(layout.rows(entry.shard))
@@ -151,5 +149,5 @@ def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarra
 
 
 def other_files(before: np.ndarray, now: np.ndarray) -> np.ndarray:
-    """Which image files have another size than when features were made from them; NO_FILE is an unknown size."""
+    """Which files have another size than when features were made from them; NO_FILE is an unknown size."""
     return (before != now) & (before != NO_FILE) & (now != NO_FILE)

@@ -1,11 +1,11 @@
-"""Plan how a store comes to hold the wanted images, and do it: create the store, resume it, grow it or replace it.
+"""Plan how a store comes to hold the wanted ids, and do it: create the store, resume it, grow it or replace it.
 
-Rows stay where they are. New images, and those whose files were replaced, get rows in further shards. Finished shards
-are linked into a successor beside the store, which replaces the store when it is complete: nothing is copied, and
-nothing is lost if a process is killed. Rows of images that are gone stay until `pipeline compact`.
+Rows stay where they are. New ids, and those whose files or texts were replaced, get rows in further shards. Finished
+shards are linked into a successor beside the store, which replaces the store when it is complete: nothing is copied,
+and nothing is lost if a process is killed. Rows of ids that are gone stay until `pipeline compact`.
 
 A store that does not exist yet takes shards from a donor in the same way: the store of the same feature of another data
-set that holds some of the photographs.
+set that holds some of the photographs or captions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,33 +27,30 @@ from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayo
 from pipeline.files import atomic, blake, record
 from pipeline.files.gallery_file import GalleryFile
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-# The keys of a fingerprint that name the images; the others say what makes their features.
-OF_IMAGES = ("images", "dataset")
+# The keys of a fingerprint that name the ids; the others say what makes their features.
+OF_IDS = ("ids", "dataset")
 TOGETHER = 4096  # files at once
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The images that a store must hold.
+    """The images, clips or captions that a store must hold.
 
     Attributes:
-        ids: Int64 [M], of all images of the manifest.
-        sizes: Int64 [M], bytes of their files, by the manifest.
+        ids: Int64 [M], of all of the manifest.
+        sizes: Int64 [M], bytes of their files or texts, by the manifest.
         fingerprint: All that the values depend on.
-        layout: Sizes of a store that is created for all M images. An existing store keeps its shards and compressor.
-        files: Gives the files of some of the M images, which are compared with those that features were made from;
+        layout: Sizes of a store that is created for all M ids. An existing store keeps its shards and compressor.
+        files: Gives the files of some of the M ids, which are compared with those that features were made from;
             None if features were not made from files, or if the manifest's checksums alone are compared.
-        photographs: The M checksums of these files by the manifest, "" where it has none; None if it has none at all.
+        checksums: The M checksums of files or texts by the manifest, "" where it has none; None if it has none at all.
         written: When the manifest was written, in nanoseconds: its checksums of files that changed later are out of
             date.
-        chosen: Bool [M], images to extract now; None for all. The others keep the rows that they have.
-        grows: Whether a store of other images is grown; else it counts as another store.
-        by_content: Whether the features depend only on a file's content, so that an image that gets another id keeps
+        chosen: Bool [M], ids to extract now; None for all. The others keep the rows that they have.
+        grows: Whether a store of other ids is grown; else it counts as another store.
+        by_content: Whether the features depend only on a file's or text's content, so that what gets another id keeps
             its row.
-        retry_failed: Whether failed images are extracted again.
+        retry_failed: Whether failed rows are extracted again.
         donor: The store whose rows are taken if this store does not exist yet; None for no such store.
         dataset: The manifest's data set, where a store grows.
     """
@@ -63,7 +60,7 @@ class Wanted:
     fingerprint: Mapping[str, Any]
     layout: StoreLayout
     files: Callable[[Sequence[int]], list[GalleryFile]] | None = None
-    photographs: pd.Series | None = None
+    checksums: np.ndarray | None = None
     written: int = 0
     chosen: np.ndarray | None = None
     grows: bool = False
@@ -75,39 +72,39 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done so that a store holds the wanted images."""
+    """What is to be done so that a store holds the wanted ids."""
 
     changed: str  # how the existing store differs, "" if it does not; if it does, the user must allow to replace it
     layout: StoreLayout  # the sizes that the store gets
-    image_ids: np.ndarray  # int64 [I], the id of each row
+    ids: np.ndarray  # int64 [I], the id of each row
     pending: list[int]  # the shards to write
     kept: list[int]  # the shards that stay as they are
     new: bool  # whether a folder must be created first; False if the store has these sizes and ids already
-    compared: list[Path]  # ledger entries whose photographs were compared and are the same
+    compared: list[Path]  # ledger entries whose files were compared and are the same
     donor: Path | None = None  # the store of the kept shards, None for this one
 
     @property
-    def images(self) -> int:
-        """How many images are to be written."""
+    def count(self) -> int:
+        """How many rows are to be written."""
         return sum(len(self.layout.rows(shard)) for shard in self.pending)
 
     @property
     def taken(self) -> int:
-        """How many images are taken from the donor."""
-        return len(self.layout.in_use(self.image_ids)) - self.images if self.donor else 0
+        """How many rows are taken from the donor."""
+        return len(self.layout.in_use(self.ids)) - self.count if self.donor else 0
 
-    def images_of_rows(self, ids: np.ndarray) -> np.ndarray:
-        """Find the image of each row.
+    def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
+        """Find the place of each row's id.
 
         Args:
-            ids: Int64 [M], the images' ids.
+            ids: Int64 [M].
 
         Returns:
-            Int64 [I], the place in `ids`; ABSENT for a row that belongs to none of these images.
+            Int64 [I], the place in `ids`; ABSENT for a row without one of these ids.
         """
-        rows, images = self.layout.find(self.image_ids, ids), np.full(self.layout.images, ABSENT)
-        images[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
-        return images
+        rows, places = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
+        places[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
+        return places
 
 
 def plan(path: Path, wanted: Wanted) -> Plan:
@@ -128,9 +125,9 @@ def plan(path: Path, wanted: Wanted) -> Plan:
         layout, made_from = read_header(source)
     except StoreError as error:
         return at_once(wanted, str(error))
-    changed = differs(made_from, wanted.fingerprint, OF_IMAGES if wanted.grows else ())
-    # What an image has in the store is compared, not how images are divided into shards and compressed.
-    now = replace(wanted.layout, shard_images=layout.shard_images, compressor=layout.compressor, images=layout.images,
+    changed = differs(made_from, wanted.fingerprint, OF_IDS if wanted.grows else ())
+    # What a row has in the store is compared, not how rows are divided into shards and compressed.
+    now = replace(wanted.layout, shard_rows=layout.shard_rows, compressor=layout.compressor, total=layout.total,
                   sizes=layout.sizes)
     if not changed and now != layout:
         changed = f"layout: {layout} there, {now} now"
@@ -139,7 +136,7 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     existing = _Existing(source, layout)
     if donor or (wanted.grows and made_from.get("dataset") != wanted.dataset):
         return _taken(existing, wanted, donor)
-    return _continued(existing, wanted, made_from.get("images") == wanted.fingerprint.get("images"))
+    return _continued(existing, wanted, made_from.get("ids") == wanted.fingerprint.get("ids"))
 
 
 @contextmanager
@@ -171,10 +168,10 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
     if replaced and store.exists():
         begun = plan(store, wanted)
         # one with more to do was begun by `rewrite`, and lacks features that the store has
-        if not begun.changed and begun.images <= todo.images and (wanted.grows or begun.layout == todo.layout):
+        if not begun.changed and begun.count <= todo.count and (wanted.grows or begun.layout == todo.layout):
             source, todo = store, begun
     if todo.new:
-        layouts.create(store, todo.layout, wanted.fingerprint, todo.image_ids,
+        layouts.create(store, todo.layout, wanted.fingerprint, todo.ids,
                        lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint), is_working_copy),
                        origin or (source if todo.kept else None))
     else:
@@ -183,7 +180,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
         for entry in todo.compared:
             try:
                 os.utime(entry)
-            except OSError:  # a medium that cannot be written; the photographs are compared again next time
+            except OSError:  # a medium that cannot be written; the files are compared again next time
                 break
     yield store, todo
     if replaced:
@@ -208,7 +205,7 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_workin
     for shard in todo.kept:
         files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
         entry = ledger.read(source, shard)
-        if entry is not None and entry.maker not in ("", made_by):  # of another data set's store
+        if entry is not None and entry.maker != made_by:  # of another data set's store
             ledger.write(making, replace(entry, maker=made_by))
         else:
             files.append(ledger.file(Path(), shard))
@@ -235,16 +232,16 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignore
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
-    """Plan a new store of only the chosen images, in their order."""
+    """Plan a new store of only the chosen ids, in their order."""
     layout, ids = wanted.layout, wanted.ids
     if wanted.chosen is not None and not wanted.chosen.all():
         ids = ids[wanted.chosen]
-        layout = replace(layout, images=len(ids), sizes=_cut(len(ids), layout.shard_images))
+        layout = replace(layout, total=len(ids), sizes=_cut(len(ids), layout.shard_rows))
     return Plan(changed, layout, ids, list(range(layout.shards)), [], True, [])
 
 
-def _cut(images: int, size: int) -> tuple[int, ...]:
-    return tuple(min(size, images - first) for first in range(0, images, size))
+def _cut(total: int, size: int) -> tuple[int, ...]:
+    return tuple(min(size, total - first) for first in range(0, total, size))
 
 
 class _Existing:
@@ -252,9 +249,9 @@ class _Existing:
 
     def __init__(self, path: Path, layout: StoreLayout) -> None:
         self.path, self.layout, self.entries = path, layout, ledger.entries(path, layout)
-        self.finished, self.failed = np.zeros((2, layout.images), bool)
-        self.sizes, self.written = np.zeros((2, layout.images), np.int64)  # bytes of its file; its entry's mtime
-        self.checksums = np.full(layout.images, "", object)  # of its file, "" where none is known
+        self.finished, self.failed = np.zeros((2, layout.total), bool)
+        self.sizes, self.written = np.zeros((2, layout.total), np.int64)  # bytes of its file; its entry's mtime
+        self.checksums = np.full(layout.total, "", object)  # of its file, "" where none is known
         for entry in self.entries:
             rows = layout.rows(entry.shard)
             here = slice(rows.start, rows.stop)
@@ -262,60 +259,60 @@ class _Existing:
             self.sizes[here] = ledger.file_sizes(path, entry, layout)
             self.written[here] = ledger.file(path, entry.shard).stat().st_mtime_ns
             self.failed[[row for row in entry.failed if row in rows]] = True
-            known = [row for row in entry.photographs if row in rows]
-            self.checksums[known] = [entry.photographs[row] for row in known]
+            known = [row for row in entry.sources if row in rows]
+            self.checksums[known] = [entry.sources[row] for row in known]
 
 
-def _continued(existing: _Existing, wanted: Wanted, same_images: bool) -> Plan:
-    """Resume a store of the same images, or grow it by those that it lacks."""
-    layout, ids = existing.layout, ledger.column(existing.path, "image_ids")
+def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
+    """Resume a store of the same ids, or grow it by those that it lacks."""
+    layout, ids = existing.layout, ledger.column(existing.path, "ids")
     named = layout.find(ids, wanted.ids)
-    now = _checksums(named, existing, wanted, same_images)
-    images = np.flatnonzero((named != ABSENT) & existing.finished[named])
-    own = named[images]
-    other_content = (now[images] != "") & (now[images] != existing.checksums[own])
-    other_size = ledger.other_files(existing.sizes[own], wanted.sizes[images])
-    wrong = np.where(existing.failed[own], wanted.retry_failed, other_size | other_content)
-    rows = named.copy()  # of the images whose features are right
-    rows[images[wrong]] = ABSENT
-    if wanted.by_content and not same_images:
+    now = _checksums(named, existing, wanted, same_ids)
+    known = np.flatnonzero((named != ABSENT) & existing.finished[named])
+    held_rows = named[known]
+    other_content = (now[known] != "") & (now[known] != existing.checksums[held_rows])
+    other_size = ledger.other_files(existing.sizes[held_rows], wanted.sizes[known])
+    wrong = np.where(existing.failed[held_rows], wanted.retry_failed, other_size | other_content)
+    rows = named.copy()  # of the ids whose features are right
+    rows[known[wrong]] = ABSENT
+    if wanted.by_content and not same_ids:
         _find_by_content(rows, now, existing.checksums)
-    held = np.zeros(layout.images + 1, bool)
+    held = np.zeros(layout.total + 1, bool)
     held[rows] = True  # ABSENT is the last one
     chosen = True if wanted.chosen is None else wanted.chosen
-    if same_images and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
-        compared = np.unique(own[~wrong & (now[images] != "")] // layout.shard_images).tolist()
+    if same_ids and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
+        compared = np.unique(held_rows[~wrong & (now[known] != "")] // layout.shard_rows).tolist()
         return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False,
                     [ledger.file(existing.path, shard) for shard in compared])
     replaced = np.flatnonzero((rows != named) & (named != ABSENT))
     rows[(rows != ABSENT) & ~existing.finished[rows]] = ABSENT  # unfinished shards are given up
-    changed = f"image row {replaced[0]} is another file now" if len(replaced) and not wanted.grows else ""
-    return _with_more(existing, ids, wanted, rows, [entry.shard for entry in existing.entries if entry.images], changed)
+    changed = f"row {replaced[0]} is of another file now" if len(replaced) and not wanted.grows else ""
+    return _with_more(existing, ids, wanted, rows, [entry.shard for entry in existing.entries if entry.rows], changed)
 
 
 def _taken(existing: _Existing, wanted: Wanted, donor: Path | None) -> Plan:
-    """Take the images of another data set's store that were made from the wanted photographs."""
+    """Take the rows of another data set's store that were made from the wanted photographs or captions."""
     rows = np.full(len(wanted.ids), ABSENT)
-    if wanted.by_content and wanted.photographs is not None and any(wanted.photographs):
-        _find_by_content(rows, _checksums(rows, existing, wanted, same_images=False), existing.checksums)
-    shards = set((rows[rows != ABSENT] // existing.layout.shard_images).tolist())
+    if wanted.by_content and wanted.checksums is not None and any(wanted.checksums):
+        _find_by_content(rows, _checksums(rows, existing, wanted, same_ids=False), existing.checksums)
+    shards = set((rows[rows != ABSENT] // existing.layout.shard_rows).tolist())
     if not shards:
-        return at_once(wanted, "" if donor else f"images: of another data set than {wanted.dataset}")
+        return at_once(wanted, "" if donor else f"ids: of another data set than {wanted.dataset}")
     kept = [entry.shard for entry in existing.entries if entry.shard in shards]
-    return replace(_with_more(existing, np.full(existing.layout.images, UNUSED), wanted, rows, kept), donor=donor)
+    return replace(_with_more(existing, np.full(existing.layout.total, UNUSED), wanted, rows, kept), donor=donor)
 
 
 def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.ndarray, kept: list[int],
                changed: str = "") -> Plan:
-    """Keep some shards as they are, and add shards after them for the chosen images without a row."""
+    """Keep some shards as they are, and add shards after them for the chosen ids without a row."""
     add = np.flatnonzero((rows == ABSENT) & (True if wanted.chosen is None else wanted.chosen))
-    size, of_shard = existing.layout.shard_images, {shard: existing.layout.rows(shard) for shard in kept}
+    size, of_shard = existing.layout.shard_rows, {shard: existing.layout.rows(shard) for shard in kept}
     sizes = [len(of_shard.get(shard, ())) for shard in range(kept[-1] + 1 if kept else 0)]
     first, more = len(sizes), _cut(len(add), size)
     if not (sizes := [*sizes, *more]):
         return at_once(wanted, changed)
-    layout = replace(existing.layout, sizes=tuple(sizes), images=(len(sizes) - 1) * size + sizes[-1])
-    new_ids = np.full(layout.images, UNUSED)
+    layout = replace(existing.layout, sizes=tuple(sizes), total=(len(sizes) - 1) * size + sizes[-1])
+    new_ids = np.full(layout.total, UNUSED)
     still_wanted = np.where(np.isin(ids, wanted.ids), UNUSED, ids)
     for old in of_shard.values():
         new_ids[old.start:old.stop] = still_wanted[old.start:old.stop]
@@ -324,8 +321,8 @@ def _with_more(existing: _Existing, ids: np.ndarray, wanted: Wanted, rows: np.nd
     return Plan(changed, layout, new_ids, list(range(first, layout.shards)), kept, True, [])
 
 
-def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_images: bool) -> np.ndarray:
-    """The checksum of each image's file as it is now, str [M]; "" where it is not needed or not known.
+def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: bool) -> np.ndarray:
+    """The checksum of each id's file or text as it is now, str [M]; "" where it is not needed or not known.
 
     In a changed manifest an id may name another file, so all are compared: by the manifest's checksum if the file did
     not change since, else by reading the file. In the same manifest, files are read only if the manifest's checksum
@@ -334,38 +331,38 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_image
     """
     checksums = np.full(len(rows), "", object)
     if wanted.files is None:
-        compared = (existing.checksums[rows] != "") | (not same_images)
-        return checksums if wanted.photographs is None else np.where(compared, wanted.photographs.to_numpy(object), "")
+        compared = (existing.checksums[rows] != "") | (not same_ids)
+        return checksums if wanted.checksums is None else np.where(compared, wanted.checksums, "")
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(rows), TOGETHER):
-            images = range(first, min(first + TOGETHER, len(rows)))
-            recorded = len(images) * [""] if wanted.photographs is None \
-                else wanted.photographs.iloc[first:images.stop].tolist()
+            places = range(first, min(first + TOGETHER, len(rows)))
+            recorded = len(places) * [""] if wanted.checksums is None \
+                else wanted.checksums[first:places.stop].tolist()
             read = []
-            for image, file, known in zip(images, wanted.files(images), recorded, strict=True):
-                row = rows[image]
+            for place, file, known in zip(places, wanted.files(places), recorded, strict=True):
+                row = rows[place]
                 try:
                     changed = file.changed_at() or 0
                 except OSError:  # lost since; the features are right
                     continue
                 before = existing.checksums[row] if row != ABSENT else ""
-                if not same_images and known and changed <= wanted.written:
-                    checksums[image] = known
-                elif not same_images or (before and (known not in ("", before) or changed > existing.written[row])):
-                    read.append((image, file))
-            for (image, _), checksum in zip(read, threads.map(blake.if_there, [file for _, file in read]),
+                if not same_ids and known and changed <= wanted.written:
+                    checksums[place] = known
+                elif not same_ids or (before and (known not in ("", before) or changed > existing.written[row])):
+                    read.append((place, file))
+            for (place, _), checksum in zip(read, threads.map(blake.if_there, [file for _, file in read]),
                                             strict=True):
-                checksums[image] = checksum or ""
+                checksums[place] = checksum or ""
     return checksums
 
 
 def _find_by_content(right: np.ndarray, now: np.ndarray, recorded: np.ndarray) -> None:
-    """Give each image without a row an unused row that was made from the same bytes."""
+    """Give each id without a row an unused row that was made from the same bytes."""
     unused = recorded != ""
     unused[right[right != ABSENT]] = False
     free: dict[str, list[int]] = {}
     for row in np.flatnonzero(unused)[::-1].tolist():
         free.setdefault(recorded[row], []).append(row)
-    for image in np.flatnonzero((right == ABSENT) & (now != "")).tolist():
-        if rows := free.get(now[image]):
-            right[image] = rows.pop()
+    for place in np.flatnonzero((right == ABSENT) & (now != "")).tolist():
+        if rows := free.get(now[place]):
+            right[place] = rows.pop()

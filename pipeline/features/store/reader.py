@@ -1,6 +1,6 @@
 """Read a store: any rows, in any order, directly from the shard files.
 
-An inner chunk is one image, so a random image costs one `pread` into the caller's array, without zarr's overhead, a
+An inner chunk is one row, so a random row costs one `pread` into the caller's array, without zarr's overhead, a
 growing memory map or reading of neighbours. The files are plain zarr 3 shards; the offsets come from the shard's own
 index.
 
@@ -19,28 +19,24 @@ from typing import Any, Self
 import numpy as np
 
 from pipeline.features.store import ledger, shard_file, verify
-from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, imported, read_header
+from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, StoreLayout, imported, read_header
 from pipeline.files.digest import digest
-from pipeline.manifest.table import PHOTOGRAPH, Manifest
-from pipeline.parts.errors import refusing
+from pipeline.manifest.table import Manifest
+from pipeline.parts.errors import InputError, counted, refusing
 
 OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-"""Files that a store keeps open: all of COCO at 128 images per shard, if the process may open four times as many."""
+"""Files that a store keeps open: all of COCO at 128 rows per shard, if the process may open four times as many."""
 
 
 class FeatureStore:
-    """A finished feature store, open for reading. Images are numbered as in the manifest, after `require`.
+    """A finished feature store, open for reading. Rows are numbered as in the manifest, after `require`.
 
     Attributes:
         path: The store.
-        layout: Its sizes.
-        fingerprint: All that its values depend on.
-        rows: Int64 [M], the row of each image in the arrays; ABSENT for one that is not extracted. All other methods
-            find an image's row here, and nowhere else.
 
     Args:
         path: The store.
-        rows: As above; None for all images of the store in its own order.
+        rows: See `rows`; None for all ids of the store in its own order.
 
     Raises:
         StoreError: If it is not a store, was edited, or is not finished.
@@ -48,66 +44,74 @@ class FeatureStore:
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         self.path, self._reading = path, threading.RLock()
-        with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no feature store there; make it with "
-                      "`pipeline extract`", StoreError):
-            self._folder = _Folder(path)
-        self.layout, self.fingerprint = read_header(path)
         self._manifest: Manifest | None = None  # after `require`
-        pending = ledger.pending(path, self.layout)
-        if pending:
-            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
-                             f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
-        if self._folder.left():  # else the sizes of one store would be read with the features of another
-            raise StoreError(f"{path}: was replaced while it was opened; run the same command again")
-        if rows is None:
-            rows = self.layout.in_use(self._whole("image_ids")) if self.layout.sizes else np.arange(self.layout.images)
-        self.rows = rows
-        self._indices: dict[tuple[str, int], np.ndarray] = {}
-        self._finite = np.zeros(self.layout.images, dtype=bool)  # rows that were checked and are finite
+        self._opened = _Opened(path, rows)
+
+    @property
+    def layout(self) -> StoreLayout:
+        """Its sizes."""
+        return self._opened.layout
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """All that its values depend on."""
+        return self._opened.fingerprint
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Int64 [M], the row of each id in the arrays; ABSENT for one that is not extracted.
+
+        All other methods find a row here, and nowhere else.
+        """
+        return self._opened.rows
 
     def require(self, manifest: Manifest) -> Self:
-        """Find the manifest's images in the store: by id, or in a store of another manifest by their photographs.
+        """Find a manifest's images, clips or captions: by id, or in a store of another manifest by their content.
 
         Args:
             manifest: The manifest.
 
         Returns:
-            The store with the manifest's images in the manifest's order.
+            The store with the manifest's ids in the manifest's order.
 
         Raises:
-            StoreError: If the store was made for other images, and does not hold all of these photographs.
+            StoreError: If the store was made for other ids, and does not hold all that they are of.
         """
-        ids = manifest.images["image_id"].to_numpy()
-        own = self.fingerprint.get("images") == manifest.images_digest
+        with refusing(InputError, lambda error: f"{self.path}: holds {self.layout.kind}; {error}", StoreError):
+            sources = manifest.sources(self.layout.kind)
+        own = self.fingerprint.get("ids") == sources.digest
         if own:
-            rows = self.layout.find(self._whole("image_ids"), ids)
-        else:  # by the photographs alone; features of boxes by image id are of no other manifest
-            known = PHOTOGRAPH in manifest.images and "boxes" not in self.fingerprint.get("settings", ["boxes"])
-            rows = ledger.rows_of_photographs(self.path, self.layout, manifest.images[PHOTOGRAPH].tolist()) \
-                if known else np.array([ABSENT])
+            rows = self.layout.find(self._whole("ids"), sources.ids)
+        else:  # by content alone; features of boxes by image id are of no other manifest
+            checksums = None if "boxes" in self.fingerprint.get("settings", ["boxes"]) else sources.checksums
+            rows = np.array([ABSENT]) if checksums is None \
+                else ledger.rows_of_sources(self.path, self.layout, checksums.tolist())
             if not len(rows) or (rows == ABSENT).any():
-                raise StoreError(f"{self.path}: was made for another manifest's images; {self._renewed}")
-        found = self if np.array_equal(rows, self.rows) else self._of(rows)
-        if own and not self.layout.sizes and not np.array_equal(self.image_ids, ids):
-            raise StoreError(f"{self.path}: its image ids are not the manifest's; run `pipeline verify`")
-        changed = np.flatnonzero(found.done & ledger.other_files(found.columns("bytes"),
-                                                                 manifest.images["bytes"].to_numpy()))
+                raise StoreError(f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}")
+        store = self if np.array_equal(rows, self.rows) else self._of(rows)
+        if own and not self.layout.sizes and not np.array_equal(self.ids, sources.ids):
+            raise StoreError(f"{self.path}: its ids are not the manifest's; run `pipeline verify`")
+        changed = np.flatnonzero(store.done & ledger.other_files(store.columns("bytes"), sources.sizes))
         if len(changed):
-            raise StoreError(f"{self.path}: {len(changed)} image files changed since, the first "
-                             f"{manifest.images['file'][changed[0]]}; {self._renewed}")
-        found._manifest = manifest
-        return found
+            raise StoreError(f"{self.path}: {counted(len(changed), self.layout.noun)} changed since, the first "
+                             f"{sources.names[changed[0]]}; {self._renewed}")
+        store._manifest = manifest
+        return store
 
     def _of(self, rows: np.ndarray | None = None) -> Self:
         """Open the same store with these rows."""
         return type(self)(self.path, rows)
 
     def _follow(self) -> None:
-        """Read the store that took this one's place, if it holds the same features of the same images."""
-        now = self._of()
-        if self._manifest is None or (now.fingerprint, now.layout.dtype) != (self.fingerprint, self.layout.dtype):
+        """Read the store that has taken this one's path, if it holds the same features of the same ids."""
+        successor = self._of()
+        if self._manifest is None or (successor.fingerprint, successor.layout.dtype) != (
+                self.fingerprint, self.layout.dtype):
             raise StoreError(f"{self.path}: was replaced while it was read; run the same command again")
-        self.__dict__.update({**now.require(self._manifest).__dict__, "_reading": self._reading})
+        self._continue_with(successor.require(self._manifest))
+
+    def _continue_with(self, successor: Self) -> None:
+        self._opened = successor._opened
 
     @property
     def _renewed(self) -> str:
@@ -115,37 +119,36 @@ class FeatureStore:
         return "run `pipeline import` again with --if-changed redo" if imported(self.fingerprint) else \
             "run `pipeline extract`, which extracts what is new"
 
-    def require_extracted(self, images: np.ndarray) -> None:
-        """Check that images are in the store, done or failed.
+    def require_extracted(self, rows: np.ndarray) -> None:
+        """Check that rows are in the store, done or failed.
 
         Args:
-            images: Int64 [B].
+            rows: Int64 [B].
 
         Raises:
             StoreError: If some were never extracted.
         """
-        if absent := int((self.rows[images] == ABSENT).sum()):
-            raise StoreError(f"{self.path}: {absent} of {len(images)} images are not extracted yet; run the same "
-                             "`pipeline extract` without --split and --only, or for their split")
+        if absent := int((self.rows[rows] == ABSENT).sum()):
+            raise StoreError(f"{self.path}: {absent} of {len(rows)} {self.layout.kind} are not extracted yet; run the "
+                             "same `pipeline extract` without --split and --only, or for their split")
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over the fingerprint, the dtype and which images failed: what a head trained on it depends on."""
+        """SHA-256 over the fingerprint, the dtype and what failed: what a head trained on it depends on."""
         return digest({"fingerprint": self.fingerprint, "dtype": self.layout.dtype,
                        "failed": np.flatnonzero(~self.done & (self.rows != ABSENT)).tolist()})
 
-    def content(self, rows: np.ndarray, like: str = "") -> str:
+    def content(self, rows: np.ndarray) -> str:
         """Digest the ledger's record of some rows.
 
         Args:
             rows: Int64 [B].
-            like: A digest that was recorded; the result has the same form, if possible.
 
         Returns:
             SHA-256, see `verify.content`.
         """
         self.require_extracted(rows)
-        return verify.content(self.path, self.rows[rows], like)
+        return verify.content(self.path, self.rows[rows])
 
     def check(self, rows: np.ndarray) -> None:
         """Check the bytes of the shards that hold some rows; it reads them once.
@@ -168,16 +171,30 @@ class FeatureStore:
 
     @property
     def slots(self) -> int:
-        """N, the most items of an image."""
+        """N, the most items of a row."""
         return self.layout.items
 
-    @cached_property
-    def image_ids(self) -> np.ndarray:
-        """Image ids, int64 [M]."""
-        return self.columns("image_ids")
+    @property
+    def ids(self) -> np.ndarray:
+        """The ids, int64 [M]."""
+        return self.columns("ids")
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Valid items of each id, int32 [M]."""
+        return self.columns("counts")
+
+    @property
+    def done(self) -> np.ndarray:
+        """Bool [M], True where an id has features; the others failed, or are absent, and must be left out.
+
+        Raises:
+            StoreError: If one has no status.
+        """
+        return self.columns("status") == DONE
 
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
-        """Find images by their ids.
+        """Find ids.
 
         Args:
             ids: Int64 [B].
@@ -188,73 +205,57 @@ class FeatureStore:
         Raises:
             StoreError: If the store does not hold one.
         """
-        order = np.argsort(self.image_ids, kind="stable")
-        places = np.minimum(np.searchsorted(self.image_ids, ids, sorter=order), len(order) - 1)
-        rows = order[places]
-        if len(absent := ids[self.image_ids[rows] != ids]):
-            raise StoreError(f"{self.path}: holds no features of {absent[0]}; {self._renewed}")
+        order = np.argsort(self.ids, kind="stable")
+        rows = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)]
+        if len(absent := ids[self.ids[rows] != ids]):
+            raise StoreError(f"{self.path}: holds no features of {self.layout.noun} {absent[0]}; {self._renewed}")
         return rows
 
-    @cached_property
-    def counts(self) -> np.ndarray:
-        """Valid items of each image, int32 [M]."""
-        return self.columns("counts")
-
-    @cached_property
-    def done(self) -> np.ndarray:
-        """Bool [M], True where the image has features; the others failed, or are absent, and must be left out.
-
-        Raises:
-            StoreError: If an image has no status.
-        """
-        status = self.columns("status")
-        if not (np.isin(status, (DONE, FAILED)) | (self.rows == ABSENT)).all():
-            raise StoreError(f"{self.path}: images without status; run `pipeline verify`")
-        return status == DONE
-
     def columns(self, name: str) -> np.ndarray:
-        """Read one of the arrays that hold a few numbers per image.
+        """Read one of the arrays that hold a few numbers per row.
 
         Args:
-            name: image_ids, counts, status, sizes or bytes.
+            name: ids, counts, status, sizes or bytes.
 
         Returns:
-            [M, ...], zero for absent images.
+            [M, ...], zero for absent ids.
         """
-        whole, stored = self._whole(name), self.rows != ABSENT
-        column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
-        column[stored] = whole[self.rows[stored]]
-        return column
+        with self._reading:
+            if name not in self._opened.columns:
+                whole = self._whole(name)  # which may follow the store
+                self._opened.columns[name] = self._opened.of_rows(name, whole)
+            return self._opened.columns[name]
 
     def _whole(self, name: str) -> np.ndarray:
         whole = ledger.column(self.path, name)
-        if not self._folder.left():
+        if not self._opened.folder.left():
             return whole
         self._follow()
         return self._whole(name)
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Read the features of some images. Each image's values are checked when it is read for the first time.
+        """Read the features of some rows. A row's values are checked when it is read for the first time.
 
         Args:
             rows: Int64 [B].
             out: An array to fill instead of a new one, of the result's shape and dtype, contiguous.
 
         Returns:
-            Features [B, N, D] as stored, padding zero, and counts int64 [B]. N is the most items of an image in the
+            Features [B, N, D] as stored, padding zero, and counts int64 [B]. N is the most items of a row in the
             store.
 
         Raises:
             IndexError: For rows out of range.
-            ValueError: For failed images, or another shape of `out`.
-            StoreError: For an image with a value that is not finite.
+            ValueError: For failed rows, or another shape of `out`.
+            StoreError: For a row with a value that is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64)
         if rows.size and (rows.min() < 0 or rows.max() >= len(self.rows)):
             raise IndexError(f"rows: expected 0 to {len(self.rows) - 1}, got {rows.min()} to {rows.max()}")
-        if not self.done[rows].all():
+        done = self.columns("status")[rows] == DONE
+        if not done.all():
             self.require_extracted(rows)
-            raise ValueError(f"row {rows[~self.done[rows]][0]} failed in extraction and has no features")
+            raise ValueError(f"row {rows[~done][0]} failed in extraction and has no features")
         shape = (len(rows), self.layout.items, self.layout.dimension)
         if out is None:
             out = np.empty(shape, self.layout.dtype)
@@ -263,18 +264,18 @@ class FeatureStore:
         counts = self.counts[rows].astype(np.int64)
         self._fill("features", rows, counts, out)
         stored = self.rows[rows]  # once `_fill` has followed the store
-        if not self._finite[stored].all():
-            for row, image in zip(stored, out, strict=True):
-                if not self._finite[row] and not shard_file.all_finite(image):
-                    item = int(np.argmin(np.isfinite(image).all(axis=1)))
-                    raise StoreError(f"{self.path}: image {self._whole('image_ids')[row]} (row {row}) has a value that "
-                                     f"is not finite in item {item}; `pipeline verify` says whether the store was "
-                                     "damaged; extract or import it again")
-            self._finite[stored] = True
+        if not self._opened.finite[stored].all():
+            for row, values in zip(stored, out, strict=True):
+                if not self._opened.finite[row] and not shard_file.all_finite(values):
+                    item = int(np.argmin(np.isfinite(values).all(axis=1)))
+                    which = f"{self.layout.noun} {self._whole('ids')[row]} (row {row})"
+                    raise StoreError(f"{self.path}: {which} has a value that is not finite in item {item}; `pipeline "
+                                     "verify` says whether the store was damaged; extract or import it again")
+            self._opened.finite[stored] = True
         return out, counts
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Read another array (boxes, scores, ...) of some images.
+        """Read another array (boxes, scores, ...) of some rows.
 
         Args:
             name: The array.
@@ -288,29 +289,29 @@ class FeatureStore:
         self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
         return out
 
-    def items(self, image: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Read all that the store holds of an image's items.
+    def items(self, row: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Read all that the store holds of a row's items.
 
         Args:
-            image: Its number.
+            row: The row.
 
         Returns:
             Features [n, D] as stored, and name -> [n, ...] of the other arrays.
         """
-        row = np.array([image])
-        features, (count,) = self.read(row)
-        return features[0, :count], {name: self.extra(name, row)[0, :count] for name in self.layout.extras}
+        rows = np.array([row])
+        features, (count,) = self.read(rows)
+        return features[0, :count], {name: self.extra(name, rows)[0, :count] for name in self.layout.extras}
 
-    def _fill(self, name: str, images: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
+    def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         with self._reading:
             try:
-                self._fill_rows(name, self.rows[images], counts, out)
+                self._fill_rows(name, self.rows[rows], counts, out)
             except OSError as error:
-                if not self._folder.left():
+                if not self._opened.folder.left():
                     raise StoreError(f"{self.path}/{error.filename}: cannot be read ({error.strerror}); run `pipeline "
                                      "verify --repair`") from None
                 self._follow()
-                self._fill(name, images, counts, out)
+                self._fill(name, rows, counts, out)
 
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         if not len(out):
@@ -318,9 +319,9 @@ class FeatureStore:
         whole, size = out.data.cast("B"), out.nbytes // len(out)
         valid = (counts * (size // out.shape[1])).tolist()
         for place in np.argsort(rows, kind="stable").tolist():
-            shard, image = divmod(int(rows[place]), self.layout.shard_images)
-            descriptor = self._folder.shard(name, shard, out.ndim)
-            offset, length = self._index(descriptor, name, shard)[image].tolist()
+            shard, chunk = divmod(int(rows[place]), self.layout.shard_rows)
+            descriptor = self._opened.folder.shard(name, shard, out.ndim)
+            offset, length = self._index(descriptor, name, shard)[chunk].tolist()
             self._chunk(descriptor, offset, length, whole[place * size:(place + 1) * size], valid[place])
 
     def _chunk(self, descriptor: int, offset: int, length: int, target: memoryview, valid: int) -> None:
@@ -335,19 +336,50 @@ class FeatureStore:
             target[valid:] = bytes(length - valid)
 
     def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
-        """A shard's index: [S, 2] uint64 offset and length of each image's chunk."""
-        if (name, shard) not in self._indices:
-            index = shard_file.read_index(descriptor, self.layout.shard_images)
+        """A shard's index: [S, 2] uint64 offset and length of each row's chunk."""
+        if (name, shard) not in self._opened.indices:
+            index = shard_file.read_index(descriptor, self.layout.shard_rows)
             if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
                 raise StoreError(f"{self.path}: shard {shard} of {name} is damaged; run `pipeline verify --repair`")
-            self._indices[name, shard] = index
-        return self._indices[name, shard]
+            self._opened.indices[name, shard] = index
+        return self._opened.indices[name, shard]
+
+
+class _Opened:
+    """A store's folder as it is when it is opened, and what was read of it. Another one replaces it in its reader."""
+
+    def __init__(self, path: Path, rows: np.ndarray | None) -> None:
+        with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no feature store there; make it with "
+                      "`pipeline extract`", StoreError):
+            self.folder = _Folder(path)
+        self.path = path
+        self.layout, self.fingerprint = read_header(path)
+        if pending := ledger.pending(path, self.layout):
+            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
+                             f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
+        if rows is None:
+            rows = self.layout.in_use(ledger.column(path, "ids")) if self.layout.sizes else np.arange(self.layout.total)
+        if self.folder.left():  # else the sizes of one store would be read with the features of another
+            raise StoreError(f"{path}: was replaced while it was opened; run the same command again")
+        self.rows = rows
+        self.columns: dict[str, np.ndarray] = {}  # see `FeatureStore.columns`
+        self.indices: dict[tuple[str, int], np.ndarray] = {}  # of shards
+        self.finite = np.zeros(self.layout.total, dtype=bool)  # rows that were checked and are finite
+
+    def of_rows(self, name: str, whole: np.ndarray) -> np.ndarray:
+        """Take the rows of a column, zero for absent ids; each row has a status."""
+        stored = self.rows != ABSENT
+        column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
+        column[stored] = whole[self.rows[stored]]
+        if name == "status" and not np.isin(column[stored], (DONE, FAILED)).all():
+            raise StoreError(f"{self.path}: rows without status; run `pipeline verify`")
+        return column
 
 
 class _Folder:
     """An open folder, which stays the same one when another folder is moved to its path, and files in it.
 
-    The files that were read last stay open: opening one takes as long as reading half an image.
+    The files that were read last stay open: opening one takes as long as reading half a row.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,6 +1,7 @@
-"""Read a store in an object store: its description is copied here, and images are read by ranges of bytes."""
+"""Read a store in an object store: its description is copied here, and rows are read by ranges of bytes."""
 
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -10,19 +11,19 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.files import remote
 from pipeline.parts.errors import refusing
 
-# The most bytes between two images of a shard that are read with them; another request would take about as long.
+# The most bytes between two rows of a shard that are read with them; another request would take about as long.
 GAP = 8_000_000
 
 
 class RemoteFeatureStore(FeatureStore):
     """A finished store in an object store, read as `FeatureStore` is.
 
-    A batch costs a request for each shard that it touches, or a few if its images are far apart in it. A compressed
+    A batch costs a request for each shard that it touches, or a few if its rows are far apart in it. A compressed
     store costs one more request for the index of each shard.
 
     Args:
         store: Its address, as a path.
-        local: The folder that holds the folder of its description, a few numbers per image; files that are there are
+        local: The folder that holds the folder of its description, a few numbers per row; files that are there are
             not downloaded again.
         rows: See `FeatureStore`.
 
@@ -35,11 +36,15 @@ class RemoteFeatureStore(FeatureStore):
         self.sizes = remote_store.describe(store, folder)
         super().__init__(folder, rows)
 
-    def _of(self, rows: np.ndarray | None = None) -> "RemoteFeatureStore":
+    def _of(self, rows: np.ndarray | None = None) -> Self:
         return type(self)(self.store, self.local, rows)
 
+    def _continue_with(self, successor: Self) -> None:
+        super()._continue_with(successor)
+        self.sizes = successor.sizes
+
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
-        order, size = np.argsort(rows, kind="stable"), self.layout.shard_images
+        order, size = np.argsort(rows, kind="stable"), self.layout.shard_rows
         shards = np.unique(rows // size).tolist()
         files = {shard: ledger.shard_file(Path(), name, shard, out.ndim).as_posix() for shard in shards}
         if self.layout.compressor == "none":
@@ -47,7 +52,7 @@ class RemoteFeatureStore(FeatureStore):
             start, length = rows % size * chunk, np.full(len(rows), chunk)
         else:
             self._read_indices(name, files)
-            start, length = np.array([self._indices[name, row // size][row % size] for row in rows.tolist()],
+            start, length = np.array([self._opened.indices[name, row // size][row % size] for row in rows.tolist()],
                                      np.int64).reshape(-1, 2).T
         apart = (np.diff(rows[order] // size) != 0) | (np.diff(start[order]) > GAP)
         together = [each for each in np.split(order, np.flatnonzero(apart) + 1) if len(each)]
@@ -60,15 +65,15 @@ class RemoteFeatureStore(FeatureStore):
                 self._take(content[here:here + int(length[place])], out[place], file)
 
     def _read_indices(self, name: str, files: dict[int, str]) -> None:
-        lacking = [shard for shard in files if (name, shard) not in self._indices]
+        lacking = [shard for shard in files if (name, shard) not in self._opened.indices]
         ends = [self.sizes.get(files[shard], 0) for shard in lacking]
-        tail = self.layout.shard_images * 16 + shard_file.CRC
+        tail = self.layout.shard_rows * 16 + shard_file.CRC
         ranges = [(files[shard], max(0, end - tail), end) for shard, end in zip(lacking, ends, strict=True)]
         for shard, end, raw in zip(lacking, ends, self._read(ranges), strict=True):
-            index = shard_file.index_of(raw, self.layout.shard_images, end)
+            index = shard_file.index_of(raw, self.layout.shard_rows, end)
             if index is None or (index[:len(self.layout.rows(shard))] == shard_file.MISSING).any():
                 raise StoreError(self._damaged(files[shard]))
-            self._indices[name, shard] = index
+            self._opened.indices[name, shard] = index
 
     def _read(self, ranges: list[tuple[str, int, int]]) -> list[bytes]:
         with refusing(OSError, lambda error: f"{remote.address(self.store)}: cannot be read ({error})", StoreError):

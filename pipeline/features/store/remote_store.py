@@ -25,7 +25,7 @@ from pipeline.parts.errors import counted, refusing
 FIRST = "zarr.json"  # read first and uploaded last: without it there is no store
 KEPT = "kept.json"  # in a successor: the shards whose data are in the store that it replaces
 NEXT = "next"  # in a successor: the description that replaces its own
-DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|image_ids/c/0|\w+/zarr\.json")
+DESCRIPTION = re.compile(r"header\.json|record\.json|failures\.csv|ids/c/0|\w+/zarr\.json")
 """Files that are uploaded before zarr.json."""
 BATCH = 64  # files at once
 
@@ -109,14 +109,14 @@ def _kept(new: Path) -> list[int]:
 def describe(store: Path, local: Path) -> dict[str, int]:
     """Download what is not here of a store's description; return the sizes of all files in the object store."""
     there = remote.found(store)
-    _bring(store, local, there, {*PLAIN, "image_ids"})
+    _bring(store, local, there, {*PLAIN, "ids"})
     if FIRST not in there:
         raise StoreError(f"{remote.address(store)}: no feature store there")
     return {name: each.bytes for name, each in there.items()}
 
 
 def _bring(store: Path, local: Path, there: Mapping[str, remote.Listed],
-           arrays: Collection[str] = ("bytes", "image_ids")) -> None:
+           arrays: Collection[str] = ("bytes", "ids")) -> None:
     names = [name for name in there if _is_small(name, arrays)]
     if FIRST not in names:
         shutil.rmtree(local, ignore_errors=True)
@@ -166,7 +166,7 @@ def _clear(store: Path, there: Collection[str]) -> None:
     remote.delete(store, [name for name in there if name != FIRST])
 
 
-def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> bool:
+def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "ids")) -> bool:
     """Whether a file is no shard of an array, or a shard of one of these arrays."""
     parts = name.split("/")
     if {"", ".", ".."} & {*parts}:  # keys of an object store may be any text
@@ -176,7 +176,7 @@ def _is_small(name: str, arrays: Collection[str] = (*PLAIN, "image_ids")) -> boo
 
 def _describes(name: str) -> bool:
     """Whether a file belongs to no shard."""
-    return _is_small(name, {"image_ids"}) and not name.startswith("ledger/")
+    return _is_small(name, {"ids"}) and not name.startswith("ledger/")
 
 
 def _names(layout: StoreLayout, shard: int) -> list[str]:

@@ -1,6 +1,6 @@
-"""Restore what describes a store: zarr.json, the arrays' metadata, image_ids and the ledger. No network is needed.
+"""Restore what describes a store: zarr.json, the arrays' metadata, ids and the ledger. No network is needed.
 
-zarr.json has a copy beside it. The arrays' metadata follow from the layout, the image ids from the manifest or, if a
+zarr.json has a copy beside it. The arrays' metadata follow from the layout, the ids from the manifest or, if a
 store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are complete and
 agree with the manifest. Nothing then shows whether a bit in them has changed, so the user is told.
 """
@@ -9,7 +9,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,12 +24,14 @@ from pipeline.features.store.layout import (
     UNUSED,
     StoreError,
     StoreLayout,
+    imported,
     maker,
     read_header,
 )
-from pipeline.files import atomic, blake, parsing, record
+from pipeline.files import atomic, parsing, record
 from pipeline.files.compared import DIFFERS, MATCHES, NOT_THERE
 from pipeline.files.digest import digest
+from pipeline.manifest.sources import Sources
 from pipeline.manifest.table import NO_FILE, Manifest
 
 
@@ -44,20 +45,19 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
-    file = ledger.shard_file(path, "image_ids", 0, 1)
-    lost_ids = not (file.is_file() and file.stat().st_size == 8 * layout.images and digest(
-        ledger.column(path, "image_ids").tolist()) == layouts.attributes(path).get("image_ids_digest"))
+    file = ledger.shard_file(path, "ids", 0, 1)
+    lost_ids = not (file.is_file() and file.stat().st_size == 8 * layout.total and digest(
+        ledger.column(path, "ids").tolist()) == layouts.attributes(path).get("ids_digest"))
     entries = ledger.readable(path, layout)
     lost = [shard for shard in range(layout.shards) if layout.rows(shard) and shard not in entries and all(
         shard_file.file_of(path, layout, name, shard).exists() for name in layout.arrays())]
     if lost_ids or lost:
-        manifest = manifest_of(str(made_from.get("dataset")))
-        folder = images or manifest.images_folder
+        sources = manifest_of(str(made_from.get("dataset"))).sources(layout.kind)
         if lost_ids:
-            yield _image_ids(path, layout, manifest, folder)
+            yield _ids(path, layout, sources, images)
         for shard in lost:
-            if entry := _entry(path, layout, shard, manifest, folder if "settings" in made_from else None):
-                ledger.write(path, replace(entry, maker=maker(made_from)))
+            if entry := _entry(path, layout, shard, sources, images, made_from):
+                ledger.write(path, entry)
                 yield f"shard {shard}: ledger entry made from its files, whose bytes are taken as they are"
     yield from _failures(path, layout, manifest_of, made_from)
     if not (path / record.FILE).exists():
@@ -78,9 +78,8 @@ def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Mani
     if any(step.verdict in (DIFFERS, NOT_THERE) for step in record.compare(path, "failures.csv")):
         from pipeline.features.store.writer import write_failures  # and with it torch
 
-        manifest = manifest_of(str(made_from.get("dataset")))
-        rows = layout.find(ledger.column(path, "image_ids"), manifest.images["image_id"].to_numpy())
-        write_failures(path, layout, manifest.images["file"].tolist(), rows)
+        sources = manifest_of(str(made_from.get("dataset"))).sources(layout.kind)
+        write_failures(path, layout, sources.names, layout.find(ledger.column(path, "ids"), sources.ids))
         yield "failures.csv made again from the ledger"
 
 
@@ -120,9 +119,9 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
             found = parsing.from_json(file.read_text(encoding="utf-8"))["shape"]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # lost or damaged, and made again from the layout
-        if found != [layout.images, *shape]:
+        if found != [layout.total, *shape]:
             raise OtherStoreError(f"{path}: zarr.json and {COPY} describe {name} of shape "
-                                  f"{[layout.images, *shape]}, its arrays are {found}; put this store's own {COPY} "
+                                  f"{[layout.total, *shape]}, its arrays are {found}; put this store's own {COPY} "
                                   f"there, or delete {file} if that is what is damaged")
 
 
@@ -133,12 +132,12 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
     _require_own(path, layout)
     with TemporaryDirectory() as folder:
         empty = Path(folder, "empty.zarr")
-        layouts.create(empty, layout, {}, np.zeros(layout.images, np.int64))
+        layouts.create(empty, layout, {}, np.zeros(layout.total, np.int64))
         if layouts.attributes(empty)["arrays_digest"] != recorded.get("arrays_digest"):
             made_with = recorded.get("made_with", {}).get("zarr", "another version")
             raise StoreError(f"{path}: its arrays' metadata are lost, and this zarr writes others than zarr "
                              f"{made_with}, which wrote them; install that version, or extract again")
-        for name in [*layout.arrays(), "image_ids"]:
+        for name in [*layout.arrays(), "ids"]:
             file = path / name / "zarr.json"
             content = (empty / name / "zarr.json").read_bytes()
             if not file.is_file() or file.read_bytes() != content:
@@ -146,31 +145,31 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
                 yield f"{name}/zarr.json restored from the layout"
 
 
-def _image_ids(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path) -> str:
-    """Write the manifest's ids, if these are the store's; else find each image's row by its photograph.
+def _ids(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None) -> str:
+    """Write the manifest's ids, if these are the store's; else find each id's row by its file or caption.
 
-    Rows of images that the manifest no longer has lose their ids.
+    Rows of ids that the manifest no longer has lose them.
     """
-    ids, source = manifest.images["image_id"].to_numpy(), "manifest"
-    recorded = layouts.attributes(path).get("image_ids_digest")
+    ids, origin = sources.ids, "manifest"
+    recorded = layouts.attributes(path).get("ids_digest")
     if digest(ids.tolist()) != recorded:
-        ids, source = _by_photographs(path, layout, manifest, folder), "photographs"
-    elif _most_differ(path, layout, manifest):
-        raise OtherStoreError(f"{path}: by the sizes of their files, its images are not those of the manifest "
+        ids, origin = _by_content(path, layout, sources, folder), sources.kind
+    elif _most_differ(path, layout, sources):
+        raise OtherStoreError(f"{path}: by their sizes in bytes, its {sources.kind} are not those of the manifest "
                               f"and zarr.json; put this store's own {COPY} and its manifest there, or extract again")
-    atomic.write_bytes(ledger.shard_file(path, "image_ids", 0, 1), ids.astype("<i8").tobytes())
+    atomic.write_bytes(ledger.shard_file(path, "ids", 0, 1), ids.astype("<i8").tobytes())
     if digest(ids.tolist()) != recorded:
         tree = parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))
-        tree["attributes"]["image_ids_digest"] = digest(ids.tolist())
+        tree["attributes"]["ids_digest"] = digest(ids.tolist())
         with record.rewriting(path, "zarr.json", COPY):
             for name in ("zarr.json", COPY):
                 atomic.write_text(path / name, json.dumps(tree, indent=2))
-    return f"image_ids restored from the {source}"
+    return f"ids restored from the {origin}"
 
 
-def _most_differ(path: Path, layout: StoreLayout, manifest: Manifest) -> bool:
+def _most_differ(path: Path, layout: StoreLayout, sources: Sources) -> bool:
     """Whether most features were made from files of other sizes than the manifest has; a few may have been replaced."""
-    sizes, differ, known = manifest.images["bytes"].to_numpy(), 0, 0
+    sizes, differ, known = sources.sizes, 0, 0
     for shard, entry in ledger.readable(path, layout).items():
         before, now = ledger.file_sizes(path, entry, layout), sizes[layout.places(shard)]
         compared = (before != 0) & (before != NO_FILE) & (now != NO_FILE)
@@ -178,41 +177,41 @@ def _most_differ(path: Path, layout: StoreLayout, manifest: Manifest) -> bool:
     return 2 * differ > known
 
 
-def _by_photographs(path: Path, layout: StoreLayout, manifest: Manifest, folder: Path) -> np.ndarray:
+def _by_content(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None) -> np.ndarray:
     rows: dict[str, list[int]] = {}
-    for row, checksum in ledger.photographs(path, layout).items():
+    for row, checksum in ledger.sources(path, layout).items():
         rows.setdefault(checksum, []).append(row)
     if not layout.sizes or not rows:
-        raise StoreError(f"{path}: its image ids are lost, and the manifest is another one; put that manifest back "
+        raise StoreError(f"{path}: its ids are lost, and the manifest is another one; put that manifest back "
                          "with which it was made, or extract again")
-    ids = np.full(layout.images, UNUSED)
-    for name, file in zip(manifest.images["image_id"], manifest.gallery(folder), strict=True):
-        if free := rows.get(blake.if_there(file) or "", []):
-            ids[free.pop()] = name
+    ids = np.full(layout.total, UNUSED)
+    for number, checksum in zip(sources.ids, sources.read_checksums(range(len(sources.ids)), folder), strict=True):
+        if free := rows.get(checksum, []):
+            ids[free.pop()] = number
     return ids
 
 
-def _entry(path: Path, layout: StoreLayout, shard: int, manifest: Manifest, photographs: Path | None
-           ) -> ledger.LedgerEntry | None:
-    """Make a shard's entry from its files; None if they are incomplete, or do not fit the manifest's images."""
+def _entry(path: Path, layout: StoreLayout, shard: int, sources: Sources, folder: Path | None,
+           made_from: Mapping[str, Any]) -> ledger.LedgerEntry | None:
+    """Make a shard's entry from its files; None if they are incomplete, or do not fit the manifest."""
     contents, rows = shard_file.read(path, layout, shard), layout.rows(shard)
     if contents.arrays.keys() != layout.arrays().keys():
         return None
     status, sizes = contents.arrays["status"], contents.arrays["bytes"]
-    found = layout.find(ledger.column(path, "image_ids"), manifest.images["image_id"].to_numpy())
-    image_of = {row: image for image, row in enumerate(found.tolist()) if row in rows}
-    done = {row: image for row, image in image_of.items() if status[row - rows.start] == DONE}
-    now = manifest.images["bytes"].to_numpy()[list(done.values())]
+    found = layout.find(ledger.column(path, "ids"), sources.ids)
+    place_of = {row: place for place, row in enumerate(found.tolist()) if row in rows}
+    done = {row: place for row, place in place_of.items() if status[row - rows.start] == DONE}
+    now = sources.sizes[list(done.values())]
     failed = (rows.start + np.flatnonzero(status == FAILED)).tolist()
     if ledger.other_files(sizes[[row - rows.start for row in done]], now).any() or list(verify.impossible(
             layout, rows, contents.arrays, failed)):
         return None
-    gallery = manifest.gallery(photographs, list(done.values())) if photographs else []
-    checksums = {row: blake.if_there(file) for row, file in zip(done, gallery, strict=False)}
-    file = path / "failures.csv"  # names images by their place in the manifest
+    checksums = [""] * len(done) if imported(made_from) else sources.read_checksums(list(done.values()), folder)
+    file = path / "failures.csv"  # names each by its place in the manifest
     text = file.read_text(encoding="utf-8", errors="replace").replace("\0", "") if file.is_file() else ""
     reasons = {line[0]: line[2] for line in csv.reader(io.StringIO(text, newline="")) if len(line) == 3}
     return ledger.LedgerEntry(shard, rows.start, len(rows),
-                              {row: reasons.get(str(image_of.get(row)), "the reason is lost") for row in failed},
-                              contents.checksums, {row: told for row, told in sorted(checksums.items()) if told},
-                              contents.values)
+                              {row: reasons.get(str(place_of.get(row)), "the reason is lost") for row in failed},
+                              contents.checksums, {row: each for row, each in sorted(zip(done, checksums, strict=True))
+                                                  if each},
+                              contents.values, maker(made_from))

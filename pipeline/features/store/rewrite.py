@@ -22,51 +22,51 @@ from pipeline.files import atomic, record
 from pipeline.files.digest import digest
 from pipeline.manifest.table import Manifest
 
-AT_ONCE = 64  # images that are read together
+AT_ONCE = 64  # rows that are read together
 Progress = Callable[[int], object]
 
 
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
-            shard_images: int | None = None, progress: Progress = lambda images: None) -> StoreLayout:
-    """Rewrite a store with the manifest's images in their order."""
-    with atomic.exclusive(path), shared_out():  # torch's threads would wait for one another after every image
+            shard_images: int | None = None, progress: Progress = lambda rows: None) -> StoreLayout:
+    """Rewrite a store with the manifest's images, clips or captions in their order."""
+    with atomic.exclusive(path), shared_out():  # torch's threads would wait for one another after every row
         atomic.put_back(path.resolve())
         store = FeatureStore(path).require(manifest)
         store.require_extracted(np.arange(len(store.rows)))
         if dtype == "float32" and store.layout.dtype == "float16":
             raise StoreError(f"{path}: holds float16, of which exact float32 cannot be made; extract or import again")
-        images = len(store.rows)
-        layout = replace(store.layout, images=images, sizes=(), dtype=dtype or store.layout.dtype,
+        total, sources = len(store.rows), manifest.sources(store.layout.kind)
+        layout = replace(store.layout, total=total, sizes=(), dtype=dtype or store.layout.dtype,
                          compressor=compressor or store.layout.compressor,
-                         shard_images=min(shard_images or store.layout.shard_images, images))
+                         shard_rows=min(shard_images or store.layout.shard_rows, total))
         if layout != store.layout:
-            store.check(np.arange(images))
-            wanted = Wanted(manifest.images["image_id"].to_numpy(), store.columns("bytes"), store.fingerprint, layout)
+            store.check(np.arange(total))
+            wanted = Wanted(sources.ids, store.columns("bytes"), store.fingerprint, layout)
             with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
                 _write(store, successor, layout, todo.pending, progress)
-                write_failures(successor, layout, manifest.images["file"].tolist())
+                write_failures(successor, layout, sources.names)
     return layout
 
 
 def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: list[int], progress: Progress) -> None:
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
-    checksums = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    checksums = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
     few = {name: store.columns(name) for name in ("sizes", "bytes")}
     compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
     for number in pending:
         shard = Shard.empty(layout, number)
         for start in range(0, len(shard.rows), AT_ONCE):
-            images = np.array(shard.rows[start:start + AT_ONCE], np.int64)
-            done = store.done[images]
-            for image in images[~done].tolist():
-                shard.fail(image, reasons[int(store.rows[image])])
-            images = images[done]
-            features, counts = store.read(images)
-            extras = {name: store.extra(name, images) for name in layout.extras}
-            shard.fill_several(images, features, {
-                "counts": counts, **{name: values[images] for name, values in few.items()}, **extras},
-                [checksums.get(row, "") for row in store.rows[images].tolist()])
+            rows = np.array(shard.rows[start:start + AT_ONCE], np.int64)
+            done = store.done[rows]
+            for row in rows[~done].tolist():
+                shard.fail(row, reasons[int(store.rows[row])])
+            rows = rows[done]
+            features, counts = store.read(rows)
+            extras = {name: store.extra(name, rows) for name in layout.extras}
+            shard.fill_several(rows, features, {
+                "counts": counts, **{name: values[rows] for name, values in few.items()}, **extras},
+                [checksums.get(row, "") for row in store.rows[rows].tolist()])
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))

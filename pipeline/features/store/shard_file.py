@@ -1,6 +1,6 @@
 """The files of a shard: a file of features by the zarr 3 specification, and a shard read whole.
 
-A file of features has the images' chunks one after another, then an index: offset and length of every chunk
+A file of features has the rows' chunks one after another, then an index: offset and length of every chunk
 (little-endian uint64; all ones where there is none) and a CRC-32C. It is written and read here, not by zarr, whose
 codec takes ten times as long for either; any zarr library reads the file
 (https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed).
@@ -26,29 +26,29 @@ CRC = 4  # bytes
 ZSTD = Zstd(level=1)
 
 
-def write_plain(path: Path, values: np.ndarray, images: int) -> None:
-    """Write a shard of an array of a few numbers per image in zarr's format; zarr itself takes 5 ms for each."""
-    whole = np.full((images, *values.shape[1:]), unused_value(values.dtype), values.dtype.newbyteorder("<"))
+def write_plain(path: Path, values: np.ndarray, rows: int) -> None:
+    """Write a shard of an array of a few numbers per row in zarr's format; zarr itself takes 5 ms for each."""
+    whole = np.full((rows, *values.shape[1:]), unused_value(values.dtype), values.dtype.newbyteorder("<"))
     whole[:len(values)] = values
     atomic.write_bytes(path, whole.tobytes())
 
 
-def write(path: Path, values: np.ndarray, images: int, compressor: str) -> None:
-    """Write a shard. The file appears when it is complete and on disk. `values` is [S', ...], an entry per image."""
-    index, offset = np.full((images, 2), MISSING), 0
+def write(path: Path, values: np.ndarray, rows: int, compressor: str) -> None:
+    """Write a shard. The file appears when it is complete and on disk. `values` is [S', ...], an entry per row."""
+    index, offset = np.full((rows, 2), MISSING), 0
     with atomic.replacing(path) as partial, partial.open("wb") as file:
-        for place, image in enumerate(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))):
-            chunk = ZSTD.encode(image) if compressor == "zstd" else memoryview(image.reshape(-1)).cast("B")
+        for place, row in enumerate(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))):
+            chunk = ZSTD.encode(row) if compressor == "zstd" else memoryview(row.reshape(-1)).cast("B")
             index[place] = offset, len(chunk)
             offset += file.write(chunk)
         raw = index.astype("<u8").tobytes()
         file.write(raw + google_crc32c.value(raw).to_bytes(CRC, "little"))
 
 
-def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
+def decode(content: bytes, rows: int, count: int, shape: tuple[int, ...], dtype: str, compressor: str
            ) -> np.ndarray | None:
-    """Decode the images of a shard: [S', ...]; None if the bytes are no such shard."""
-    index = index_of(content[max(len(content) - images * 16 - CRC, 0):], images, len(content))
+    """Decode the rows of a shard: [S', ...]; None if the bytes are no such shard."""
+    index = index_of(content[max(len(content) - rows * 16 - CRC, 0):], rows, len(content))
     values = np.empty((count, *shape), np.dtype(dtype).newbyteorder("<"))
     if index is None or (index[:count] == MISSING).any():
         return None
@@ -63,7 +63,7 @@ def decode(content: bytes, images: int, count: int, shape: tuple[int, ...], dtyp
 
 
 def take(chunk: bytes, compressor: str, target: memoryview) -> None:
-    """Write an image's values into a buffer of their size; RuntimeError or ValueError where the chunk holds others."""
+    """Write a row's values into a buffer of their size; RuntimeError or ValueError where the chunk holds others."""
     if compressor == "none":
         target[:] = chunk
         return
@@ -75,18 +75,18 @@ def take(chunk: bytes, compressor: str, target: memoryview) -> None:
     raise ValueError("holds less")
 
 
-def read_index(descriptor: int, images: int) -> np.ndarray | None:
+def read_index(descriptor: int, rows: int) -> np.ndarray | None:
     """Read the index of an open file.
 
     Returns uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
     """
-    size, end = images * 16, os.fstat(descriptor).st_size
-    return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), images, end)
+    size, end = rows * 16, os.fstat(descriptor).st_size
+    return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), rows, end)
 
 
-def index_of(raw: bytes, images: int, end: int) -> np.ndarray | None:
+def index_of(raw: bytes, rows: int, end: int) -> np.ndarray | None:
     """Read the index of a file of `end` bytes; None if it is damaged."""
-    size = images * 16
+    size = rows * 16
     if len(raw) != size + CRC or google_crc32c.value(raw[:size]).to_bytes(CRC, "little") != raw[size:]:
         return None
     index = np.frombuffer(raw[:size], "<u8").reshape(-1, 2)
@@ -99,9 +99,9 @@ class ShardContents:
     """A shard as it is on disk.
 
     Attributes:
-        rows: The rows of its images.
+        rows: Its rows.
         checksums: Array -> checksum of its file, "" where that is missing.
-        arrays: Array -> [images of the shard, ...]; arrays whose file is missing or damaged are left out.
+        arrays: Array -> [rows of the shard, ...]; arrays whose file is missing or damaged are left out.
     """
 
     rows: range
@@ -110,7 +110,7 @@ class ShardContents:
 
     @property
     def values(self) -> dict[int, str]:
-        """Row -> digest of the image, see `values`; {} where an array is left out."""
+        """Row -> digest of the row, see `values`; {} where an array is left out."""
         return values(self.rows, self.arrays) if self.arrays.keys() == self.checksums.keys() else {}
 
 
@@ -124,7 +124,7 @@ def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
         if content is None:
             continue
         found = _plain(content, layout, shape, dtype) if name in PLAIN else decode(
-            content, layout.shard_images, len(rows), shape, dtype, layout.compressor)
+            content, layout.shard_rows, len(rows), shape, dtype, layout.compressor)
         if found is not None:
             arrays[name] = found[:len(rows)]
     return ShardContents(rows, checksums, arrays)
@@ -137,15 +137,15 @@ def file_of(path: Path, layout: StoreLayout, name: str, shard: int) -> Path:
 
 def _plain(content: bytes, layout: StoreLayout, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
     try:
-        return np.frombuffer(content, np.dtype(dtype).newbyteorder("<")).reshape(layout.shard_images, *shape)
+        return np.frombuffer(content, np.dtype(dtype).newbyteorder("<")).reshape(layout.shard_rows, *shape)
     except ValueError:  # of another length
         return None
 
 
 def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
-    """Digest the values of each image: its features and what is stored beside them, only valid items, and its size.
+    """Digest the values of each row: its features and what is stored beside them, only valid items, and its size.
 
-    Returns row -> BLAKE2b-128 in hexadecimal digits, for the images that did not fail.
+    Returns row -> BLAKE2b-128 in hexadecimal digits, for the rows that did not fail.
     """
     parts = {name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
              for name in [*sorted(arrays.keys() - PLAIN.keys()), "sizes"]}

@@ -1,13 +1,12 @@
 """Check a store's files against its ledger, and digest what the ledger records.
 
-The digest is made of one digest per image, so it stays the same when a store grows, is compacted, or is rewritten with
-another compressor or shard size. Stores from before images had one are digested by their shards' files.
+The digest is made of one digest per row, so it stays the same when a store grows, is compacted, or is rewritten with
+another compressor or shard size.
 """
 
 import os
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +18,16 @@ from pipeline.files.compared import Step
 from pipeline.files.digest import digest, digest_of_rows, sha256
 from pipeline.parts.errors import refusing
 
-# The prefix of digests that do not depend on shards.
-BY_IMAGES = "images:"
 AT_ONCE = 8  # shards in memory
 
 
 def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
-    """Compare the files that describe a store: its record, zarr.json with its copy, the arrays' metadata, image ids."""
+    """Compare the files that describe a store: its record, zarr.json with its copy, the arrays' metadata, ids."""
     recorded = layouts.attributes(path)
     yield from record.compare(path, *layouts.DESCRIPTION)
     yield Step(path, "metadata of its arrays", recorded.get("arrays_digest"), layouts.arrays_digest(path, layout))
-    yield Step(path / "image_ids", "digest of its image ids", recorded.get("image_ids_digest"),
-               digest(ledger.column(path, "image_ids").tolist()))
+    yield Step(path / "ids", "digest of its ids", recorded.get("ids_digest"),
+               digest(ledger.column(path, "ids").tolist()))
     copy = path / layouts.COPY
     yield Step(copy, "as a copy of zarr.json", sha256(path / "zarr.json"), sha256(copy) if copy.is_file() else None)
 
@@ -52,13 +49,13 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
         raise StoreError(f"{path}: an array's metadata (zarr.json) was edited or lost; extract again")
     for name, (shape, dtype) in layout.arrays().items():
         array = group.get(name)
-        if not isinstance(array, zarr.Array) or array.shape != (layout.images, *shape) or array.dtype != dtype:
-            raise StoreError(f"{path}/{name}: expected {dtype} {(layout.images, *shape)}, got "
+        if not isinstance(array, zarr.Array) or array.shape != (layout.total, *shape) or array.dtype != dtype:
+            raise StoreError(f"{path}/{name}: expected {dtype} {(layout.total, *shape)}, got "
                              f"{f'{array.dtype} {array.shape}' if isinstance(array, zarr.Array) else 'nothing'}")
-    ids = group.get("image_ids")
-    if not isinstance(ids, zarr.Array) or digest(np.asarray(checked(ids, f"{path}/image_ids")[:]).tolist()) != \
-            group.attrs.get("image_ids_digest"):
-        raise StoreError(f"{path}/image_ids: not those that were written; extract again")
+    ids = group.get("ids")
+    if not isinstance(ids, zarr.Array) or digest(np.asarray(checked(ids, f"{path}/ids")[:]).tolist()) != \
+            group.attrs.get("ids_digest"):
+        raise StoreError(f"{path}/ids: not those that were written; extract again")
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
         found = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
         yield from enumerate(found)
@@ -77,12 +74,12 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
         return
     rows = layout.rows(shard)
     if strange := [row for row in entry.failed if row not in rows]:
-        yield f"its ledger entry tells of image row {strange[0]}, which is of another shard"
+        yield f"its ledger entry tells of row {strange[0]}, which is of another shard"
         return
-    if (entry.shard, entry.first, entry.images) != (shard, rows.start, len(rows)):
-        yield f"its ledger entry is of images {entry.first} to {entry.first + entry.images - 1}"
+    if (entry.shard, entry.first, entry.rows) != (shard, rows.start, len(rows)):
+        yield f"its ledger entry is of rows {entry.first} to {entry.first + entry.rows - 1}"
         return
-    if entry.maker not in ("", made_by):
+    if entry.maker != made_by:
         yield "is another store's, by its ledger entry"
         return
     contents = shard_file.read(path, layout, shard)
@@ -93,11 +90,11 @@ def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterat
         elif not same[name]:
             yield f"{name}: its bytes have changed since they were written"
         elif name not in contents.arrays:
-            yield f"{name}: its file lacks images, though its checksum is right"
+            yield f"{name}: its file lacks rows, though its checksum is right"
     yield from impossible(layout, rows, {name: values for name, values in contents.arrays.items() if same[name]},
                           entry.failed)
-    if all(same.values()) and entry.values and entry.values != contents.values:
-        yield "its images' digests in the ledger are not those of its values"
+    if all(same.values()) and entry.values != contents.values:
+        yield "its rows' digests in the ledger are not those of its values"
 
 
 def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
@@ -107,54 +104,35 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not shard_file.all_finite(values):
             bad = rows.start + int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-            yield f"{name}: image row {bad} has values that are not finite"
+            yield f"{name}: row {bad} has values that are not finite"
         if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
             yield "status: does not agree with the ledger's failures"
         if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ lacking).all():
-            yield f"counts: expected 1 to {layout.items} items, or 0 for failed images"
+            yield f"counts: expected 1 to {layout.items} items, or 0 for failed rows"
 
 
-def content(path: Path, rows: np.ndarray, like: str = "") -> str:
+def content(path: Path, rows: np.ndarray) -> str:
     """Digest the recorded content of some rows, int64 [B], without reading features.
 
-    Returns "images:" and SHA-256 over the dtype, and over id, digest and photograph's checksum of each row. If `like`,
-    a recorded digest, has another form, or if rows have no digest, see `_by_shards`.
+    Returns SHA-256 over the dtype, and over id, digest and source's checksum of each row.
     """
     layout, _ = read_header(path)
-    known, photographs = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
-    order = np.argsort(rows // layout.shard_images, kind="stable")
-    shards = (rows // layout.shard_images)[order]
-    for entry in _entries(path, layout, rows):  # one by one: those of a million images would fill 450 MB
+    values, sources = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
+    order = np.argsort(rows // layout.shard_rows, kind="stable")
+    shards = (rows // layout.shard_rows)[order]
+    for entry in _entries(path, layout, rows):  # one by one: those of a million rows would fill 450 MB
         places = order[np.searchsorted(shards, entry.shard):np.searchsorted(shards, entry.shard, "right")]
-        here, own = rows[places].tolist(), entry.failed | entry.values
-        if (like and not like.startswith(BY_IMAGES)) or not own.keys() >= set(here):
-            return _by_shards(path, layout, rows)
-        known[places] = np.array([own[row] for row in here], object)
-        photographs[places] = np.array([entry.photographs.get(row) for row in here], object)
-    return BY_IMAGES + digest_of_rows(layout.dtype, zip(
-        ledger.column(path, "image_ids")[rows].tolist(), known, photographs, strict=True))
-
-
-def _by_shards(path: Path, layout: StoreLayout, rows: np.ndarray) -> str:
-    """Digest the entries of the shards that hold these rows, the arrays' metadata and the image ids.
-
-    In a store that has grown, sizes that never change replace the metadata, and the ids are only those of the rows.
-    """
-    # As they were recorded before images had digests and entries said what made them.
-    files = [{name: value for name, value in vars(entry).items() if name not in ("values", "maker")}
-             for entry in _entries(path, layout, rows)]
-    if layout.sizes:  # what grows further is no part of these rows
-        kept = replace(layout, images=0, sizes=()).recorded()
-        return digest([kept, ledger.column(path, "image_ids")[rows].tolist(), *files])
-    recorded = layouts.attributes(path)
-    return digest([recorded.get("arrays_digest"), recorded.get("image_ids_digest"), *files])
+        of_shard, digests = rows[places].tolist(), entry.failed | entry.values
+        values[places] = np.array([digests[row] for row in of_shard], object)
+        sources[places] = np.array([entry.sources.get(row) for row in of_shard], object)
+    return digest_of_rows(layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True))
 
 
 def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
     """Compare the files of the shards that hold some rows, int64 [B], with the ledger.
 
     Yields each file that differs, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
-    ledger differs if its images' digests are not those of the shard's values, or if it was made by something other
+    ledger differs if its rows' digests are not those of the shard's values, or if it was made by something other
     than the store says.
     """
     layout, fingerprint = read_header(path)
@@ -170,9 +148,9 @@ def _differ(path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerE
     differ = [(shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
               for name in layout.arrays()
               if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))]
-    if entry.values and not differ and contents.values != entry.values:
+    if not differ and contents.values != entry.values:
         differ = [(ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))]
-    if entry.maker not in ("", made_by):
+    if entry.maker != made_by:
         differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
     return differ
 
@@ -183,10 +161,10 @@ def _summary(values: dict[int, str]) -> str:
 
 def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledger.LedgerEntry]:
     """The entries of the shards that hold some rows, int64 [B], in order."""
-    for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_images).tolist():
+    for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_rows).tolist():
         entry, here = ledger.read(path, shard), layout.rows(shard)
         if entry is None:
             raise StoreError(f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume")
-        if (entry.shard, entry.first, entry.images) != (shard, here.start, len(here)):
-            raise StoreError(f"{ledger.file(path, shard)}: is of other images; run `pipeline verify --repair`")
+        if (entry.shard, entry.first, entry.rows) != (shard, here.start, len(here)):
+            raise StoreError(f"{ledger.file(path, shard)}: is of other rows; run `pipeline verify --repair`")
         yield entry

@@ -20,17 +20,17 @@ from pipeline.files.results import cell
 
 @dataclass
 class Shard:
-    """A shard's arrays, filled image by image. Images that are not filled must be recorded as failed."""
+    """A shard's arrays, filled row by row. Rows that are not filled must be recorded as failed."""
 
     number: int  # the shard's number
-    rows: range  # the rows of its images
-    arrays: dict[str, np.ndarray]  # name -> [images of the shard, ...]
+    rows: range  # its rows
+    arrays: dict[str, np.ndarray]  # name -> [rows of the shard, ...]
     failed: dict[int, str]  # row -> reason
-    photographs: dict[int, str] = field(default_factory=dict)  # row -> checksum of its image file
+    sources: dict[int, str] = field(default_factory=dict)  # row -> checksum of what it was made from
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
-        """Allocate a shard without images.
+        """Allocate a shard without values.
 
         Args:
             layout: The store's sizes.
@@ -45,16 +45,16 @@ class Shard:
         return cls(number, rows, arrays, {})
 
     def fill(self, row: int, features: np.ndarray, size: tuple[int, int], extras: Mapping[str, np.ndarray],
-             file_bytes: int = 0, photograph: str = "") -> None:
-        """Store one image, as `fill_several`.
+             file_bytes: int = 0, source: str = "") -> None:
+        """Store one row, as `fill_several`.
 
         Args:
-            row: Its row in the store.
+            row: The row in the store.
             features: [n, D], float32 or of the store's dtype, n from 1 to N.
-            size: Width and height in pixels.
+            size: Width and height in pixels; 0, 0 for a caption.
             extras: Name -> [n, ...].
-            file_bytes: Size of its file.
-            photograph: Its file's checksum, "" if no file was read.
+            file_bytes: Size of its file or caption.
+            source: The checksum of its file or caption, "" if none was read.
 
         Raises:
             ValueError: For a wrong number of items.
@@ -63,17 +63,17 @@ class Shard:
             raise ValueError(f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}")
         self.fill_several(np.array([row]), features[None], {
             "counts": np.array([len(features)]), "sizes": np.array([size]), "bytes": np.array([file_bytes]),
-            **{name: values[None] for name, values in extras.items()}}, [photograph])
+            **{name: values[None] for name, values in extras.items()}}, [source])
 
     def fill_several(self, rows: np.ndarray, features: np.ndarray, others: Mapping[str, np.ndarray],
-                     photographs: Sequence[str]) -> None:
-        """Store B images. An image with values beyond the range of the store's dtype is recorded as failed.
+                     sources: Sequence[str]) -> None:
+        """Store B rows. One with values beyond the range of the store's dtype is recorded as failed.
 
         Args:
             rows: Int64 [B], their rows in the store.
             features: [B, n, D], float32 or of the store's dtype, n from 1 to N; padding zero.
             others: Array -> [B, ...], of all but features and status; of items [B, n, ...].
-            photographs: Their files' checksums, "" where no file was read.
+            sources: The checksums of their files or captions, "" where none was read.
         """
         kind, places = self.arrays["features"].dtype, rows - self.rows.start
         # In float16 the exponent's bits show it; numpy would convert the values one after another.
@@ -86,19 +86,19 @@ class Shard:
             by_item = name not in PLAIN
             self.arrays[name][(places, slice(values.shape[1])) if by_item else places] = values
         self.arrays["status"][places] = DONE
-        self.photographs.update((row, known) for row, known in zip(rows.tolist(), photographs, strict=True) if known)
+        self.sources.update((row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known)
         for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")
 
     def fail(self, row: int, reason: str) -> None:
-        """Record an image as failed.
+        """Record a row as failed.
 
         Args:
-            row: Its row in the store.
+            row: The row in the store.
             reason: Why.
         """
         self.failed[row] = reason
-        self.photographs.pop(row, None)
+        self.sources.pop(row, None)
         for name, values in self.arrays.items():
             values[row - self.rows.start] = FAILED if name == "status" else 0
 
@@ -116,24 +116,24 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
         The ledger entry.
 
     Raises:
-        ValueError: If an image was neither filled nor failed.
+        ValueError: If a row was neither filled nor failed.
         StoreError: If another store has taken this one's place.
     """
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))
-        raise ValueError(f"shard {shard.number}: image row {missing} was neither filled nor failed")
+        raise ValueError(f"shard {shard.number}: row {missing} was neither filled nor failed")
     fingerprint = _check_own(store, layout, shard, made_from)
     ledger.erase(store, shard.number)
     checksums = {}
     for name, values in shard.arrays.items():
         file = ledger.shard_file(store, name, shard.number, values.ndim)
         if name in PLAIN:
-            shard_file.write_plain(file, values, layout.shard_images)
+            shard_file.write_plain(file, values, layout.shard_rows)
         else:
-            shard_file.write(file, values, layout.shard_images, layout.compressor)
+            shard_file.write(file, values, layout.shard_rows, layout.compressor)
         checksums[name] = blake.of_file(file)
     entry = ledger.LedgerEntry(shard.number, shard.rows.start, len(shard.rows), shard.failed, checksums,
-                               shard.photographs, shard_file.values(shard.rows, shard.arrays), maker(fingerprint))
+                               shard.sources, shard_file.values(shard.rows, shard.arrays), maker(fingerprint))
     _check_own(store, layout, shard, made_from)
     ledger.write(store, entry)
     return entry
@@ -155,8 +155,8 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
     Args:
         store: The store.
         layout: Its sizes.
-        names: File names of the manifest's images.
-        rows: The images' rows in the store; None where they are the same.
+        names: What messages call the manifest's images, clips or captions, see `Sources.names`.
+        rows: Their rows in the store; None where they are the same.
 
     Returns:
         Row in the manifest -> reason.
@@ -172,10 +172,10 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
 def failures_csv(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
                  ) -> tuple[str, dict[int, str]]:
     """Compose the content of failures.csv: the text, and row in the manifest -> reason."""
-    image = {row: row for row in range(layout.images)} if rows is None \
-        else {row: image for image, row in enumerate(rows.tolist())}
-    failed = {image[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
-              if row in image}
+    place = {row: row for row in range(layout.total)} if rows is None \
+        else {row: place for place, row in enumerate(rows.tolist())}
+    failed = {place[row]: reason for entry in ledger.entries(store, layout) for row, reason in entry.failed.items()
+              if row in place}
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])

@@ -102,7 +102,7 @@ def test_the_ledger_tells_parts_of_a_file_apart(folder: Path, tmp_path: Path) ->
     table = clips(folder)
     extraction.extract(extracting(table, tmp_path / "frame.zarr"))
     entries = ledger.entries(tmp_path / "frame.zarr", FeatureStore(tmp_path / "frame.zarr").layout)
-    found = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    found = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
     assert found == {row: blake.of_item(file) for row, file in enumerate(table.gallery())}
     assert len(set(found.values())) == 3
     assert found[2] == blake.of_file(folder / "short.mkv")

@@ -33,7 +33,7 @@ def test_counts_are_exact_and_nothing_is_written(job: extraction.ExtractionJob) 
     assert estimate.probed == 20  # all but a first batch of 4
     assert estimate.seconds
     extraction.extract(job)
-    ids = (job.store / "image_ids" / "c" / "0").stat().st_size
+    ids = (job.store / "ids" / "c" / "0").stat().st_size
     assert estimate.size == pytest.approx(size_on_disk(job.store) - ids, rel=0.01)
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import forged
 import numpy as np
 import pytest
 from folders import tree
@@ -159,7 +158,7 @@ def test_a_store_stays_until_its_successor_is_whole(job: extraction.ExtractionJo
     before = tree(job.store)
     with pytest.raises(InputError, match="not an image"):
         extraction.extract(replace(spoiled, store=job.store))
-    with pytest.raises(StoreError, match="2 image files changed"):
+    with pytest.raises(StoreError, match="2 images changed"):
         FeatureStore(job.store).require(spoiled.manifest)
     assert tree(job.store) == before
 
@@ -203,21 +202,9 @@ def test_the_bytes_of_every_photograph_are_recorded(spoiled: extraction.Extracti
     job = replace(spoiled, on_error="skip")
     failed = extraction.extract(job).failed
     entries = ledger.entries(job.store, FeatureStore(job.store).layout)
-    found = {row: checksum for entry in entries for row, checksum in entry.photographs.items()}
+    found = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
     files = dict(enumerate(job.images_folder / file for file in job.manifest.images["file"]))
     assert found == {row: blake.of_file(file) for row, file in files.items() if row not in failed}
-
-
-def test_a_store_from_before_photographs_were_recorded_is_read_and_gone_on_with(job: extraction.ExtractionJob) -> None:
-    extraction.extract(job)
-    for shard in range(3):
-        file = job.store / "ledger" / f"{shard:06d}.json"
-        forged.entry(file, lambda entry: entry.pop("photographs"))
-    ledger.erase(job.store, 2)
-    assert extraction.extract(job).extracted == 5
-    entries = ledger.entries(job.store, FeatureStore(job.store).require(job.manifest).layout)
-    assert [len(entry.photographs) for entry in entries] == [0, 0, 5, 5, 4]
-    assert not [fault for _, found in verify.verify(job.store) for fault in found]
 
 
 def test_threads_change_no_byte(job: extraction.ExtractionJob, tmp_path: Path) -> None:

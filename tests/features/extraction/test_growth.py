@@ -65,7 +65,7 @@ def assert_equal(one: Path, other: Path, manifest: Manifest) -> None:
     first, second = (FeatureStore(path).require(manifest) for path in (one, other))
     images = np.arange(len(manifest.images))
     assert first.identity == second.identity
-    for name in ("image_ids", "counts", "sizes", "bytes", "status"):
+    for name in ("ids", "counts", "sizes", "bytes", "status"):
         assert np.array_equal(first.columns(name), second.columns(name)), name
     np.testing.assert_allclose(first.read(images)[0], second.read(images)[0], atol=2e-3)  # batches differ
     assert not [fault for _, found in verify.verify(one) for fault in found]
@@ -96,7 +96,7 @@ def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, ever
     done = extraction.extract(after)
     assert done.extracted == 12
     now = tree(job.store)
-    shards = [name for name in before if "/c/" in name and not name.startswith("image_ids")]
+    shards = [name for name in before if "/c/" in name and not name.startswith("ids")]
     assert {name: now[name] for name in shards} == {name: before[name] for name in shards}
     at_once = replace(after, store=tmp_path / "at_once.zarr")
     extraction.extract(at_once)
@@ -107,7 +107,7 @@ def test_six_came_six_went_six_were_replaced(job: extraction.ExtractionJob, ever
     assert_equal(job.store, at_once.store, after.manifest)
     assert np.array_equal(FeatureStore(job.store).read(np.arange(60))[0], grown)
     checksums = {row: checksum for entry in ledger.entries(job.store, FeatureStore(job.store).layout)
-                 for row, checksum in entry.photographs.items()}
+                 for row, checksum in entry.sources.items()}
     files = [after.images_folder / file for file in after.manifest.images["file"]]
     assert checksums == {row: blake.of_file(file) for row, file in enumerate(files)}
     compact, expected = tree(job.store), tree(at_once.store)
@@ -317,12 +317,12 @@ def test_a_second_data_set_takes_the_features_of_its_photographs(
     extraction.extract(at_once)
     images = np.arange(46)
     both = [FeatureStore(path).require(second) for path in (taking.store, at_once.store)]
-    for name in ("image_ids", "counts", "sizes", "bytes", "status"):
+    for name in ("ids", "counts", "sizes", "bytes", "status"):
         assert np.array_equal(*(store.columns(name) for store in both)), name
     np.testing.assert_allclose(*(store.read(images)[0] for store in both), atol=2e-3)
     assert not [fault for _, faults in verify.verify(taking.store) for fault in faults]
     rewrite(taking.store, second)
-    assert np.array_equal(FeatureStore(taking.store).require(second).columns("image_ids"),
+    assert np.array_equal(FeatureStore(taking.store).require(second).columns("ids"),
                           second.images["image_id"].to_numpy())
 
 
@@ -350,7 +350,7 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
     assert own.fingerprint["dataset"] == "second"
     assert not [fault for _, faults in verify.verify(copied.store) for fault in faults]
     assert extraction.extract(replace(copied, manifest=held)).extracted == 0
-    assert np.array_equal(own.columns("image_ids"), ids)
+    assert np.array_equal(own.columns("ids"), ids)
     assert np.array_equal(own.read(np.arange(len(ids)))[0], values)
 
 

@@ -251,7 +251,7 @@ def test_damaged_chunks_are_noticed(place: Path, job: extraction.ExtractionJob, 
                                     ) -> None:
     """Here and there: the features of the first image are others."""
     extraction.extract(replace(job, compressor="zstd"))
-    new_stores.put_chunk(ledger.shard_file(job.store, "features", 0, 3), FeatureStore(job.store).layout.shard_images,
+    new_stores.put_chunk(ledger.shard_file(job.store, "features", 0, 3), FeatureStore(job.store).layout.shard_rows,
                          chunk)
     remote_store.upload(job.store, place / "s.zarr", print, print)
     for store in (FeatureStore(job.store), RemoteFeatureStore(place / "s.zarr", tmp_path)):

@@ -211,7 +211,7 @@ def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_aga
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()
     table.loc[table["image_id"] == tsv.manifest.images["image_id"][4], "bytes"] += 1
     now = replace(tsv, manifest=replace(tsv.manifest, source=table))
-    with pytest.raises(StoreError, match="image row 4 is another file now"):
+    with pytest.raises(StoreError, match="row 4 is of another file now"):
         import_features(now)
     assert import_features(replace(now, if_changed="redo")).images == 1
     store = FeatureStore(tsv.store).require(now.manifest)

@@ -16,7 +16,7 @@ LEFT_OUT = ("data/coco/images/train2014/1.jpg", "data/msrvtt/videos/1.mp4",
             "embeddings/coco/a.zarr/image_embeddings/c/0/0")
 SEEN = ("data/coco.parquet", "data/coco/dataset_coco.json", "data/sample/images/1.png",
         "features/coco/region.zarr/ledger/000007.json", "features/coco/region.zarr/zarr.json",
-        "features/coco/region.zarr/image_ids/zarr.json", "similarities/coco/a.zarr/zarr.json",
+        "features/coco/region.zarr/ids/zarr.json", "similarities/coco/a.zarr/zarr.json",
         "heads/coco/a/best.safetensors")
 
 

@@ -25,7 +25,7 @@ def made(path: Path, images: int, finished: int) -> Wanted:
     ids, sizes, layout = np.arange(images), np.full(images, NO_FILE), StoreLayout(images, 1, 1, SHARD)
     fingerprint = {"images": str(images), "engine": "test"}
     for number in prepare(path, layout, fingerprint, ids, sizes)[:finished]:
-        ledger.write(path, ledger.LedgerEntry(number, number * SHARD, SHARD, {}, {}))
+        ledger.write(path, ledger.LedgerEntry(number, number * SHARD, SHARD, {}, {}, {}, {}, ""))
     return Wanted(ids.view(Counted), sizes, fingerprint, layout, grows=True)
 
 
@@ -55,7 +55,7 @@ def test_a_plan_and_its_tasks_grow_as_the_images_do(planned: Callable[[Path, int
         Counted.numbers = 0
         todo = planned(tmp_path / f"{images}.zarr", images)
         tasks = list(tasks_of(todo, np.arange(images + images // 2).view(Counted)))
-        assert sum(len(task.rows) for task in tasks) == todo.images > 0
+        assert sum(len(task.rows) for task in tasks) == todo.count > 0
         numbers.append(Counted.numbers)
     assert 0 < numbers[1] < 12 * numbers[0]
 
@@ -64,10 +64,9 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
     """An extraction's tasks, of a job of which nothing else is asked."""
     from pipeline.features.extraction import ExtractionJob
 
-    images = {"image_id": SimpleNamespace(to_numpy=lambda: ids)}
-    job = SimpleNamespace(manifest=SimpleNamespace(images=images), fingerprint=lambda engine: {}, files=list,
+    job = SimpleNamespace(fingerprint=lambda engine, sources: {}, read=lambda sources, places: list(places),
                           engine=None, batch_size=1, on_error="fail", uploaded_to=None, threads=None)
-    return ExtractionJob.tasks(job, None, todo, Path("s.zarr"))  # type: ignore[arg-type]
+    return ExtractionJob.tasks(job, None, SimpleNamespace(ids=ids), todo, Path("s.zarr"))  # type: ignore[arg-type]
 
 
 def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
@@ -78,6 +77,6 @@ def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
 
 def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> None:
     layout = made(tmp_path / "s.zarr", SHARD, 0).layout
-    ledger.write(tmp_path / "s.zarr", ledger.LedgerEntry(0, 0, SHARD, {}, {}, {0: "", 1: "known"}))
-    rows = ledger.rows_of_photographs(tmp_path / "s.zarr", layout, ["", "known", "another"])
+    ledger.write(tmp_path / "s.zarr", ledger.LedgerEntry(0, 0, SHARD, {}, {}, {0: "", 1: "known"}, {}, ""))
+    rows = ledger.rows_of_sources(tmp_path / "s.zarr", layout, ["", "known", "another"])
     assert rows.tolist() == [ABSENT, 1, ABSENT]

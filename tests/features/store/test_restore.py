@@ -55,9 +55,9 @@ LOST: dict[str, Callable[[Path], object]] = {
     "zarr.json restored": lambda store: edit(store / "zarr.json"),
     "features/zarr.json restored from the layout": lambda store: edit(store / "features" / "zarr.json"),
     "status/zarr.json restored from the layout": lambda store: (store / "status" / "zarr.json").unlink(),
-    "image_ids restored from the manifest": lambda store: shutil.rmtree(store / "image_ids" / "c"),
-    "image_ids/zarr.json restored from the layout; image_ids restored": lambda store: shutil.rmtree(
-        store / "image_ids"),
+    "ids restored from the manifest": lambda store: shutil.rmtree(store / "ids" / "c"),
+    "ids/zarr.json restored from the layout; ids restored": lambda store: shutil.rmtree(
+        store / "ids"),
     "shard 2: ledger entry made from its files": lambda store: (store / "ledger" / "000002.json").unlink(),
     "shard 1: ledger entry made": lambda store: (store / "ledger" / "000001.json").write_text("{"),
     "shard 0: ledger entry made": lambda store: shutil.rmtree(store / "ledger"),
@@ -81,8 +81,8 @@ def test_ids_of_a_store_that_has_grown_come_back_by_its_photographs(store: Path,
     grown = extraction.ExtractionJob(scenes, scenes.images_folder, store.with_name("few.zarr"), ENGINE, 4, 8)
     assert extraction.extract(grown).extracted == 5
     whole = tree(grown.store)
-    shutil.rmtree(grown.store / "image_ids" / "c")
-    assert restored(grown.store, scenes) == "image_ids restored from the photographs"
+    shutil.rmtree(grown.store / "ids" / "c")
+    assert restored(grown.store, scenes) == "ids restored from the images"
     assert tree(grown.store) == whole
 
 
@@ -107,20 +107,20 @@ def test_ids_are_the_manifests_unless_most_photographs_are_other_ones(store: Pat
                                                                       taken: bool) -> None:
     """Of 24."""
     whole = tree(store)
-    shutil.rmtree(store / "image_ids" / "c")
+    shutil.rmtree(store / "ids" / "c")
     some = scenes.table["image_id"].isin(scenes.images["image_id"][:replaced])
     sizes = scenes.table["bytes"].where(~some, scenes.table["bytes"] + 1)
     other = replace(scenes, source=scenes.table.assign(bytes=sizes))
     if taken:
-        assert restored(store, other) == "image_ids restored from the manifest"
+        assert restored(store, other) == "ids restored from the manifest"
         assert tree(store) == whole
     else:
-        with pytest.raises(StoreError, match="by the sizes of their files, its images are not"):
+        with pytest.raises(StoreError, match="by their sizes in bytes, its images are not"):
             restored(store, other)
 
 
 def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) -> None:
-    shutil.rmtree(store / "image_ids" / "c")
+    shutil.rmtree(store / "ids" / "c")
     ids = scenes.images["image_id"].to_numpy()
     less = replace(scenes, source=scenes.table[scenes.table["image_id"].isin(ids[1:])].reset_index(drop=True))
     with pytest.raises(StoreError, match="the manifest is another one"):
@@ -130,7 +130,6 @@ def test_ids_of_another_manifest_are_not_taken(store: Path, scenes: Manifest) ->
 def test_the_content_of_images_does_not_depend_on_how_they_are_kept(store: Path, scenes: Manifest) -> None:
     some = np.array([3, 11, 20])
     before = FeatureStore(store).require(scenes).content(some)
-    assert before.startswith(verify.BY_IMAGES)
     rewrite(store, scenes, compressor="zstd", shard_images=5)
     after = FeatureStore(store).require(scenes)
     assert after.content(some) == before
@@ -151,23 +150,10 @@ def test_the_digest_of_an_image_is_of_its_valid_items_and_its_size() -> None:
         assert (after[7] != before[7], after[8]) == (differ, before[8])
 
 
-def test_a_store_from_before_images_had_digests_keeps_the_content_that_heads_record(store: Path, scenes: Manifest
-                                                                                  ) -> None:
-    some = np.array([3, 11, 20])
-    new = FeatureStore(store).require(scenes).content(some)
-    recorded = FeatureStore(store).require(scenes).content(some, like="0" * 64)
-    assert not recorded.startswith(verify.BY_IMAGES)
-    for file in (store / "ledger").iterdir():
-        forged.entry(file, lambda entry: entry.pop("values"))
-    older = FeatureStore(store).require(scenes)
-    assert older.content(some) == older.content(some, like=new) == recorded
-    assert faults(store) == []
-
-
 def test_digests_of_images_that_are_not_their_values_are_found(store: Path) -> None:
     file = store / "ledger" / "000001.json"
     forged.entry(file, lambda entry: entry["values"].update({"9": entry["values"]["10"], "10": entry["values"]["9"]}))
-    assert faults(store) == ["its images' digests in the ledger are not those of its values"]
+    assert faults(store) == ["its rows' digests in the ledger are not those of its values"]
     ((changed, _, _),) = verify.changed(store, np.array([9]))
     assert changed == file
 
@@ -229,7 +215,7 @@ def test_an_edit_of_a_file_that_describes_the_store_is_seen_and_repaired(store: 
     assert tree(store) == whole
 
 
-@pytest.mark.parametrize("lost", ["zarr.json", "ledger/000001.json", "image_ids/c/0"])
+@pytest.mark.parametrize("lost", ["zarr.json", "ledger/000001.json", "ids/c/0"])
 def test_the_description_of_another_store_of_equal_shapes_is_refused(store: Path, alike: Path, scenes: Manifest,
                                                                      lost: str) -> None:
     for name in ("header.json", "zarr.json"):
@@ -253,7 +239,7 @@ def test_the_description_of_other_images_gives_no_row_another_id(scenes: Manifes
         shutil.copyfile(stores[1] / "zarr.json", stores[0] / name)
     forged.recorded(stores[0])
     before = tree(stores[0])
-    with pytest.raises(StoreError, match="by the sizes of their files, its images are not"):
+    with pytest.raises(StoreError, match="by their sizes in bytes, its images are not"):
         restored(stores[0], some[1])
     assert tree(stores[0]) == before
 
@@ -263,14 +249,6 @@ def test_a_shard_of_another_store_is_a_fault(store: Path, alike: Path, scenes: M
         shutil.copyfile(alike / name, store / name)
     assert restored(store, scenes) == ""
     assert faults(store) == ["is another store's, by its ledger entry"]
-
-
-def test_a_store_from_before_its_ledger_said_what_made_it_stays_as_it_is(store: Path, scenes: Manifest) -> None:
-    for file in (store / "ledger").iterdir():
-        forged.entry(file, lambda entry: entry.pop("maker"))
-    before = tree(store)
-    assert (restored(store, scenes), faults(store)) == ("", [])
-    assert tree(store) == before
 
 
 def without_five(store: Path, scenes: Manifest) -> extraction.ExtractionJob:
@@ -313,7 +291,7 @@ def test_failures_that_are_no_text_are_lost_reasons(store: Path, scenes: Manifes
 def test_a_failure_of_another_shard_is_a_fault(store: Path) -> None:
     file = store / "ledger" / "000001.json"
     forged.entry(file, lambda entry: entry.update(failed={"999": "x"}))
-    assert faults(store) == ["its ledger entry tells of image row 999, which is of another shard"]
+    assert faults(store) == ["its ledger entry tells of row 999, which is of another shard"]
 
 
 @pytest.mark.parametrize("shard", ["0", "99", "-1", "Infinity"])
@@ -322,19 +300,6 @@ def test_the_ledger_entry_of_another_shard_is_damage_and_made_again(store: Path,
     file.write_text(file.read_text().replace('"shard": 1', f'"shard": {shard}'))
     with pytest.raises(StoreError, match=r"000001\.json: not readable, or edited; repair it"):
         extraction.extract(extraction.ExtractionJob(scenes, scenes.images_folder, store, ENGINE, 4, 8))
-    shutil.rmtree(store / "image_ids" / "c")
+    shutil.rmtree(store / "ids" / "c")
     assert "shard 1: ledger entry made" in restored(store, scenes)
     assert tree(store) == whole
-
-
-def test_a_store_from_before_its_ledger_said_what_made_it_grows_and_is_rewritten(store: Path, scenes: Manifest) -> None:
-    old = without_five(store, scenes)
-    for file in (old.store / "ledger").iterdir():
-        forged.entry(file, lambda entry: entry.pop("maker"))
-    before = verify.content(old.store, np.arange(len(old.manifest.images)))
-    assert extraction.extract(replace(old, manifest=scenes)).extracted == 5
-    assert faults(old.store) == []
-    assert verify.content(old.store, np.arange(len(old.manifest.images))) == before
-    rewrite(old.store, scenes, shard_images=6)
-    assert faults(old.store) == []
-    assert len({json.loads(file.read_text())["maker"] for file in (old.store / "ledger").iterdir()}) == 1

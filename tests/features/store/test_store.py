@@ -45,7 +45,7 @@ MADE_FROM = digest(MADE)
 
 
 def layout(compressor: str = "none") -> StoreLayout:
-    return StoreLayout(11, 3, 4, shard_images=4, compressor=compressor,
+    return StoreLayout(11, 3, 4, shard_rows=4, compressor=compressor,
                   extras={"boxes": Extra((4,), "float32"), "labels": Extra((), "int16")})
 
 
@@ -153,7 +153,7 @@ def test_is_plain_zarr(made: Path) -> None:
     whole = np.asarray(group["features"][:])  # type: ignore[index]
     good = np.flatnonzero(store.done)
     assert np.array_equal(whole[good], store.read(good)[0])
-    assert np.array_equal(group["image_ids"][:], IDS)  # type: ignore[index]
+    assert np.array_equal(group["ids"][:], IDS)  # type: ignore[index]
     assert json.loads((made / "zarr.json").read_text())["attributes"]["fingerprint"] == MADE
 
 
@@ -242,7 +242,7 @@ def test_an_edited_fingerprint_is_refused(made: Path) -> None:
 
 def test_an_edited_layout_is_refused(made: Path) -> None:
     tree = json.loads((made / "zarr.json").read_text())
-    tree["attributes"]["layout"]["shard_images"] = 8
+    tree["attributes"]["layout"]["shard_rows"] = 8
     (made / "zarr.json").write_text(json.dumps(tree))
     with pytest.raises(StoreError, match="edited"):
         FeatureStore(made)
@@ -324,9 +324,9 @@ def test_verify_finds_what_is_missing(made: Path) -> None:
     assert "2: not extracted yet" in found
 
 
-def test_verify_finds_other_image_ids(made: Path) -> None:
-    zarr.open_group(made, mode="r+")["image_ids"][3] = 7  # type: ignore[index]
-    with pytest.raises(StoreError, match="image_ids: not those that were written"):
+def test_verify_finds_other_ids(made: Path) -> None:
+    zarr.open_group(made, mode="r+")["ids"][3] = 7  # type: ignore[index]
+    with pytest.raises(StoreError, match="/ids: not those that were written"):
         faults(made)
 
 
@@ -348,7 +348,7 @@ def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> No
 
 
 def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
-    sizes = StoreLayout(11, 2, 4, shard_images=11, dtype="float32")
+    sizes = StoreLayout(11, 2, 4, shard_rows=11, dtype="float32")
     prepare(tmp_path / "s.zarr", sizes, MADE, IDS, SIZES)
     values = np.random.default_rng(0).standard_normal((11, 2, 4), dtype=np.float32) * 1e6
     shard = Shard.empty(sizes, 0)
@@ -372,7 +372,7 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
         assert entry is not None
         sums = {name: blake.of_file(ledger.shard_file(made, name, shard, len(shape) + 1))
                 for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
-        ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.images, entry.failed, sums))
+        ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.rows, entry.failed, sums, {}, {}, ""))
     assert "features: image row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
     assert "2: features: its file lacks images" in faults(made)
@@ -403,7 +403,7 @@ def test_too_little_memory_is_no_damage(short: Exception, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("changed", [
-    {"images": "4"}, {"images": -1}, {"images": None}, {"items": 0}, {"shard_images": 0}, {"shard_images": 1.5},
+    {"total": "4"}, {"total": -1}, {"total": None}, {"items": 0}, {"shard_rows": 0}, {"shard_rows": 1.5},
     {"compressor": "lz4"}, {"dtype": "object"}, {"sizes": [1, "a"]}, {"sizes": [3, 3]}, {"sizes": [-1, 2]},
     {"extras": {"../boxes": {"shape": [4], "dtype": "float32"}}}, {"extras": {"boxes": {"shape": [4], "dtype": "O"}}},
     {"extras": {"boxes": {"shape": [-1], "dtype": "float32"}}}, {"extras": {"features": {"shape": [], "dtype": "f4"}}}])

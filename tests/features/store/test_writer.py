@@ -15,7 +15,7 @@ from pipeline.features.store.layout import PLAIN
 from pipeline.files import blake
 from pipeline.files.digest import digest
 
-IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, StoreLayout(4, 2, 3, shard_images=4)
+IDS, SIZES, MADE, LAYOUT = np.arange(4), np.arange(10, 14), {"engine": "test"}, StoreLayout(4, 2, 3, shard_rows=4)
 
 
 def shard(value: float) -> Shard:
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_arrays_of_a_few_numbers_an_image_are_written_as_zarr_writes_them(tmp_path: Path) -> None:
-    layout = StoreLayout(6, 2, 3, shard_images=4)
+    layout = StoreLayout(6, 2, 3, shard_rows=4)
     last = Shard.empty(layout, 1)
     for row in last.rows:
         last.fill(row, np.full((1, 3), row, np.float32), (row, 7), {}, 2**40 + row)

@@ -1,0 +1,131 @@
+"""What features are made from: the images, clips or captions of a manifest, each by its id."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from pipeline.files import blake
+from pipeline.files.gallery_file import GalleryFile
+
+if TYPE_CHECKING:
+    from pipeline.manifest.table import Manifest
+
+Kind = Literal["images", "clips", "captions"]
+PHOTOGRAPH = "photograph"
+"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
+compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
+
+
+class Sources(ABC):
+    """A manifest's M images, clips or captions, in its order.
+
+    Attributes:
+        kind: Which of them.
+        ids: Int64 [M].
+        digest: SHA-256 over ids and files or texts, in order.
+    """
+
+    kind: Kind
+    ids: np.ndarray
+    digest: str
+
+    @property
+    @abstractmethod
+    def sizes(self) -> np.ndarray:
+        """The bytes of each file, or of each caption in UTF-8, int64 [M]; NO_FILE where they are not known."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What messages call each of them."""
+
+    @property
+    @abstractmethod
+    def checksums(self) -> np.ndarray | None:
+        """The checksum of each file or text, str [M], "" where it is not known; None if none is known."""
+
+    @abstractmethod
+    def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
+        """Compute the checksums of some files as they are, "" for one that cannot be read; or of some captions."""
+
+    @abstractmethod
+    def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
+        """List some files, which may be in another folder than the manifest's, or some captions."""
+
+
+class Gallery(Sources):
+    """A manifest's images or clips."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self.kind = manifest.gallery_kind
+        self.ids, self.digest = manifest.images["image_id"].to_numpy(), manifest.images_digest
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The files' sizes by the manifest."""
+        return self._manifest.images["bytes"].to_numpy()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The files' names in the manifest."""
+        names: list[str] = self._manifest.images["file"].tolist()
+        return names
+
+    @cached_property
+    def checksums(self) -> np.ndarray | None:
+        """The files' checksums by the manifest."""
+        column = self._manifest.images.get(PHOTOGRAPH)
+        return None if column is None else column.to_numpy(object)
+
+    def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
+        """Read some files for their checksums."""
+        return [blake.if_there(file) or "" for file in self.files(rows, folder)]
+
+    def files(self, rows: Sequence[int], folder: Path | None = None) -> list[GalleryFile]:
+        """List the files of some images or clips."""
+        return self._manifest.gallery(folder, rows)
+
+    def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
+        """List the files of some images or clips."""
+        return self.files(rows, folder)
+
+
+class Captions(Sources):
+    """A manifest's captions."""
+
+    kind: Kind = "captions"
+
+    def __init__(self, manifest: Manifest) -> None:
+        table = manifest.rows(["caption_id", "caption"])
+        self._texts: list[str] = table["caption"].tolist()
+        self.ids, self.digest = table["caption_id"].to_numpy(), manifest.captions_digest
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The captions' sizes in UTF-8."""
+        return np.array([len(text.encode()) for text in self._texts], np.int64)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Such as "caption 55"."""
+        return [f"caption {number}" for number in self.ids.tolist()]
+
+    @cached_property
+    def checksums(self) -> np.ndarray:
+        """The captions' checksums."""
+        return np.array(self.read_checksums(range(len(self._texts))), object)
+
+    def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
+        """Compute the checksums of some captions."""
+        return [blake.of_bytes(self._texts[row].encode()) for row in rows]
+
+    def read(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
+        """List some captions."""
+        return [self._texts[row] for row in rows]
