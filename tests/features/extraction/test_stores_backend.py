@@ -26,7 +26,7 @@ def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extractio
 
 def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.ExtractionJob) -> None:
     assert extraction.extract(by(job, "torch")).extracted == 24
-    assert set(read_header(job.store)[1]) == {"dataset", "images", "engine", "version", "recipe", "settings", "weights",
+    assert set(read_header(job.store)[1]) == {"dataset", "ids", "engine", "version", "recipe", "settings", "weights",
                                            "trained", "precision"}
     other = by(job, "openvino", store=job.store.with_name("other.zarr"))
     extraction.extract(other)

@@ -23,7 +23,7 @@ SHARD = 10
 def made(path: Path, images: int, finished: int) -> Wanted:
     """A store of which the first shards are finished by the ledger; no file of a shard is there."""
     ids, sizes, layout = np.arange(images), np.full(images, NO_FILE), StoreLayout(images, 1, 1, SHARD)
-    fingerprint = {"images": str(images), "engine": "test"}
+    fingerprint = {"ids": str(images), "engine": "test"}
     for number in prepare(path, layout, fingerprint, ids, sizes)[:finished]:
         ledger.write(path, ledger.LedgerEntry(number, number * SHARD, SHARD, {}, {}, {}, {}, ""))
     return Wanted(ids.view(Counted), sizes, fingerprint, layout, grows=True)
@@ -37,7 +37,7 @@ def grown(path: Path, images: int) -> Plan:
     """Every second image went, as many came."""
     before = made(path, images, images // SHARD)
     ids = np.concatenate([np.arange(0, images, 2), np.arange(images, images + images // 2)]).view(Counted)
-    return plan(path, Wanted(ids, before.sizes, {"images": "others", "engine": "test"}, before.layout, grows=True))
+    return plan(path, Wanted(ids, before.sizes, {"ids": "others", "engine": "test"}, before.layout, grows=True))
 
 
 def at_once(path: Path, images: int) -> Plan:

@@ -40,7 +40,7 @@ from pipeline.parts.errors import InputError
 
 IDS = np.arange(100, 111)
 SIZES = np.arange(1000, 1011)  # bytes of the image files
-MADE = {"images": "digest", "engine": "test"}
+MADE = {"ids": "digest", "engine": "test"}
 MADE_FROM = digest(MADE)
 
 
@@ -256,9 +256,9 @@ def test_edited_metadata_of_an_array_is_found(made: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "{}", "[]", '{"shard": "0", "first": 0, "images": 4, "failed": {}, "checksums": {}}',
-    '{"shard": 0, "first": 0, "images": 4, "failed": {"x": 1}, "checksums": {}}',
-    '{"shard": 0, "first": 0, "images": 4, "failed": {}, "checksums": {"features": 5}}'])
+    "{}", "[]", '{"shard": "0", "first": 0, "rows": 4, "failed": {}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "rows": 4, "failed": {"x": 1}, "checksums": {}}',
+    '{"shard": 0, "first": 0, "rows": 4, "failed": {}, "checksums": {"features": 5}}'])
 def test_a_ledger_entry_of_anything_else_is_a_fault(made: Path, text: str) -> None:
     (made / "ledger" / "000000.json").write_text(text)
     assert "0: its ledger entry is not readable" in faults(made)
@@ -372,10 +372,10 @@ def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> 
         assert entry is not None
         sums = {name: blake.of_file(ledger.shard_file(made, name, shard, len(shape) + 1))
                 for name, (shape, _) in FeatureStore(made).layout.arrays().items()}
-        ledger.write(made, ledger.LedgerEntry(shard, entry.first, entry.rows, entry.failed, sums, {}, {}, ""))
-    assert "features: image row 6 has values that are not finite" in faults(made)
+        ledger.write(made, replace(entry, checksums=sums))
+    assert "features: row 6 has values that are not finite" in faults(made)
     assert "0: counts: expected 1 to 3 items" in faults(made)
-    assert "2: features: its file lacks images" in faults(made)
+    assert "2: features: its file lacks rows" in faults(made)
 
 
 def test_a_torn_file_is_seen_when_read(made: Path) -> None:
@@ -409,7 +409,7 @@ def test_too_little_memory_is_no_damage(short: Exception, tmp_path: Path, monkey
     {"extras": {"boxes": {"shape": [-1], "dtype": "float32"}}}, {"extras": {"features": {"shape": [], "dtype": "f4"}}}])
 def test_a_description_that_no_store_has_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
     """Also with a digest that is right: a store may come from anywhere."""
-    layouts.create(tmp_path / "s.zarr", layouts.StoreLayout(4, 2, 3, 2), {"images": "x"}, np.arange(4))
+    layouts.create(tmp_path / "s.zarr", layouts.StoreLayout(4, 2, 3, 2), {"ids": "x"}, np.arange(4))
     file = tmp_path / "s.zarr" / "zarr.json"
     tree = json.loads(file.read_text())
     found = tree["attributes"]
