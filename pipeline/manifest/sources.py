@@ -6,20 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from pipeline.files import blake
 from pipeline.files.gallery_file import GalleryFile
-
-if TYPE_CHECKING:
-    from pipeline.manifest.table import Manifest
+from pipeline.manifest.table import PHOTOGRAPH, Manifest
+from pipeline.parts.errors import InputError
 
 Kind = Literal["images", "clips", "captions"]
-PHOTOGRAPH = "photograph"
-"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
-compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
 
 
 class Sources(ABC):
@@ -52,11 +48,27 @@ class Sources(ABC):
 
     @abstractmethod
     def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
-        """Compute the checksums of some files as they are, "" for one that cannot be read; or of some captions."""
+        """Compute checksums.
+
+        Args:
+            rows: Which of the M.
+            folder: Where their files are; None for the manifest's folder.
+
+        Returns:
+            Those of the files as they are, "" for one that cannot be read; or of the captions.
+        """
 
     @abstractmethod
     def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
-        """List some files, which may be in another folder than the manifest's, or some captions."""
+        """List what an engine reads.
+
+        Args:
+            rows: Which of the M.
+            folder: Where their files are; None for the manifest's folder.
+
+        Returns:
+            Files or captions.
+        """
 
 
 class Gallery(Sources):
@@ -64,7 +76,7 @@ class Gallery(Sources):
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self.kind = manifest.gallery_kind
+        self.kind = gallery_kind(manifest)
         self.ids, self.digest = manifest.images["image_id"].to_numpy(), manifest.images_digest
 
     @cached_property
@@ -129,3 +141,17 @@ class Captions(Sources):
     def read(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
         """List some captions."""
         return [self._texts[row] for row in rows]
+
+
+def gallery_kind(manifest: Manifest) -> Kind:
+    """What a manifest's gallery items are: images or clips."""
+    return "clips" if manifest.kind == "video" else "images"
+
+
+def of(manifest: Manifest, kind: Kind) -> Sources:
+    """List a manifest's images, clips or captions; InputError for images of a manifest of clips, or the reverse."""
+    if kind == "captions":
+        return Captions(manifest)
+    if kind != gallery_kind(manifest):
+        raise InputError(f"the data set {manifest.dataset} holds {gallery_kind(manifest)}, not {kind}")
+    return Gallery(manifest)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
 from pipeline.manifest.kept import Kept
-from pipeline.manifest.sources import PHOTOGRAPH, Captions, Gallery, Kind as SourceKind, Sources
 from pipeline.manifest.split import Split
 from pipeline.parts.errors import InputError, refusing
 
@@ -36,6 +35,9 @@ SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
+PHOTOGRAPH = "photograph"
+"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
+compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
 LANGUAGE = "language"
 """An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
 ROLE_GRAPH = "role_graph"
@@ -187,11 +189,6 @@ class Manifest:
         return "video" if self._clip else "image"
 
     @property
-    def gallery_kind(self) -> SourceKind:
-        """What stores of their features hold: images or clips."""
-        return "clips" if self._clip else "images"
-
-    @property
     def noun(self) -> str:
         """What messages call a gallery item."""
         return "clip" if self._clip else "image"
@@ -243,25 +240,6 @@ class Manifest:
     def captions_digest(self) -> str:
         """SHA-256 over ids and texts of the captions, in order."""
         return self.kept.digest("captions", lambda: _digest(self._batches(["caption_id", "caption"])))
-
-    def sources(self, kind: SourceKind) -> Sources:
-        """List what features are made from.
-
-        Args:
-            kind: "images", "clips" or "captions".
-
-        Returns:
-            All of them.
-
-        Raises:
-            InputError: For images of a manifest of clips, or the other way round.
-        """
-        if kind == "captions":
-            return Captions(self)
-        gallery = Gallery(self)
-        if gallery.kind != kind:
-            raise InputError(f"the data set {self.dataset} holds {gallery.kind}, not {kind}")
-        return gallery
 
     @cached_property
     def digest(self) -> str:

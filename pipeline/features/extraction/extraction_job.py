@@ -15,7 +15,7 @@ from pipeline.files import remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
-from pipeline.manifest.sources import Gallery, Sources
+from pipeline.manifest.sources import Captions, Gallery, Sources
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -137,7 +137,7 @@ class ExtractionJob:
         Returns:
             The manifest's captions, or its images or clips.
         """
-        return self.manifest.sources("captions" if engine.reads == "captions" else self.manifest.gallery_kind)
+        return Captions(self.manifest) if engine.reads == "captions" else Gallery(self.manifest)
 
     def wanted(self, engine: EngineDescription, sources: Sources) -> Wanted:
         """Collect what the store must hold.

@@ -15,6 +15,7 @@ from pipeline.files import record, weights
 from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
+from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError, refusing
 
 LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
@@ -104,7 +105,7 @@ class ExtractionRequest:
         for path in others:
             with suppress(InputError):
                 layout = read_header(path)[0]
-                checksums = manifest.sources(layout.kind).checksums
+                checksums = sources_of(manifest, layout.kind).checksums
                 if checksums is not None:
                     held[path] = int((ledger.rows_of_sources(path, layout, checksums.tolist()) != ABSENT).sum())
         best = max(others, key=lambda path: held[path])

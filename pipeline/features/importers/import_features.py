@@ -16,6 +16,7 @@ from pipeline.files import atomic
 from pipeline.files.digest import digest
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
+from pipeline.manifest.sources import gallery_kind
 from pipeline.parts.errors import InputError, counted, refusing
 
 FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
@@ -114,7 +115,7 @@ class ImportJob:
             "source": sampled(source.files), "weights": "unknown", "trained": True}
         layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,
                              min(self.shard_images, len(images)), self.compressor, source.extras, self.dtype,
-                             kind=self.manifest.gallery_kind)
+                             kind=gallery_kind(self.manifest))
         return Wanted(images["image_id"].to_numpy(), images["bytes"].to_numpy(), fingerprint, layout)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from pipeline.features.store import ledger, shard_file, verify
 from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, StoreLayout, imported, read_header
 from pipeline.files.digest import digest
+from pipeline.manifest.sources import of as sources_of
 from pipeline.manifest.table import Manifest
 from pipeline.parts.errors import InputError, counted, refusing
 
@@ -78,7 +79,7 @@ class FeatureStore:
             StoreError: If the store was made for other ids, and does not hold all that they are of.
         """
         with refusing(InputError, lambda error: f"{self.path}: holds {self.layout.kind}; {error}", StoreError):
-            sources = manifest.sources(self.layout.kind)
+            sources = sources_of(manifest, self.layout.kind)
         own = self.fingerprint.get("ids") == sources.digest
         if own:
             rows = self.layout.find(self._whole("ids"), sources.ids)

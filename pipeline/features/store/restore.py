@@ -31,7 +31,7 @@ from pipeline.features.store.layout import (
 from pipeline.files import atomic, parsing, record
 from pipeline.files.compared import DIFFERS, MATCHES, NOT_THERE
 from pipeline.files.digest import digest
-from pipeline.manifest.sources import Sources
+from pipeline.manifest.sources import Sources, of as sources_of
 from pipeline.manifest.table import NO_FILE, Manifest
 
 
@@ -52,7 +52,7 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
     lost = [shard for shard in range(layout.shards) if layout.rows(shard) and shard not in entries and all(
         shard_file.file_of(path, layout, name, shard).exists() for name in layout.arrays())]
     if lost_ids or lost:
-        sources = manifest_of(str(made_from.get("dataset"))).sources(layout.kind)
+        sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)
         if lost_ids:
             yield _ids(path, layout, sources, images)
         for shard in lost:
@@ -78,7 +78,7 @@ def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Mani
     if any(step.verdict in (DIFFERS, NOT_THERE) for step in record.compare(path, "failures.csv")):
         from pipeline.features.store.writer import write_failures  # and with it torch
 
-        sources = manifest_of(str(made_from.get("dataset"))).sources(layout.kind)
+        sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)
         write_failures(path, layout, sources.names, layout.find(ledger.column(path, "ids"), sources.ids))
         yield "failures.csv made again from the ledger"
 

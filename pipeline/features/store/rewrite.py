@@ -20,6 +20,7 @@ from pipeline.features.store.reader import FeatureStore
 from pipeline.features.store.writer import Shard, write_failures, write_shard
 from pipeline.files import atomic, record
 from pipeline.files.digest import digest
+from pipeline.manifest.sources import of as sources_of
 from pipeline.manifest.table import Manifest
 
 AT_ONCE = 64  # rows that are read together
@@ -35,7 +36,7 @@ def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor
         store.require_extracted(np.arange(len(store.rows)))
         if dtype == "float32" and store.layout.dtype == "float16":
             raise StoreError(f"{path}: holds float16, of which exact float32 cannot be made; extract or import again")
-        total, sources = len(store.rows), manifest.sources(store.layout.kind)
+        total, sources = len(store.rows), sources_of(manifest, store.layout.kind)
         layout = replace(store.layout, total=total, sizes=(), dtype=dtype or store.layout.dtype,
                          compressor=compressor or store.layout.compressor,
                          shard_rows=min(shard_images or store.layout.shard_rows, total))
