@@ -104,12 +104,12 @@ def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], A
     return decorate
 
 
-def system(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
+def source(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
     """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
-    def source(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
+    def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
         return named if named is None else Source(named, below_root("", context))
 
-    return click.option("--system", "source", metavar="SYSTEM", callback=source, shell_complete=names(completed),
+    return click.option("--system", "source", metavar="SYSTEM", callback=opened, shell_complete=names(completed),
                         help=takes, **more)
 
 

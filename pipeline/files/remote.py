@@ -63,7 +63,7 @@ def absolute(path: Path) -> Path:
     return path if address(path) else path.absolute()
 
 
-def system(path: Path | str) -> tuple[Any, str]:
+def file_system(path: Path | str) -> tuple[Any, str]:
     """Connect to the object store of a path: fsspec's file system, and the path in it.
 
     Raises:
@@ -92,7 +92,7 @@ def one_line(path: Path | str) -> Iterator[None]:
 def read_bytes(path: Path) -> bytes:
     """Read a file of an object store; OSError if that is not possible."""
     with one_line(path):
-        files, name = system(path)
+        files, name = file_system(path)
         content: bytes = files.cat_file(name)
         return content
 
@@ -100,7 +100,7 @@ def read_bytes(path: Path) -> bytes:
 def read_ranges(folder: Path, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
     """Read parts of files (names, first bytes, ends) of a folder of an object store, all at once, a request each."""
     with one_line(folder):
-        files, place = system(folder)
+        files, place = file_system(folder)
         names, starts, ends = (list(column) for column in zip(*ranges, strict=True)) if ranges else ([], [], [])
         content: list[bytes] = files.cat_ranges([f"{place}/{name}" for name in names], starts, ends, on_error="raise")
         return content
@@ -109,7 +109,7 @@ def read_ranges(folder: Path, ranges: Sequence[tuple[str, int, int]]) -> list[by
 def write(path: Path, file: Path) -> None:
     """Copy a file of this machine into an object store, whole or not at all; OSError if that is not possible."""
     with one_line(path):
-        files, name = system(path)
+        files, name = file_system(path)
         files.put_file(str(file), name)
 
 
@@ -127,7 +127,7 @@ def found(folder: Path) -> dict[str, Listed]:
         Name relative to the folder -> what is listed of it, sorted; {} for a folder that does not exist.
     """
     with one_line(folder):
-        files, name = system(folder)
+        files, name = file_system(folder)
         try:
             every = files.find(name, detail=True)
         except FileNotFoundError:
@@ -152,14 +152,14 @@ def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
 def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
     """Copy files of a folder of an object store into another one, without downloading them."""
     with one_line(source):
-        files, (here, there) = system(source)[0], (system(folder)[1] for folder in (source, target))
+        files, (here, there) = file_system(source)[0], (file_system(folder)[1] for folder in (source, target))
         files.copy([f"{here}/{name}" for name in names], [f"{there}/{name}" for name in names])
 
 
 def delete(folder: Path, names: Sequence[str]) -> None:
     """Delete files of a folder of an object store."""
     with one_line(folder):
-        files, place = system(folder)
+        files, place = file_system(folder)
         every = [f"{place}/{name}" for name in names]
         if every and all(glob.escape(each) == each for each in every):
             files.rm(every)
@@ -174,7 +174,7 @@ def copy(path: Path) -> Path:
     The copy may be deleted when others are fetched, so open it at once. OSError if it cannot be fetched.
     """
     with one_line(path):
-        files, name = system(path)
+        files, name = file_system(path)
         told = files.info(name)
         version = str(told.get("ETag") or told.get("etag") or told.get("mtime"))
         place = _folder() / f"{digest([address(path), told['size'], version])[:32]}{path.suffix}"

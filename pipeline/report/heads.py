@@ -48,7 +48,7 @@ class TrainedHead:
         return self.folder.name
 
     @property
-    def system(self) -> tuple[str, str, int]:
+    def run_key(self) -> tuple[str, str, int]:
         """Recipe, text encoder and seed, which the heads of one ensemble share."""
         return self.recipe, self.text, self.seed
 

@@ -17,13 +17,17 @@ from pipeline.heads import pooling
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import published
 from pipeline.settings.features import FEATURES
+from pipeline.settings.recipe import Variation
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.made import Made
 
-# The ending of recipes that also train the networks of grid and patch features, as the papers do.
-FINETUNED = "_finetuned"
-NAMES: dict[str, dict[str, str]] = from_yaml(published.text("names.yaml"))
-METHODS, VARIANTS, POOLINGS = NAMES["methods"], NAMES["variants"], NAMES["poolings"]
+NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
+METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]
+# Recipe that varies one pooling of a method -> the method and the pooling.
+POOLED = {Variation(pooling=name).name(paper): (paper, name) for paper in METHODS for name in pooling.POOLINGS}
+# Recipe that varies one part of a method -> the method, and what it varies.
+VARIANTS = {recipe: (paper, f"{POOLINGS.get(name, name)} pooling") for recipe, (paper, name) in POOLED.items()} | {
+    recipe: (paper, text) for paper, recipes in NAMES["variants"].items() for recipe, text in recipes.items()}
 # The recipe and the text encoder that an ensemble shows if its members differ in them.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
@@ -34,15 +38,10 @@ def method(recipe: str, visual: str = "") -> str:
 
     On R alone no network is fine-tuned, so the name does not say it.
     """
-    base, _, ending = recipe.partition("-")
-    if base not in METHODS or not ending:
-        plain = published_method(recipe)
-        return f"{plain}, fine-tuned" if recipe.endswith(FINETUNED) and plain != recipe and visual != "R" else plain
-    poolings = [f"{part[4:]}-max" if part[:4] == "kmax" and part[4:].isdecimal()
-                else POOLINGS.get(part, part) if part in pooling.POOLINGS else "" for part in ending.split("_")]
-    if ending in VARIANTS or not all(poolings):
-        return f"{METHODS[base]}, {VARIANTS.get(ending, ending)}"
-    return f"{METHODS[base]}, {'–'.join(poolings)} pooling"  # of images and captions where it names two
+    if recipe in VARIANTS:
+        paper, varied = VARIANTS[recipe]
+        return f"{METHODS[paper]}, {varied}"
+    return published_method(recipe) + ", fine-tuned" * (recipe in FINETUNED and visual != "R")
 
 
 def title(made_from: Made) -> str:
@@ -67,24 +66,28 @@ def steps(made_from: Made) -> tuple[str, ...]:
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
     """The name of a pretrained dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
+    return f"{encoder.get('title') or name}, {usage(encoder)}"
+
+
+def usage(encoder: Mapping[str, Any]) -> str:
+    """How a pretrained dual encoder is used: "zero-shot", and its prompt if it has one."""
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
-    said = [encoder.get("title") or name, ZERO_SHOT, *[f"prompt “{prompt}”"] * (prompt != "{}")]
-    return ", ".join(map(str, said))
+    return ZERO_SHOT if prompt == "{}" else f"{ZERO_SHOT}, prompt “{prompt}”"
 
 
 def published_method(recipe: str) -> str:
     """The name of a method as the papers print it, which do not say whether it is fine-tuned."""
-    return METHODS.get(recipe.removesuffix(FINETUNED), recipe)
+    return str(METHODS.get(FINETUNED.get(recipe, recipe), recipe))
 
 
 def encoder(text: str) -> str:
     """The name of a text encoder: "BiGRU" for bigru."""
-    return NAMES["encoders"].get(text, text)
+    return str(NAMES["encoders"].get(text, text))
 
 
 def dataset(name: str) -> str:
     """The name of a data set: "MS-COCO" for coco."""
-    return NAMES["datasets"].get(name, name)
+    return str(NAMES["datasets"].get(name, name))
 
 
 def features(visual: str) -> str:
@@ -94,7 +97,7 @@ def features(visual: str) -> str:
 
 def is_variant(recipe: str) -> bool:
     """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
-    return any(recipe.startswith(f"{paper}-") for paper in METHODS)
+    return recipe in VARIANTS
 
 
 OTHER = "other"

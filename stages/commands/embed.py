@@ -12,7 +12,7 @@ from stages import options
 
 @click.command
 @click.argument("name", required=False, shell_complete=options.names("dataset"))
-@options.system(options.HEAD_OR_ENCODER, "head")
+@options.source(options.HEAD_OR_ENCODER, "head")
 @options.trained_on
 @click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")

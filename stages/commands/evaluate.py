@@ -10,7 +10,7 @@ from stages import measuring, options
 
 
 @click.command
-@options.system("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
+@options.source("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
                 "matrix (.npy, zarr).")
 @click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
               help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")

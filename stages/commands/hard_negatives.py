@@ -11,7 +11,7 @@ from stages import options
 
 @click.command
 @click.argument("questions", required=False)
-@options.system(options.HEAD_OR_ENCODER, "head")
+@options.source(options.HEAD_OR_ENCODER, "head")
 @options.trained_on
 @click.option("--images-of", metavar="NAME", show_default="as --trained-on",
               help="The data set whose stored features hold the images.")

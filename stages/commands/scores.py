@@ -17,7 +17,7 @@ from stages import options
 @options.text
 @options.recipes
 @options.seeds
-@options.system("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
+@options.source("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
                 "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
                 "matrix gets its name.")
 @options.image_files(", for a fine-tuned head", "files")

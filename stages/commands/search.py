@@ -16,7 +16,7 @@ from stages import options
               help="Search with every line of this text file, in one pass over the vectors.")
 @click.option("--find", type=click.Choice(["images", "captions"]), help="What to search.",
               show_default="images for a text, captions for an image")
-@options.system("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
+@options.source("What is searched: a scored head or dual encoder by its name, or a store of embeddings, made by "
                 "`pipeline embed`.", "embedded", show_default="the run's first head")
 @options.dataset
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")

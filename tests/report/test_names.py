@@ -14,8 +14,9 @@ from pipeline.systems.scores.made import Made
 @pytest.mark.parametrize(("recipe", "name"), [
     ("vse2ad", "VSE+2AD"), ("vse2ad_finetuned", "VSE+2AD, fine-tuned"), ("vse_infty-max_max", "VSE∞, max–max pooling"),
     ("vse_infty-mean_gpo", "VSE∞, mean–GPO pooling"),
-    ("vse_infty-attention_max", "VSE∞, attention–max pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
-    ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"), ("vse2ad-my_own", "VSE+2AD, my_own"), ("my_own", "my_own"),
+    ("vse_infty-attention", "VSE∞, attention pooling"), ("vse_pp-kmax20", "VSE++, 20-max pooling"),
+    ("vse2ad-noadopt", "VSE+2AD, hard triplet loss"), ("vse2ad-my_own", "vse2ad-my_own"), ("my_own", "my_own"),
+    ("vse2ad-max_mean", "vse2ad-max_mean"), ("mine_finetuned", "mine_finetuned"), ("vse_infty-en-x", "vse_infty-en-x"),
 ])
 def test_a_recipe_is_named_by_its_method_and_what_it_varies(recipe: str, name: str) -> None:
     assert names.method(recipe) == name

@@ -303,7 +303,7 @@ def _get(store: Path, local: Path, names: list[str]) -> None:
     for start in range(0, len(names), BATCH):
         some = names[start:start + BATCH]
         with remote.one_line(store):
-            files, place = remote.system(store)
+            files, place = remote.file_system(store)
             for name in some:
                 (local / name).parent.mkdir(parents=True, exist_ok=True)
             files.get([f"{place}/{name}" for name in some], [f"{local / name}.partial" for name in some])

@@ -283,7 +283,7 @@ class FigureInputs:
             The heads of the run, in its order, then those of the plain recipe, then the others.
         """
         ranks = {system: rank for rank, system in enumerate(self.run)}
-        return sorted(heads, key=lambda head: (ranks.get(head.system, len(ranks)), head.recipe != plain))
+        return sorted(heads, key=lambda head: (ranks.get(head.run_key, len(ranks)), head.recipe != plain))
 
     def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
         """The heads of the one system that a figure shows.
@@ -296,4 +296,4 @@ class FigureInputs:
             Those that share recipe, text encoder and seed with the first of `preferred_first`.
         """
         chosen = self.preferred_first(heads, plain)
-        return [head for head in chosen if head.system == chosen[0].system]
+        return [head for head in chosen if head.run_key == chosen[0].run_key]

@@ -68,7 +68,7 @@ def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
                             "vse_infty-max_max, vse_infty-max_mean, vse_infty-mean_max and vse_infty-mean_mean on one "
                             "feature, or such recipes with image_pooling {name: kmax, k: I} and text_pooling "
                             "{name: kmax, k: T}")
-    of_run = [cells for cells in large if any(head.system in inputs.run for heads in cells.values() for head in heads)]
+    of_run = [cells for cells in large if any(head.run_key in inputs.run for heads in cells.values() for head in heads)]
     largest = max(of_run or large, key=lambda cells: sum(map(len, cells.values())))
     return [head for heads in largest.values() for head in heads]
 

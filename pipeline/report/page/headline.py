@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.dual_encoders.record import ZERO_SHOT
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.published import COLUMNS
@@ -163,8 +162,7 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: M
         visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
         title = names.method(o.recipe, o.visual)
         if encoder:
-            visual, _, title = names.zero_shot(o.recipe, encoder).rpartition(f", {ZERO_SHOT}")
-            title = f"{ZERO_SHOT}{title}"
+            visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
         languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
                      for column in system.values if column.endswith("_mR")}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,

@@ -54,8 +54,8 @@ class Ablation(BaseModel):
 
     def labels(self, recipe: str, visual: str = "R") -> tuple[str, ...] | None:
         """The labels of a recipe; None for a recipe that varies something else."""
-        base, _, name = recipe.partition("-")
-        if self.poolings and base == "vse2ad" and name in pooling.POOLINGS:
+        paper, name = names.POOLED.get(recipe, ("", ""))
+        if self.poolings and paper == "vse2ad":
             return (pooling.POOLINGS[name].title,)
         return self.recipes.get(f"{recipe}/{visual}") or self.recipes.get(recipe)
 

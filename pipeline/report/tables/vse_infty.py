@@ -9,10 +9,8 @@ from pipeline.settings.features import FEATURES
 
 # Image network -> the heading of its rows, `names.OTHER` among them.
 BACKBONES, NETWORKS_OF_CLIPS = names.NAMES["backbones"], names.NAMES["backbones_of_clips"]
-# The ending of the base recipes of Tables 4a and 4b; after it, variants have `_` and the varied part.
-VIDEO = "-video"
-# Recipes for clips alone; their variants have `-` and the varied part after the name.
-RECIPES_OF_CLIPS = ("hgr", "hgr_infty")
+# Recipe for clips -> its name in Tables 4a and 4b.
+CLIPS = names.NAMES["clips"]
 
 
 # Tables 2, 9 and 10: embeddings by image network and text encoder.
@@ -72,11 +70,8 @@ def _measured_clips(system: MeasuredSystem) -> RowHeader | None:
     origin = system.origin
     if origin.visual != FEATURES["frame"].letter:
         return None
-    network, (base, _, varied) = names.backbone(system.members), origin.recipe.partition(VIDEO)
-    if VIDEO not in origin.recipe and base.partition("-")[0] not in RECIPES_OF_CLIPS:
-        method = f"{names.method(base, origin.visual)}, trained as on photographs"
-    else:
-        method = names.method(f"{base}-{varied.removeprefix('_')}" if varied else base, origin.visual)
+    network = names.backbone(system.members)
+    method = CLIPS.get(origin.recipe) or f"{names.method(origin.recipe, origin.visual)}, trained as on photographs"
     return RowHeader((method,), NETWORKS_OF_CLIPS.get(network, network), identity=(method, network))
 
 

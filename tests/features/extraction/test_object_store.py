@@ -178,7 +178,7 @@ def test_a_copy_that_ended_within_a_file_goes_on(place: Path, job: extraction.Ex
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
     remote_store.upload(job.store, place / "s.zarr", print, print)
-    connect = remote.system
+    connect = remote.file_system
 
     def ends_within(path: Path) -> tuple[object, str]:
         files, name = connect(path)
@@ -190,7 +190,7 @@ def test_a_copy_that_ended_within_a_file_goes_on(place: Path, job: extraction.Ex
                 raise OSError("the connection is lost")
         return SimpleNamespace(get=get, find=files.find, cat_file=files.cat_file), name
     with monkeypatch.context() as broken:
-        broken.setattr(remote, "system", ends_within)
+        broken.setattr(remote, "file_system", ends_within)
         with pytest.raises(OSError, match="the connection is lost"):
             remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print)
     remote_store.download(place / "s.zarr", tmp_path / "back.zarr", print, print)

@@ -45,7 +45,7 @@ def bucket() -> Iterator[Path]:
     """A bucket in memory at an address of S3."""
     memory = Bucket()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote, "system", lambda path: (memory, f"/{str(remote.address(path)).partition('://')[2]}"))
+        patch.setattr(remote, "file_system", lambda path: (memory, f"/{str(remote.address(path)).partition('://')[2]}"))
         yield Path("s3://in-memory")
     memory.rm("/in-memory", recursive=True)
 
