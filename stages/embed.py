@@ -28,13 +28,13 @@ from stages.arguments import Source, Workers, choose_products, refuse_given
 from stages.progress import Progress, say, unless_done
 
 
-def embed(paths: Paths, settings: Settings, name: str | None = None, source: Source | None = None,
-          trained_on: str | None = None, called: str | None = None, prompt: str = "{}", preprocessing: str = "own",
+def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: Source | None = None,
+          trained_on: str | None = None, name: str | None = None, prompt: str = "{}", preprocessing: str = "own",
           precision: str = "fp32", batch_size: int = 64, splits: tuple[str, ...] = (), out: Path | None = None,
-          files: Path | None = None, device: str | None = None, workers: Workers = Workers()) -> None:
-    """Embed the images and captions of data set NAME with a head or an encoder; without NAME, for the run."""
+          images: Path | None = None, device: str | None = None, workers: Workers = Workers()) -> None:
+    """Embed the images and captions of a data set with a head or an encoder; without one, what the run needs."""
     run, encoders, heads = settings.run, [], list[tuple[Path, Path | None]]()
-    if name is None:
+    if dataset is None:
         paths.encoded(run.dataset, "").parent.mkdir(parents=True, exist_ok=True)  # dvc.yaml names it, empty or not
         encoders = run.encoders
         heads = [(paths.head(run.dataset, head), None) for head in rescoring.embedded_heads(run)]
@@ -45,23 +45,23 @@ def embed(paths: Paths, settings: Settings, name: str | None = None, source: Sou
         raise InputError("give --system: a head's name, or KIND:PLACE of an encoder")
     elif source.is_encoder:
         last = re.sub(r"[^A-Za-z0-9]+", "-", Path(source.named.partition(":")[2]).name).strip("-")
-        if not (called or last):
+        if not (name or last):
             raise InputError(f"model {source.named!r}: has no name; give one with --name")
         encoders = [Encoder.model_validate({
-            "name": called or last, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
+            "name": name or last, "model": source.named, "prompt": prompt, "preprocessing": preprocessing,
             "precision": precision, "trained_on": trained_on})]
     else:
         folder = source.head
         if folder is None:
             scored_systems.refuse_without_vectors(paths, settings, trained_on or run.dataset, source.named, "embed")
             folder = paths.head(trained_on or run.dataset, source.named)
-        heads = [(folder, files)]
+        heads = [(folder, images)]
     with workers.open() as place:
-        asked = _Asked(paths, settings, name or run.dataset, splits, out, device, place)
+        asked = _Asked(paths, settings, dataset or run.dataset, splits, out, device, place)
         for encoder in encoders:
-            _by_encoder(asked, encoder, files, batch_size)
-        for folder, images in heads:
-            _by_head(asked, folder, images)
+            _by_encoder(asked, encoder, images, batch_size)
+        for folder, of_head in heads:
+            _by_head(asked, folder, of_head)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Asked:
         return f"{counted(images, 'image')} and {counted(captions, 'caption')} of {self.name}"
 
 
-def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
+def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     """Embed with the head of a folder."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
     described = training.read_description(folder)
@@ -97,13 +97,13 @@ def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
     request = training.scores(folder, paths.manifest(name), store, "+".join(asked.splits), batch_size)
 
     def embed() -> str:
-        use = HeadUse(paths, folder, name, files, asked.device or settings.training_of(dataset).device,
+        use = HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
                       settings.compute.products)
         # With workers, the network computes there.
         opened = OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
         opened.head.require_embeddings()
-        if files is not None and isinstance(opened.source, FeatureStore):
-            refuse_given("is for a fine-tuned head; this one reads stored features", images=files)
+        if isinstance(opened.source, FeatureStore):
+            refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         rows = np.concatenate([part.store_rows for part in parts])
         opened.source.check(rows)
@@ -131,7 +131,7 @@ def _by_head(asked: _Asked, folder: Path, files: Path | None) -> None:
     unless_done(path, request, embed)
 
 
-def _by_encoder(asked: _Asked, encoder: Encoder, files: Path | None, batch_size: int) -> None:
+def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size: int) -> None:
     paths, settings, name, place = asked.paths, asked.settings, asked.name, asked.place
     choose_products(settings)
     manifest = Manifest.load(paths.manifest(name))
@@ -144,7 +144,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, files: Path | None, batch_size:
     same = records.identity(encoder.model, opened)
     request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
                "splits": [part.name for part in parts]}
-    job = embedding.Job(encoder.model, usage, manifest, files or manifest.images_folder, parts, batch_size,
+    job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
                         settings.compute.products)
 
     def embed() -> str:

@@ -26,14 +26,14 @@ from stages.progress import Progress, say
 
 def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None = None, engine: str | None = None,
             out: Path | None = None, images: Path | None = None, device: str | None = None, backend: str | None = None,
-            precision: str | None = None, batch_size: int | None = None, workers: int | None = None,
+            precision: str | None = None, batch_size: int | None = None, processes: int | None = None,
             scheduler: str | None = None, on_error: Literal["fail", "skip"] | None = None, split: str | None = None,
             only: Path | None = None, retry_failed: bool = False, same_features: bool = False, dry_run: bool = False,
             if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Extract features into a store; do nothing, resume, or extract the images that are new in the manifest."""
     dataset = dataset or settings.run.dataset
     changes = {"device": device, "backend": backend, "precision": precision, "batch_size": batch_size,
-               "workers": workers, "on_error": on_error}
+               "workers": processes, "on_error": on_error}
     how = settings.extract.model_copy(update={key: value for key, value in changes.items() if value is not None})
     place_of_store = out or paths.features(dataset, feature)
     uploaded_to = place_of_store if remote.address(place_of_store) else None
@@ -59,7 +59,7 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
         say(f"extract {feature}: loading the network")
     choose_products(settings)
     several = extraction.devices(request.runtime.device) if scheduler is None else [request.runtime.device]
-    if len(several) > 1 and workers:
+    if len(several) > 1 and processes:
         raise InputError("several devices have a worker each; leave --workers out")
     request = replace(request, runtime=replace(request.runtime, device=several[0]))
     decoders, writers = (None if count == "auto" else count for count in (how.decoders, how.writers))

@@ -9,17 +9,19 @@ import click
 
 from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
 from pipeline.parts.errors import InputError
+from stages import options
 from stages.arguments import Files
-from stages.options import FilePath, OutputPath, joined
+from stages.options import joined
+from stages.values import FilePath, OutputPath
 
 if TYPE_CHECKING:
     from pipeline.systems.scores.judged import Columns, Truth
 
 
-def _columns(manifest_path: Path | None, split: str | None, captions_per_image: int | None, distance: bool) -> Columns:
+def _columns(manifest_file: Path | None, split: str | None, captions_per_image: int | None, distance: bool) -> Columns:
     from pipeline.systems.scores.judged import Columns
 
-    return Columns(manifest_path, split, captions_per_image, distance)
+    return Columns(manifest_file, split, captions_per_image, distance)
 
 
 def _truth(qrels: Path | None, same_text: str | None) -> Truth:
@@ -36,12 +38,12 @@ def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query
     return Files(run, top, save_qrels, per_query)
 
 
-def _rules(name: str | None, folds: int | None) -> Protocol | None:
-    if name and folds:
+def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
+    if protocol and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     if folds:
         return Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
-    return PROTOCOLS[name] if name else None
+    return PROTOCOLS[protocol] if protocol else None
 
 
 def _output(form: str | None, as_json: bool) -> str:
@@ -53,8 +55,7 @@ def _output(form: str | None, as_json: bool) -> str:
 # Options on the images and captions of a matrix; the command takes `columns`.
 columns = joined(
     "columns", _columns,
-    click.option("--manifest", "manifest_path", type=FilePath(dir_okay=False),
-                 help="The manifest of the images (the rows) and captions (the columns) of a matrix."),
+    options.manifest("The manifest of the images (the rows) and captions (the columns) of a matrix."),
     click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
     click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
                  help="Without a manifest: how many consecutive captions each image has."),
@@ -82,14 +83,14 @@ files = joined(
 rules = joined(
     "rules", _rules,
     click.option("--folds", type=click.IntRange(min=1),
-                 help="Report the mean over this many consecutive folds of images."),
-    click.option("--protocol", "name", type=click.Choice(list(PROTOCOLS)),
-                 help="Measure by a benchmark's rules; data that do not fit them are refused."))
+                 help="Cut the images into this many consecutive folds, each a pool of its own."),
+    click.option("--protocol", type=click.Choice(list(PROTOCOLS)),
+                 help="A benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
 # How results are printed; the command takes `output`: text, json or markdown.
 output = joined(
     "output", _output,
     click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), show_default="text",
-                 help="How to print."),
-    click.option("--json", "as_json", is_flag=True, help="The same as --format json."))
+                 help="How to print; --json is short for json."),
+    options.as_json)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from pipeline import settings
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.files import remote
+from pipeline.manifest import SPLITS
 from pipeline.parts.errors import InputError, refusing, unknown
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
@@ -25,6 +26,7 @@ from stages.arguments import Source, Workers
 from stages.values import FilePath, OutputPath, RootPath, below_root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Command], Command]
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
 _FILES = {"recipe": ("manifests/recipes/*.yaml",), "dataset": ("manifests/*.yaml", "data/*.parquet"),
@@ -104,7 +106,7 @@ def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], A
     return decorate
 
 
-def source(takes: str, completed: str = "system", **more: Any) -> Callable[[Command], Command]:
+def source(takes: str, completed: str = "system", **more: Any) -> Option:
     """The option --system. takes: the help text on what the command takes; completed: the kind, as for `names`."""
     def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:
         return named if named is None else Source(named, below_root("", context))
@@ -115,10 +117,6 @@ def source(takes: str, completed: str = "system", **more: Any) -> Callable[[Comm
 
 HEAD_OR_ENCODER = ("A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
                    "KIND:PLACE: clip, siglip, siglip2 or open_clip, and its folder or name on the Hugging Face hub.")
-def _existing_folder(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
-    if folder is not None and not folder.is_dir():
-        raise InputError(f"{option.opts[-1]} {folder}: no such folder")
-    return folder
 
 
 def _existing(context: click.Context, option: click.Parameter, place: Path | None) -> Path | None:
@@ -159,41 +157,103 @@ def called(context: click.Context, option: click.Parameter, name: str | None) ->
         return None if name is None else TypeAdapter(settings.Name).validate_python(name)
 
 
-def out(default: str, help: str = "The store.", kind: str | None = None, **type_: Any) -> Callable[[Command], Command]:
+def out(default: str, help: str = "The store.", kind: str | None = None, **type_: Any) -> Option:
     """The option --out: where the result is written. kind, type_: as for `OutputPath`."""
     return click.option("--out", type=OutputPath(kind, **type_), show_default=default, help=help)
 
 
-def image_files(use: str = "", *names: str) -> Callable[[Command], Command]:
-    """The option --images: a folder. use: what the images are for, as its help says."""
-    return click.option("--images", *names, type=FilePath(in_store=True), callback=_existing,
+def images(use: str = "", in_store: bool = True) -> Option:
+    """The option --images: a folder. use: what the images are for, as its help says; in_store: as for `FilePath`."""
+    return click.option("--images", type=FilePath(in_store=in_store), callback=_existing,
                         show_default="as in the manifest", help=f"Where the image files lie{use}.")
+
+
+def manifest(of: str = "The manifest that the store was made for.", **more: Any) -> Option:
+    """The option --manifest: a manifest that is not the data set's own. of: its help."""
+    return click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False), help=of, **more)
+
+
+def annotation_format(default: str) -> Option:
+    """The option --format of annotations. default: what is chosen without it, as its help says."""
+    return click.option("--format", "form", metavar="NAME", show_default=default,
+                        help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
+
+
+def feature(which: str = "Which visual feature.", **more: Any) -> Option:
+    """The option --feature. which: its help."""
+    return click.option("--feature", type=click.Choice(list(FEATURES)), help=which, **more)
+
+
+def split(which: str, *names: str, **more: Any) -> Option:
+    """The option --split of images that have features. which: its help."""
+    return click.option("--split", *names, type=click.Choice(SPLITS), help=which, **more)
+
+
+def device(default: str = "training.DATASET.device",
+           which: str = "A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.") -> Option:
+    """The option --device. default: the setting that it replaces; which: its help."""
+    return click.option("--device", metavar="DEVICE", show_default=default, callback=known_device, help=which)
+
+
+def precision(effect: str, **default: Any) -> Option:
+    """The option --precision of a network. effect: its help."""
+    return click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), help=effect, **default)
+
+
+def dtype(default: str) -> Option:
+    """The option --dtype of stored features. default: what is stored without it, as its help says."""
+    return click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default=default,
+                        help="How features are stored.")
+
+
+def batch_size(of: str, **default: Any) -> Option:
+    """The option --batch-size. of: what a batch consists of."""
+    return click.option("--batch-size", type=click.IntRange(min=1), help=f"{of} in a batch of the network.", **default)
+
+
+def on_error(default: str, what: str) -> Option:
+    """The option --on-error. default: the setting that it replaces; what: what goes wrong, as its help says."""
+    return click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default=default,
+                        help=f"Whether {what} ends the command, or is left out.")
+
+
+def workers(what: str = "Processes on this machine.", **default: Any) -> Option:
+    """The option --workers. what: its help."""
+    return click.option("--workers", "processes", type=click.IntRange(min=1), callback=of_this_machine, help=what,
+                        **default)
+
+
+def trained_on(default: str, what: str) -> Option:
+    """The option --trained-on of a head or encoder. default: what is meant without it; what: its help."""
+    return click.option("--trained-on", metavar="NAME", show_default=default, help=what)
 
 
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
                        shell_complete=names("dataset"))
-manifest = click.option("--manifest", "manifest_file", type=FilePath(dir_okay=False),
-                        show_default="data/DATASET.parquet", help="The manifest that the store was made for.")
-images = click.option("--images", type=FilePath(), show_default="as in the manifest", callback=_existing_folder,
-                      help="Where the image files lie.")
-feature = click.option("--feature", type=click.Choice(list(FEATURES)), required=True, help="Which visual feature.")
 text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
                       shell_complete=names("recipe"))
 recipes = click.option("--recipe", "recipes", metavar="NAME", multiple=True, default=("vse2ad",), show_default=True,
                        shell_complete=names("recipe"), help=f"{_recipe}; give several for one after another.")
-seed = click.option("--seed", type=_seed, default=0, show_default=True)
+seed = click.option("--seed", type=_seed, default=0, show_default=True, help="The seed of the training.")
 seeds = click.option("--seed", "seeds", type=_seed, multiple=True, default=(0,), show_default=True,
-                     help="Give several for one after another.")
-trained_on = click.option("--trained-on", metavar="NAME", show_default="of a head run.dataset, of an encoder its card",
-                          help="What it was trained on: of a head the data set, of an encoder words for the tables.")
-device = click.option("--device", metavar="DEVICE", show_default="training.DATASET.device", callback=known_device,
-                      help="A torch device: cpu, cuda, cuda:1. A head that one trained can be used on another.")
+                     help="The seed of the training; give several for one after another.")
+training_data = trained_on("of a head run.dataset, of an encoder its card",
+                           "What it was trained on: of a head the data set, of an encoder words for the tables.")
+retriever = click.option("--retriever", metavar="SYSTEM", shell_complete=names("scored"),
+                         help="A head or an ensemble that is scored.")
+scorer = click.option("--with", "scorer", metavar="SCORER", shell_complete=names("system"),
+                      help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
+distractors = click.option("--distractors", type=FilePath(), multiple=True, metavar="STORE",
+                           help="Enlarge the pool by the images and captions of another store of the same head (see "
+                           "pipeline embed), which are candidates but no queries. May be given several times.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do with an existing result that was made with other settings.")
-scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address, help="A running dask cluster instead: tcp://host:8786.")
+scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address,
+                         help="A running dask cluster instead: tcp://host:8786.")
 
 
 def _workers(processes: int, scheduler: str | None) -> Workers:
@@ -203,9 +263,7 @@ def _workers(processes: int, scheduler: str | None) -> Workers:
 
 
 # --workers and --scheduler; the command takes `workers`.
-on_workers = joined("workers", _workers, scheduler, click.option(
-    "--workers", "processes", type=click.IntRange(min=1), default=1, show_default=True, callback=of_this_machine,
-    help="Processes on this machine."))
+on_workers = joined("workers", _workers, scheduler, workers(default=1, show_default=True))
 
 
 def was_given(name: str) -> bool:

@@ -29,11 +29,9 @@ class _How:
     weight: float | None
     tune: bool
     tuned_on: Path | None
-    rules: str | None
-    folds: int | None
+    rules: Protocol | None
     distractors: tuple[Path, ...]
     trained_on: str | None
-    workers: Workers
     batch_size: int | None
     device: str | None
     redo: bool
@@ -43,17 +41,18 @@ class _How:
 def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None,
                       k: int | Literal["all"] = 20, combine: str = "scorer", weight: float | None = None,
                       tune: bool = False, tuned_on: Path | None = None, name: str | None = None,
-                      rules: str | None = None, folds: int | None = None, distractors: tuple[Path, ...] = (),
+                      rules: Protocol | None = None, distractors: tuple[Path, ...] = (),
                       trained_on: str | None = None, workers: Workers = Workers(), batch_size: int | None = None,
                       dataset: str | None = None, device: str | None = None,
                       if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others."""
     dataset = dataset or settings.run.dataset
-    how = _How(k, combine, weight, tune, tuned_on, rules, folds, distractors, trained_on, workers, batch_size, device,
+    how = _How(k, combine, weight, tune, tuned_on, rules, distractors, trained_on, batch_size, device,
                if_changed == "redo", name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
-            of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, rules=step.protocol)
+            rules = PROTOCOLS[step.protocol] if step.protocol else None
+            of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, rules=rules)
             _rerank(settings, _job(paths, settings, dataset, made, source, other, of_step), workers)
         return
     if scorer is None:
@@ -85,8 +84,6 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                         how.batch_size or settings.score.batch_size, settings.compute.products, split)
     if not how.tuned_on and (how.weight is None) != (how.combine == "scorer" or how.tune):
         raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
-    if how.rules and how.folds:
-        raise InputError("--protocol has its own folds; give --protocol or --folds")
     kind = resolve(scorer, source)
     if kind[1] == retriever:
         raise InputError(f"--with {scorer}: is the retriever itself, which changes no order; name another scorer")
@@ -97,16 +94,14 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                              "--distractors enlarge one pool; score a manifest of one language")
         pool, rules = store.among(distractors), Protocol("enlarged")
     else:
-        rules = _protocol(paths, store, how.rules, how.folds)
+        rules = how.rules or _protocol(paths, store)
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, recorded(distractors),
                how.named, how.tuned_on, how.tune, how.redo, settings.evaluate.block_megabytes)
 
 
-def _protocol(paths: Paths, store: System, name: str | None, folds: int | None) -> Protocol:
-    """The protocol that is named, or the data set's own."""
-    if name or folds:
-        return PROTOCOLS[name] if name else Protocol(f"{folds}fold", folds=folds or 1)
+def _protocol(paths: Paths, store: System) -> Protocol:
+    """The data set's own protocol."""
     dataset = store.made_from["dataset"]
     known = manifest.dataset(dataset, paths.root).protocols_of(store.made_from["split"])
     if len(known) > 1:

@@ -35,12 +35,12 @@ from stages.progress import Progress, unless_done
 
 def score(paths: Paths, settings: Settings, feature: str | None = None, dataset: str | None = None,
           text: str = "bigru", recipes: tuple[str, ...] = ("vse2ad",), seeds: tuple[int, ...] = (0,),
-          source: Source | None = None, files: Path | None = None, device: str | None = None,
+          source: Source | None = None, images: Path | None = None, device: str | None = None,
           workers: Workers = Workers()) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split."""
     asked, dataset = dataset, dataset or settings.run.dataset
     if store := source and _embedded(paths, source, dataset):
-        refuse_given("cannot be given with a store of embeddings, which are multiplied as they are", images=files,
+        refuse_given("cannot be given with a store of embeddings, which are multiplied as they are", images=images,
                      device=device, workers=None if workers == Workers() else workers)
         _score_embeddings(paths, settings, store, asked)
         return
@@ -55,7 +55,7 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     described = {folder: training.read_description(folder) for folder in folders}
     if not any("finetuned" in head for head in described.values()):
-        refuse_given("is for a fine-tuned head; others read stored features", images=files)
+        refuse_given("is for a fine-tuned head; others read stored features", images=images)
     split, batch_size = settings.score.split, settings.score.batch_size
     with ExitStack() as stack:
         place = cache(lambda: stack.enter_context(workers.open()))
@@ -63,7 +63,7 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
             request = training.scores(folder, paths.manifest(dataset), paths.features(dataset, head["feature"]), split,
                                       batch_size)
             path = paths.similarity(dataset, folder.name, split)
-            used = (paths, folder, dataset, files, device or settings.training_of(dataset).device,
+            used = (paths, folder, dataset, images, device or settings.training_of(dataset).device,
                     settings.compute.products)
             unless_done(path, request, partial(_score, path, settings, place, used))
     for encoder in settings.run.encoders if not (source or feature) else []:

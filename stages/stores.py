@@ -22,7 +22,7 @@ MOST_WORKERS = 8
 
 
 def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = False, forget: bool = False,
-                 workers: int | None = None, images: Path | None = None) -> None:
+                 processes: int | None = None, images: Path | None = None) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where."""
     if repair and forget:
         raise InputError("give --repair or --forget")
@@ -37,7 +37,7 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     for step in wrong:
         say(f"{step.path}: {step.what} {step.verdict}", err=False)
     with Progress("verify", "shard", shards) as bar:
-        for shard, found in verify.verify(store, workers or min(MOST_WORKERS, os.cpu_count() or 1)):
+        for shard, found in verify.verify(store, processes or min(MOST_WORKERS, os.cpu_count() or 1)):
             bar.update()
             for fault in found:
                 say(f"shard {shard}: {fault}", err=False)

@@ -18,17 +18,14 @@ from stages import options
               help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
               "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
               "Multi30K, MSR-VTT, VATEX or HGR.")
-@click.option("--format", "form", metavar="NAME", show_default="as it looks",
-              help="The format of the annotations, such as coco, karpathy or csv; an unknown one lists all.")
+@options.annotation_format("as it looks")
 @click.option("--role-graphs", type=options.FilePath(dir_okay=False), show_default="the data set's card",
               help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.")
 @click.option("--without-images", is_flag=True, help="Do not look for the image files, if features are imported and "
               "there are no photographs.")
 @click.option("--fetch", is_flag=True, help="Download images that are named by http(s) addresses into the folder "
               "--images, from public addresses alone.")
-@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="manifest.on_error",
-              help="Whether a caption or image that cannot be used ends the command, or is left out, within "
-              "manifest.left_out.")
+@options.on_error("manifest.on_error", "a caption or image that cannot be used, within manifest.left_out,")
 @options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
 @click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),
               help="Write small annotations with images in every layout that is read into this new folder, and print "

@@ -6,30 +6,26 @@ from typing import Any
 
 import click
 
-from pipeline.manifest import SPLITS
 from stages import options
 
 
 @click.command
-@click.argument("name", required=False, shell_complete=options.names("dataset"))
+@click.argument("dataset", metavar="[NAME]", required=False, shell_complete=options.names("dataset"))
 @options.source(options.HEAD_OR_ENCODER, "head")
-@options.trained_on
-@click.option("--name", "called", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
+@options.training_data
+@click.option("--name", metavar="NAME", callback=options.called, show_default="the last part of PLACE",
               help="What the encoder is called in results.")
 @click.option("--prompt", default="{}", show_default=True, help="Its text, {} being the caption: 'a photo of {}'.")
 @click.option("--preprocessing", type=click.Choice(["own", "squash", "torchvision"]), default="own", show_default=True,
               help="The model's own, such as a crop of the centre, by Pillow or as transformers does by default; or "
               "images squashed to its size, without a crop.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), default="fp32", show_default=True,
-              help="The precision in which the encoder computes.")
-@click.option("--batch-size", type=click.IntRange(min=1), default=64, show_default=True,
-              help="Images or captions in a batch of the encoder.")
-@click.option("--split", "splits", type=click.Choice(SPLITS), multiple=True,
-              show_default="all that there are", help="Which images; may be given several times.")
+@options.precision("The precision in which the encoder computes.", default="fp32", show_default=True)
+@options.batch_size("Images or captions", default=64, show_default=True)
+@options.split("Which images; may be given several times.", "splits", multiple=True, show_default="all that there are")
 @options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
              "store of embeddings")
-@options.image_files(", for an encoder or a fine-tuned head", "files")
-@options.device
+@options.images(", for an encoder or a fine-tuned head")
+@options.device()
 @options.on_workers
 @options.with_settings_or_shipped
 def embed_command(**given: Any) -> None:
@@ -52,10 +48,10 @@ def embed_command(**given: Any) -> None:
     """
     from stages.embed import embed
 
-    if given["name"] is None:
-        options.refuse("source", "called", "prompt", "preprocessing", "precision", "trained_on",
+    if given["dataset"] is None:
+        options.refuse("source", "name", "prompt", "preprocessing", "precision", "trained_on",
                        "splits", "out", why="needs the NAME of a data set")
     elif given["source"] and not given["source"].is_encoder:
-        options.refuse("called", "prompt", "preprocessing", "precision", "batch_size",
+        options.refuse("name", "prompt", "preprocessing", "precision", "batch_size",
                        why="is for an encoder, KIND:PLACE")
     embed(**given)

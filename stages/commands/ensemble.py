@@ -45,7 +45,7 @@ def ensemble_command(**given: Any) -> None:
     from stages.ensemble import ensemble
 
     if given["name"] is None:
-        options.refuse("members", "fusion", "weights", "on", "manifest_path", "text", "recipe", "seed",
+        options.refuse("members", "fusion", "weights", "on", "manifest_file", "text", "recipe", "seed",
                        why="needs the NAME of an ensemble")
     elif not of_ensemble(given["name"]):
         options.refuse("text", "recipe", "seed", why="is for ensembles such as RG; your own has its --member")

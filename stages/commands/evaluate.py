@@ -16,9 +16,7 @@ from stages import measuring, options
               help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")
 @click.option("--normalise", is_flag=True,
               help="Divide each vector of --embeddings by its length, so that inner products are cosines.")
-@click.option("--distractors", type=options.FilePath(), multiple=True, metavar="STORE",
-              help="Enlarge the pool of a head's store by the images and captions of another store of that head (see "
-              "pipeline embed), which are candidates but no queries. May be given several times.")
+@options.distractors
 @click.option("--record", "keep", is_flag=True,
               help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
               "zero-shot retrieval.")
@@ -51,15 +49,15 @@ def evaluate_command(**given: Any) -> None:
     from stages.evaluate import evaluate
 
     if given["from_run"]:
-        options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "name", "extended",
+        options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "protocol", "extended",
                        "keep", "run", "top", "save_qrels", "per_query", "scheduler",
                        why="cannot be given with --from-run, whose lists are measured as they are")
     elif given["distractors"]:
-        options.refuse("embeddings", "manifest_path", "split", "captions_per_image", "distance", "folds", "name",
+        options.refuse("embeddings", "manifest_file", "split", "captions_per_image", "distance", "folds", "protocol",
                        "extended", "qrels", "same_text",
                        why="cannot be given with --distractors, which enlarge the pool of a head's store")
     elif not (given["source"] or given["embeddings"]):
-        options.refuse("manifest_path", "split", "captions_per_image", "distance", "folds", "name", "keep", "run",
+        options.refuse("manifest_file", "split", "captions_per_image", "distance", "folds", "protocol", "keep", "run",
                        "top", "save_qrels", "normalise",
                        why="needs --system or --embeddings; the run is measured by its data set's card")
         options.refuse_shipped()

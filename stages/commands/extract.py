@@ -10,27 +10,24 @@ from stages import options
 
 
 @click.command
-@options.feature
+@options.feature(required=True)
 @options.dataset
 @click.option("--engine", metavar="NAME", show_default="features.PRESET.FEATURE.engine",
               help="Another engine, with its default settings.")
 @options.out("features/DATASET/FEATURE.zarr", "The store; s3://bucket/NAME.zarr is written shard by shard.",
              "feature store", in_store=True)
-@options.image_files()
-@click.option("--device", metavar="DEVICE", show_default="extract.device", callback=options.known_device,
-              help="A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or cuda:*.")
+@options.images()
+@options.device("extract.device", "A torch device: cpu, cuda:0; or several, with a worker each: cuda:0,cuda:1 or "
+                "cuda:*.")
 @click.option("--backend", type=click.Choice(["auto", "torch", "openvino"]), show_default="extract.backend",
               help="The library that runs the network: openvino is several times as fast on a CPU.")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="extract.precision",
-              help="bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.")
-@click.option("--batch-size", type=click.IntRange(min=1), show_default="extract.batch_size")
-@click.option("--workers", type=click.IntRange(min=1), show_default="extract.workers",
-              callback=options.of_this_machine, help="Processes on this machine.")
+@options.precision("bf16 changes a CNN's features by 7 to 10 % of their norm; see docs/measured/extraction.md.",
+                   show_default="extract.precision")
+@options.batch_size("Images", show_default="extract.batch_size")
+@options.workers(show_default="extract.workers")
 @options.scheduler
-@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
-              help="Whether an image that cannot be decoded ends the run.")
-@click.option("--split", type=click.Choice(["train", "val", "test"]), help="Only this split's images; the others can "
-              "follow later.")
+@options.on_error("extract.on_error", "an image that cannot be decoded")
+@options.split("Only this split's images; the others can follow later.")
 @click.option("--only", type=options.FilePath(dir_okay=False),
               help="Only the images whose ids this file lists, one a line.")
 @click.option("--retry-failed", is_flag=True, help="Try the images again that failed in an earlier run.")

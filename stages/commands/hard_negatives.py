@@ -12,16 +12,15 @@ from stages import options
 @click.command
 @click.argument("questions", required=False)
 @options.source(options.HEAD_OR_ENCODER, "head")
-@options.trained_on
+@options.training_data
 @click.option("--images-of", metavar="NAME", show_default="as --trained-on",
               help="The data set whose stored features hold the images.")
 @click.option("--format", "form", metavar="FORMAT", show_default="as the benchmark's card or the content says",
               help="Of the file QUESTIONS: csv, entries, sugarcrepe, aro or winoground.")
 @click.option("--save", type=options.OutputPath(endings=(".csv",)), metavar="FILE.csv",
               help="Also write the questions.")
-@click.option("--out", type=options.OutputPath(endings=(".json",)), metavar="FILE.json",
-              show_default="results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", help="The result.")
-@options.device
+@options.out("results/hard-negatives/DATASET/QUESTIONS-SYSTEM.json", "The result.", endings=(".json",))
+@options.device()
 @options.with_settings_or_shipped
 def hard_negatives_command(**given: Any) -> None:
     """Measure how often an image's caption is more similar to it than hard negatives: captions that are nearly the same

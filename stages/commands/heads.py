@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.heads import objectives, pooling
-from pipeline.settings.features import FEATURES
 from stages import options
 
 if TYPE_CHECKING:
@@ -39,19 +38,19 @@ _variation = options.joined(
 
 
 @click.command
-@options.feature
+@options.feature(required=True)
 @options.dataset
 @options.text
 @options.recipes
 @_variation
-@options.image_files(", for fine-tuning")
+@options.images(", for fine-tuning")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after what varies",
               help="The name of a varied recipe, for its head's folder and in results.")
 @options.seeds
 @options.out("heads/DATASET/RECIPE-FEATURE-TEXT-sSEED", "The head's folder.", "head")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp16"]), show_default="training.DATASET.precision",
-              help="bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.")
-@options.device
+@options.precision("bf16 trains faster on a GPU, and on a CPU where `pipeline machine` finds it faster.",
+                   show_default="training.DATASET.precision")
+@options.device()
 @click.option("--processes", type=click.IntRange(min=1), callback=options.of_this_machine,
               show_default="training.DATASET.processes", help="GPUs that share each batch.")
 @options.if_changed
@@ -87,9 +86,8 @@ def train_command(**given: Any) -> None:
 @options.dataset
 @click.option("--vocabulary", type=options.FilePath(dir_okay=False),
               help="SCAN's JSON with the words of a BiGRU: coco_precomp_vocab.json, f30k_precomp_vocab.json.")
-@options.image_files(", for a grid checkpoint")
-@click.option("--feature", type=click.Choice(list(FEATURES)), show_default="region",
-              help="The feature that a cross-encoder reads.")
+@options.images(", for a grid checkpoint")
+@options.feature("The feature that a cross-encoder reads.", show_default="region")
 @click.option("--name", callback=options.called, show_default="vse_infty_released or oscar", metavar="NAME",
               help="Its recipe's name, in its folder and in results.")
 @options.out("heads/DATASET/NAME-FEATURE-TEXT-s0", "The head's folder.", "head")

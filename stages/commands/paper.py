@@ -38,7 +38,7 @@ def tables_command(**given: Any) -> None:
 
 
 @click.command
-@options.images
+@options.images(in_store=False)
 @options.with_settings
 def figures_command(**given: Any) -> None:
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for \input.

@@ -18,7 +18,7 @@ from stages import options
 @click.option("--captions", type=options.FilePath(),
               help="Their captions: a table with columns image,caption[,split] or video,caption[,split][,start,end], "
               "or any other format that `pipeline manifest` reads.")
-@click.option("--format", "form", metavar="NAME", show_default="as the file looks", help="The format of the captions.")
+@options.annotation_format("as it looks")
 @click.option("--name", metavar="NAME", callback=options.called, show_default="after DIR", help="The data set's name.")
 def init_command(**given: Any) -> None:
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is overwritten.

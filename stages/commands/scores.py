@@ -6,13 +6,11 @@ from typing import Any
 
 import click
 
-from pipeline.settings.features import FEATURES
 from stages import options
 
 
 @click.command
-@click.option("--feature", type=click.Choice(list(FEATURES)),
-              help="Which visual feature; without it and --system all heads and encoders of the run.")
+@options.feature("Which visual feature; without it and --system all heads and encoders of the run.")
 @options.dataset
 @options.text
 @options.recipes
@@ -20,8 +18,8 @@ from stages import options
 @options.source("A head by its name, or its folder if it was trained with --out; or a store of embeddings by `pipeline "
                 "embed`, of a dual encoder or of a head that was trained on other data, by its path or its name. The "
                 "matrix gets its name.")
-@options.image_files(", for a fine-tuned head", "files")
-@options.device
+@options.images(", for a fine-tuned head")
+@options.device()
 @options.on_workers
 @options.with_settings
 def score_command(**given: Any) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import click
 
 from pipeline.features import importers
-from pipeline.manifest import SPLITS
-from pipeline.settings.features import FEATURES
 from stages import options
 
 
@@ -18,9 +16,9 @@ from stages import options
               "shards again.")
 @click.option("--forget", is_flag=True, help="Drop the damaged shards, so that the command that made the store makes "
               "them again: for stores that were imported.")
-@click.option("--workers", type=click.IntRange(min=1), show_default="a core each, at most 8",
-              callback=options.of_this_machine, help="Shards that are read at the same time; each is held in memory.")
-@options.image_files(", for --repair")
+@options.workers("Shards that are read at the same time; each is held in memory.",
+                 show_default="a core each, at most 8")
+@options.images(", for --repair")
 @options.with_settings_or_shipped
 def verify_command(**given: Any) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
@@ -34,7 +32,7 @@ def verify_command(**given: Any) -> None:
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@options.manifest
+@options.manifest(show_default="data/DATASET.parquet")
 @options.with_settings_or_shipped
 def compact_command(**given: Any) -> None:
     """Remove from a feature store the rows of images that are gone or were replaced, and put the others in order.
@@ -50,11 +48,10 @@ def compact_command(**given: Any) -> None:
 
 @click.command
 @click.argument("store", type=options.FilePath())
-@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="the store's own",
-              help="How features are stored.")
+@options.dtype("the store's own")
 @click.option("--compressor", type=click.Choice(["none", "zstd"]), show_default="the store's own")
 @click.option("--shard-images", type=click.IntRange(min=1), show_default="the store's own", help="Images in a shard.")
-@options.manifest
+@options.manifest(show_default="data/DATASET.parquet")
 @options.with_settings_or_shipped
 def rewrite_command(**given: Any) -> None:
     """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
@@ -88,17 +85,14 @@ def copy_command(**given: Any) -> None:
 @click.argument("form", metavar="FORMAT", type=click.Choice(list(importers.FORMATS)))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
 @options.dataset
-@click.option("--manifest", "manifest_file", type=options.FilePath(dir_okay=False), show_default="data/DATASET.parquet",
-              help="The manifest's file, if it is not in its usual place.")
-@click.option("--feature", type=click.Choice(list(FEATURES)), help="The feature in whose place it is used.")
+@options.manifest("The manifest of the images.", show_default="data/DATASET.parquet")
+@options.feature("The feature in whose place it is used.")
 @options.out("features/DATASET/FEATURE.zarr", kind="feature store")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables accept a paper's name, such as "
               "butd-36-proposals, and mark any other.")
-@click.option("--dtype", type=click.Choice(["float16", "float32"]), show_default="extract.dtype",
-              help="How they are stored.")
-@click.option("--on-error", type=click.Choice(["fail", "skip"]), show_default="extract.on_error",
-              help="Whether a missing or damaged image ends the run.")
+@options.dtype("extract.dtype")
+@options.on_error("extract.on_error", "a missing or damaged image")
 @click.option("--frames", type=click.IntRange(min=1), default=20, show_default=True,
               help="The most frames of a clip, evenly spaced; of photographs all items are kept.")
 @options.if_changed
@@ -121,10 +115,9 @@ def import_command(**given: Any) -> None:
 
 @click.command
 @click.argument("what", nargs=-1, required=True, metavar="[FORMAT] STORE")
-@click.option("--split", type=click.Choice(SPLITS), help="Which images; scan needs one, the others take all "
-              "without it.")
+@options.split("Which images; scan needs one, the others take all without it.")
 @click.option("--out", type=options.OutputPath(dir_okay=True, file_okay=False), required=True, help="The folder.")
-@options.manifest
+@options.manifest(show_default="data/DATASET.parquet")
 @options.with_settings_or_shipped
 def export_command(**given: Any) -> None:
     """Write a split of a feature store as older code bases read it. Running again does nothing.

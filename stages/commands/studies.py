@@ -53,16 +53,15 @@ def synthetic_command(**given: Any) -> None:
 
 
 @click.command
-@click.option("--retriever", metavar="SYSTEM", shell_complete=options.names("scored"),
-              help="Also time one query by this scored head; needs --with.")
-@click.option("--with", "scorer", metavar="SCORER", shell_complete=options.names("system"),
-              help="The scorer of pairs that reranks its best candidates, throughput.reranked of them.")
+@options.retriever
+@options.scorer
 @options.with_settings_or_shipped
 def throughput_command(**given: Any) -> None:
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into results/throughput.json.
 
     The poolings' #OIPs and the figure of retrieval times come from it. If other work ran on the machine meanwhile, the
-    file, the table and this command say so.
+    file, the table and this command say so. With --retriever and --with one query is timed, too: by the retriever's
+    head, and with its best candidates, throughput.reranked of them, reranked.
 
     Example: pipeline throughput
 

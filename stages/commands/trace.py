@@ -17,7 +17,7 @@ from stages import options
 @click.option("--embed", type=click.IntRange(min=0), default=32, show_default=True, metavar="IMAGES",
               help="How many images of each head are embedded again with their captions, chosen at random each time; 0 "
               "for none.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.as_json
 @options.with_settings_or_shipped
 def trace_command(**given: Any) -> None:
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.

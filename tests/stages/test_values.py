@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -47,6 +48,24 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
         for value in ("", "  "):
             with pytest.raises((click.BadParameter, click.UsageError)):
                 each.type.convert(value, each, None)
+
+
+# Option -> commands where it means something else, which its help says.
+OTHER_MEANINGS = {
+    "--format": {"evaluate", "compare", "hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
+    "--name": {"rerank"}, "--only": {"tables"}, "--split": {"ensemble", "evaluate", "compare", "study"},
+    "--weight": {"rerank"}}
+
+
+def test_an_option_has_one_name_and_type_in_all_commands() -> None:
+    every = defaultdict[str, dict[str, str]](dict)
+    for command, option in options():
+        flag = option.opts[0]
+        if isinstance(option, click.Option) and command not in OTHER_MEANINGS.get(flag, ()):
+            type_ = None if flag == "--out" else option.type.to_info_dict()
+            check = option.callback and option.callback.__qualname__
+            every[flag][command] = str([(option.name or "").removesuffix("s"), type_, option.metavar, check])
+    assert [found for found in every.values() if len({*found.values()}) > 1] == []
 
 
 @pytest.mark.parametrize("words", [
