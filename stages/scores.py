@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -141,11 +140,11 @@ def rescore(paths: Paths, settings: Settings, system: str | None = None, name: s
     if name is None:
         raise InputError(f"pipeline rescore {system}: expected --by NAME, of {', '.join(RESCORERS)}")
     steps = {step.name: step for step in settings.run.rescorers}
-    step = steps.get(name, Rescore(name=name))
+    step = steps.get(name) or Rescore.of(name=name)
     if bank:
-        if "bank" not in inspect.signature(RESCORERS.find(name)).parameters:
+        if "bank" not in RESCORERS.declared(name).model_fields:
             raise InputError(f"{name} takes no --bank; leave it out")
-        step = Rescore(**step.model_dump() | {"bank": bank})
+        step = Rescore.of(**step.model_dump() | {"bank": bank})
     _rescore(paths, dataset, settings.score.split, step.applied_to(system), system, step)
 
 

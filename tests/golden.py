@@ -46,7 +46,7 @@ from pipeline.manifest import Manifest, sample
 from pipeline.manifest.sample.scenes import compose
 from pipeline.manifest.sample.shots import choose, tell
 from pipeline.manifest.sample.wording import FORMS, write_captions
-from pipeline.settings import Named, Recipe
+from pipeline.settings import ArchitectureSettings, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
 from pipeline.systems.fusion.methods import FUSIONS
@@ -254,7 +254,7 @@ def _features(folder: Path, graphs: bool = False) -> tuple[Paths, Manifest]:
 def _trained(folder: Path, name: str, **changes: Any) -> tuple[Paths, Manifest, training.TrainingJob]:
     recipe: Recipe = SETTINGS.recipe(name).model_copy(update=changes)
     if recipe.architecture.name == "cross":
-        recipe = recipe.model_copy(update={"architecture": Named(name="cross", boxes=False)})
+        recipe = recipe.model_copy(update={"architecture": ArchitectureSettings(name="cross", boxes=False)})
     paths, table = _features(folder, name == "hgr")
     text = "bert" if recipe.architecture.name == "cross" or "ance" in recipe.tasks else "bigru"
     how = SETTINGS.training_of("sample").model_copy(update={"bert": str(tiny_bert(folder / "bert", layers=1))})

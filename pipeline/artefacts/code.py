@@ -53,7 +53,10 @@ def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]
         if table.is_built_in(name):
             collected[f"{table.kind}/{name}"] = version(f"{table.kind}/{name}")
         else:
-            collected |= plugins.sources(table.module(name))
+            module, options = table.module(name), table.declared(name).__module__
+            collected |= plugins.sources(module)
+            if options.partition(".")[0] == module.partition(".")[0]:
+                collected |= plugins.sources(options)
     return dict(sorted(collected.items()))
 
 

@@ -59,7 +59,7 @@ def reads_boxes(recipe: Recipe) -> bool:
     Returns:
         Whether `source.with_boxes` must give its items.
     """
-    return recipe.architecture.name == "cross" and recipe.architecture.options.get("boxes", True) is not False
+    return getattr(HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False)
 
 
 def compares_parts(recipe: Recipe) -> bool:

@@ -5,7 +5,7 @@ from items to the encoder's width. Items have no position and no type. Source: G
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy, normalize, scaled_dot_product_att
 
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, HeadNetwork, valid_slots
+from pipeline.heads.options import CrossEncoderOptions
 from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
@@ -70,25 +71,12 @@ class CrossEncoder(HeadNetwork):
         recipe: Its poolings; the papers take the mean.
         training: Not used; d is the width of the encoder.
         backbone: None: items are read from a store.
-        layers: Which layers of the checkpoint are kept; [] for all. Half-size: every second one (figure 4).
-        boxes: Whether the items come with boxes.
-        image_norm: Whether projected items are normalised, as some of OSCAR's checkpoints need.
-        regions: How many of an image's items are read, its first; None for all. OSCAR's released code reads 50.
-        pieces: How many word pieces of a caption are read, with [CLS] and [SEP]; None for as many as the BERT has
-            positions. OSCAR's released code reads 70.
-        pair_score: How CE scores: "classifier", the paper's linear layer; or "cosine", ours: the cosine of the pooled
-            words and the pooled items, which were encoded together, divided by a temperature of 0.05. A head that
-            starts from EMB then begins near EMB's own scores; a new classifier would begin untrained.
+        options: Its options.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None = None, layers: list[int] | None = None, boxes: bool = True,
-                 image_norm: bool = False, regions: int | None = None, pieces: int | None = None,
-                 pair_score: Literal["classifier", "cosine"] = "classifier") -> None:
+                 backbone: Backbone | None, options: CrossEncoderOptions) -> None:
         super().__init__()
-        for name, least, value in (("regions", 1, regions), ("pieces", 3, pieces)):
-            if value is not None and value < least:
-                raise InputError(f"architecture.{name}: expected at least {least}, got {value}")
         config = getattr(text, "config", None)
         if not isinstance(text, TokenText) or config is None or config.model_type not in KINDS:
             raise InputError("a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
@@ -98,16 +86,16 @@ class CrossEncoder(HeadNetwork):
         if recipe.dropout:
             raise InputError("a cross-encoder has the dropout of its BERT; leave dropout out of the recipe")
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
-        every, kept = self.bert.encoder.layer, layers or []
+        every, kept = self.bert.encoder.layer, options.layers or []
         if kept != sorted({*kept} & {*range(len(every))}):
             raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
                              f"{len(every) - 1}, got {kept}")
         if kept:
             self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in kept)
         self.dimension = hidden = config.hidden_size
-        self.pair_score, self.regions, self.pieces = pair_score, regions, pieces
+        self.pair_score, self.regions, self.pieces = options.pair_score, options.regions, options.pieces
         self.bert.img_embedding = nn.Linear(width, hidden)
-        self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if image_norm else None
+        self.bert.LayerNorm = nn.LayerNorm(hidden, eps=config.layer_norm_eps) if options.image_norm else None
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.class_dropout, self.classifier = nn.Dropout(DROPOUT), nn.Linear(hidden, 2)
         self.image_pooling = pooling.build(recipe.image_pooling.name, hidden, **recipe.image_pooling.options)

@@ -6,6 +6,7 @@ from torch.nn.functional import normalize
 
 from pipeline.heads import pooling
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.options import HGROptions
 from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
@@ -32,27 +33,26 @@ class HGR(Interaction):
         recipe: Poolings and dropout.
         training: The sizes; d is `training.dimension`.
         backbone: None: items are read from a store.
-        sharpness: A factor of the attention to frames, before its softmax.
-        graph_dropout: The dropout of what a node receives from its neighbours.
+        options: Its options.
     """
 
     reads_graphs = True
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None = None, sharpness: float = 4.0, graph_dropout: float = 0.5) -> None:
+                 backbone: Backbone | None, options: HGROptions) -> None:
         super().__init__()
         if backbone is not None:
             raise InputError("the architecture hgr reads stored features; leave out finetune")
         if recipe.drop_tokens:
             raise InputError("the architecture hgr reads role graphs, which count words; set drop_tokens to 0")
-        self.dimension, self.sharpness = training.dimension, sharpness
+        self.dimension, self.sharpness = training.dimension, options.sharpness
         self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
         self.dropout = nn.Dropout(recipe.dropout)
         self.image_pooling, self.text_pooling = (pooling.build(side.name, self.dimension, **side.options)
                                                  for side in (recipe.image_pooling, recipe.text_pooling))
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
         self.roles = nn.Embedding(len(ROLES), self.dimension)
-        self.graph = GraphAttention(self.dimension, graph_dropout)
+        self.graph = GraphAttention(self.dimension, options.graph_dropout)
 
     def image_parts(self, images: Side) -> Parts:
         """The event and the frames of the two levels of phrases, see `Interaction.image_parts`.

@@ -1,13 +1,12 @@
 """Late interaction: every word with every item of an image, one product each (ColBERT 2020, FILIP 2022; SCAN 2018)."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from pipeline.heads import projection
 from pipeline.heads.base import Backbone, Interaction, Parts, cosine_with_attended, valid_slots
+from pipeline.heads.options import LateInteractionOptions
 from pipeline.heads.pooling.base import valid_mask
 from pipeline.heads.sides import Side
 from pipeline.parts.errors import InputError
@@ -29,17 +28,15 @@ class LateInteraction(Interaction):
         recipe: Its dropout.
         training: The sizes; d is `training.dimension`.
         backbone: None: items are read from a store.
-        form: "max" or "attention".
-        sharpness: λ of SCAN's attention.
+        options: Its options.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
-                 backbone: Backbone | None = None, form: Literal["max", "attention"] = "max", sharpness: float = 9.0
-                 ) -> None:
+                 backbone: Backbone | None, options: LateInteractionOptions) -> None:
         super().__init__()
         if backbone is not None:
             raise InputError("late interaction reads stored features; leave out finetune")
-        self.dimension, self.form, self.sharpness = training.dimension, form, sharpness
+        self.dimension, self.form, self.sharpness = training.dimension, options.form, options.sharpness
         self.projection = projection.build(feature, width, self.dimension)
         self.dropout = nn.Dropout(recipe.dropout)
         self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)

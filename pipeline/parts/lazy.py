@@ -7,17 +7,21 @@ well. It ends with `offer(__name__)`: each name, and each module of the package,
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import reduce
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError, look_up, refusing, unknown
+
+if TYPE_CHECKING:
+    from pipeline.parts.section import Section
 
 Named = TypeVar("Named", covariant=True)
 Built = TypeVar("Built")
@@ -86,14 +90,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def __getitem__(self, name: str) -> Named:
         module, _, path = self._place(name).partition(":")
-        if name in self._places:
+        with self._blamed(name):
             return _object(module, path)
-        try:
-            return _object(module, path)
-        except Exception as error:  # what a package's own code raises may be anything
-            package = self._added()[name].package
-            raise InputError(f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
-                             f"{type(error).__name__}: {error}") from error
 
     def is_built_in(self, name: str) -> bool:
         """Whether a name is the table's own, not another package's."""
@@ -113,35 +111,79 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """
         return look_up(self.one, name, self)
 
+    def declared(self, name: str) -> type[Section]:
+        """Find the options that a part declares, without importing the part.
+
+        They are a class beside it: those of `package.module:Part` are `PartOptions` of `package.options`.
+
+        Args:
+            name: A key of the table.
+
+        Returns:
+            That class; `NoOptions` where the package has none.
+
+        Raises:
+            InputError: For a name that the table does not have.
+        """
+        from pipeline.parts.section import NoOptions
+
+        module, _, path = self._known(name).partition(":")
+        beside = f"{module.rpartition('.')[0] or module}.options"
+        with self._blamed(name):
+            try:
+                exists = find_spec(beside) is not None
+            except ModuleNotFoundError:  # the part is in a module without a package
+                exists = False
+            options = import_module(beside) if exists else None
+            found: type[Section] = getattr(options, f"{path.rpartition('.')[2]}Options", NoOptions)
+        return found
+
+    def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
+        """Complete and check a part's options, without importing the part.
+
+        Args:
+            name: A key of the table.
+            chosen: What the user gives; the others are defaults.
+
+        Returns:
+            An object of the class that `declared` finds.
+
+        Raises:
+            InputError: For an unknown name or option (the message lists the known ones), or a refused value.
+        """
+        from pydantic import ValidationError
+
+        from pipeline.parts.section import first_fault
+
+        section = self.declared(name)
+        known = list(section.model_fields)
+        for option in chosen:
+            if option not in known:
+                near = get_close_matches(str(option), known, 1)
+                raise InputError(f"unknown option of the {self.one} {name}, {str(option)!r}; "
+                                 + (f"did you mean {near[0]}? " if near else "")
+                                 + f"its options: {', '.join(known) or 'none'}")
+        with refusing(ValidationError, lambda error: f"{self.one} {name}: {first_fault(error)}"):
+            return section.model_validate(dict(chosen))
+
     def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
         """Call an entry.
 
         Args:
             name: A key of the table.
-            given: The positional arguments that every entry takes.
-            options: The entry's own options, which its class documents; a value must have the type in its signature.
+            given: The arguments that every entry takes.
+            options: The entry's own options, see `options`. It receives them as its last argument if it declares any.
 
         Returns:
             What the entry gives: an object, if it is a class.
 
         Raises:
-            InputError: For an unknown name or option (the message lists the known ones), or a value of another type.
+            InputError: For an unknown name or option (the message lists the known ones), or a refused value.
         """
-        from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-        entry, called = self.find(name), f"{self.one} {name!r}"
+        checked, entry = self.options(name, options), self[name]
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
-            raise InputError(f"{called}: expected a class or a function, got {type(entry).__name__}")
-        parameters = list(inspect.signature(entry, eval_str=True).parameters.values())
-        types = {known.name: known.annotation for known in parameters[len(given):]}
-        for option in options:
-            if option not in types:
-                raise unknown(f"option of the {self.one} {name},", option, types)
-        for option, value in options.items():
-            with refusing(ValidationError, f"{called}: its {option} must be "
-                          f"{inspect.formatannotation(types[option])}, got {value!r}"):
-                TypeAdapter(types[option], config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
-        return entry(*given, **options)
+            raise InputError(f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}")
+        return entry(*given, checked) if type(checked).model_fields else entry(*given)
 
     def module(self, name: str) -> str:
         """Find where an object is defined, without importing it.
@@ -155,9 +197,24 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         Raises:
             InputError: For a name that the table does not have.
         """
+        return self._known(name).partition(":")[0]
+
+    def _known(self, name: str) -> str:
         if name not in self:
             raise unknown(self.one, name, self)
-        return self._place(name).partition(":")[0]
+        return self._place(name)
+
+    @contextmanager
+    def _blamed(self, name: str) -> Iterator[None]:
+        """Name the package of a part that cannot be imported."""
+        try:
+            yield
+        except Exception as error:  # what a package's own code raises may be anything
+            if name in self._places:
+                raise
+            package = self._added()[name].package
+            raise InputError(f"{name!r}, one of the {self.kind} of {package}, cannot be used: "
+                             f"{type(error).__name__}: {error}") from error
 
     def _place(self, name: str) -> str:
         return self._places[name] if name in self._places else self._added()[name].place

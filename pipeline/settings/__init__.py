@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.parts.section import Section, first_fault
     from pipeline.settings.loading import SHIPPED, load
+    from pipeline.settings.parts import ArchitectureSettings, ObjectiveSettings, PoolingSettings
     from pipeline.settings.recipe import Noise, Recipe, Training, Variation, named
     from pipeline.settings.run import Encoder, Run
     from pipeline.settings.schema import Evaluate, Extract, Report, Settings, Synthetic, Throughput
-    from pipeline.settings.section import Count, Name, Named, Section, Share, first_fault
+    from pipeline.settings.section import Count, Name, Share
 
 lazy.offer(__name__)

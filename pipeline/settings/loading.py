@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from pipeline.files.parsing import from_json, from_yaml
 from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.parts.section import first_fault
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.schema import DEFAULT_PRESET, Settings
-from pipeline.settings.section import first_fault
 
 SHIPPED = Path(__file__).parent / "defaults.yaml"
 # The folder of a project's own recipes, beside its settings file.

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.parts.errors import InputError, refusing
-from pipeline.settings.section import Count, Device, Name, Named, Section, Share, without_repeats
+from pipeline.parts.section import Section
+from pipeline.settings.parts import ArchitectureSettings, ObjectiveSettings, PoolingSettings
+from pipeline.settings.section import Count, Device, Name, Share, without_repeats
 
 
 def language_tag(tag: str) -> str:
@@ -126,9 +128,9 @@ class Recipe(Section):
     decayed: Which weights have weight decay: all, or only those of two or more dimensions (no bias, no normalisation).
     """
 
-    image_pooling: Named
-    text_pooling: Named
-    objective: Named
+    image_pooling: PoolingSettings
+    text_pooling: PoolingSettings
+    objective: ObjectiveSettings
     optimizer: Literal["adam", "adamw"]
     weight_decay: Annotated[float, Field(ge=0)]
     learning_rate: Annotated[float, Field(gt=0)]
@@ -143,7 +145,7 @@ class Recipe(Section):
     same_image_negatives: bool
     languages: Languages = Field(default_factory=list)
     sampling: Literal["uniform", "balanced"] = "uniform"
-    architecture: Named = Named(name="two_tower")
+    architecture: ArchitectureSettings = ArchitectureSettings(name="two_tower")
     tasks: Tasks = Field(default=["emb"])
     pairs: Pairs = Pairs()
     ance: Ance = Ance()
@@ -221,12 +223,14 @@ class Variation:
     @property
     def replaced(self) -> dict[str, Any]:
         """The recipe's keys that change, with their new values."""
-        names = {"image_pooling": self.image_pooling or self.pooling,
-                 "text_pooling": self.text_pooling or self.pooling, "objective": self.objective}
+        parts = {"image_pooling": (PoolingSettings, self.image_pooling or self.pooling),
+                 "text_pooling": (PoolingSettings, self.text_pooling or self.pooling),
+                 "objective": (ObjectiveSettings, self.objective)}
         finetune = {"finetune": True} if self.finetune else {}
         languages = {"languages": self._tags} if self.languages else {}
         noise = {"noise": Noise(share=self.noise)} if self.noise else {}
-        return {key: Named(name=name) for key, name in names.items() if name} | finetune | languages | noise
+        named = {key: part.of(name=name) for key, (part, name) in parts.items() if name}
+        return named | finetune | languages | noise
 
     def of(self, recipe: Recipe) -> Recipe:
         """Apply the replacements.

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from pipeline.parts.section import Section
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.section import Axis, Name, Named, Section, without_repeats
+from pipeline.settings.parts import Named
+from pipeline.settings.section import Axis, Name, without_repeats
 
 if TYPE_CHECKING:
     Feature = str
@@ -25,6 +27,8 @@ def _known_protocol(name: str) -> str:
 
 class Rescore(Named):
     """A step after the ensembles: similarities that a rescorer computes from another system's."""
+
+    KIND = "rescorers"
 
     def applied_to(self, system: str) -> str:
         """The rescored system's name, such as R+nnn; R+nnn-test if its bank is the ranked queries themselves."""

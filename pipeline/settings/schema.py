@@ -6,9 +6,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.files.left_out import SHARE
 from pipeline.parts.errors import InputError, look_up, refusing
+from pipeline.parts.section import Section
+from pipeline.settings.parts import EngineSettings
 from pipeline.settings.recipe import Recipe, Training
 from pipeline.settings.run import Feature, Run
-from pipeline.settings.section import Count, Device, Name, Section, Share, WithOptions
+from pipeline.settings.section import Count, Device, Name, Share
 
 DEFAULT_PRESET = "light"
 
@@ -34,12 +36,6 @@ class Manifest(Section):
 
     left_out: Share = SHARE
     on_error: Literal["fail", "skip"] = "skip"
-
-
-class EngineSettings(WithOptions):
-    """The engine that makes a feature, by name."""
-
-    engine: str
 
 
 class Compute(Section):

@@ -1,15 +1,9 @@
-"""What all sections of the settings have in common: strict checks, what is recorded of them, parts by name."""
+"""Values that sections of the settings have in common: names, counts, devices."""
 
-import math
 import re
-from collections.abc import Collection
-from difflib import get_close_matches
-from types import UnionType
-from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-
-from pipeline.parts.errors import meant
+from pydantic import AfterValidator, Field, StringConstraints
 
 Item = TypeVar("Item")
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*$")]
@@ -31,60 +25,6 @@ def device(name: str) -> str:
 Device = Annotated[str, AfterValidator(device)]
 
 
-class Section(BaseModel):
-    """A section of the settings. Unknown keys are refused, and values must have exactly the declared type."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    # Settings that are recorded even at their default: those that name a network, and those of the first release, so
-    # that its stores and plans stay valid.
-    ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
-
-    def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
-        """Collect the settings that are recorded beside a result, to be compared with later ones.
-
-        A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
-        records as they were, and earlier results stay valid. The default itself must not change.
-
-        Args:
-            exclude: Settings on which the result does not depend.
-
-        Returns:
-            JSON values by name.
-        """
-        defaults = {name: field.get_default(call_default_factory=True)
-                    for name, field in type(self).model_fields.items() if not field.is_required()}
-        at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
-        found = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
-        return found | {name: part.recorded() for name in found if isinstance(part := getattr(self, name), Section)}
-
-
-class WithOptions(BaseModel):
-    """A part and its options, which are all keys that are not declared.
-
-    That they are finite is checked here, the rest where the part is built.
-    """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    @model_validator(mode="after")
-    def _finite(self) -> Self:
-        for name, value in self.options.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{name} should be a finite number")
-        return self
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the part."""
-        return dict(self.model_extra or {})
-
-
-class Named(WithOptions):
-    """A pooling, an objective or a rescorer by name."""
-
-    name: str
-
-
 def without_repeats(names: list[Item]) -> list[Item]:
     """Check that no name is given twice."""
     twice = [name for place, name in enumerate(names) if name in names[:place]]
@@ -95,73 +35,3 @@ def without_repeats(names: list[Item]) -> list[Item]:
 
 # One or more values, each named once.
 Axis = Annotated[list[Item], Field(min_length=1), AfterValidator(without_repeats)]
-
-
-# Keys of earlier versions, and what to do about them.
-FORMER_KEYS = {"throughput.candidates": "no longer a setting; delete the line"}
-
-
-# What to write where YAML read a value of another kind than was meant.
-QUOTES, TRUE = "a name that looks like a number, true or null needs quotes", "write true or false"
-
-
-def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str:
-    """Summarise the first of pydantic's findings. Unknown keys come first: a misspelt key is also a missing one.
-
-    Args:
-        error: pydantic's error; another one's text is returned.
-        section: What was checked, whose keys an unknown one is compared with; None to leave that out.
-
-    Returns:
-        One line: where, what is wrong, and the value received.
-    """
-    if not isinstance(error, ValidationError):
-        return str(error)
-    faults = error.errors(include_url=False)
-    fault = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
-    place, above = ".".join(str(part) for part in fault["loc"]) or "top level", fault["loc"][:-1]
-    if fault["type"] == "extra_forbidden":
-        missing = [str(each["loc"][-1]) for each in faults if each["type"] == "missing" and each["loc"][:-1] == above]
-        hint = FORMER_KEYS.get(place) or _meant(str(fault["loc"][-1]), missing, _keys(section, above))
-        return f"{place}: unknown key" + (f"; {hint}" if hint else "")
-    if fault["type"] == "missing":
-        return f"{place}: missing"
-    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):  # or something else
-        others = [each for each in faults if each["loc"][:-1] == above]
-        said = " or ".join(each["msg"].removeprefix("Input should be ") for each in others)
-        return f"{'.'.join(map(str, above))}: expected {said}, got {fault['input']!r}"
-    said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    quotes = fault["type"] == "string_type" and isinstance(fault["input"], int | float | None)
-    hint = f"; {QUOTES}" if quotes else f"; {TRUE}" if fault["type"] == "bool_type" else ""
-    return f"{place}: {said}, got {fault['input']!r:.200}{hint}"
-
-
-def _meant(name: str, missing: list[str], known: list[str]) -> str:
-    """What an unknown key may mean: a missing one rather than another."""
-    if near := get_close_matches(name, missing, 1):
-        return f"did you mean {near[0]}?"
-    return meant(name, known) if known else ""
-
-
-def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:
-    """The keys of the section that a path leads to; [] if it leads to none."""
-    kinds = [section]
-    for part in path:
-        below = []
-        for kind in kinds:
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                below += [field.annotation for name, field in kind.model_fields.items() if part in (name, field.alias)]
-            elif get_origin(kind) in (dict, list):
-                below.append(get_args(kind)[-1])
-        kinds = [plain for kind in below for plain in _plain(kind)]
-    return [field.alias or name for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)
-            for name, field in kind.model_fields.items()]
-
-
-def _plain(kind: Any) -> list[Any]:
-    """The types that an annotation allows."""
-    if get_origin(kind) is Annotated:
-        return _plain(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return [plain for each in get_args(kind) for plain in _plain(each)]
-    return [kind]

@@ -56,10 +56,11 @@ def train(design: tuple[str, str], pattern: str, settings: Synthetic,
     import torch
 
     from pipeline.heads.pooling.gpo import GPO
+    from pipeline.heads.pooling.options import GPOOptions
     from pipeline.heads.pooling.sort import sort_descending
 
     torch.manual_seed(settings.seed)
-    gpo = GPO(settings.dimension, **DESIGNS[design])
+    gpo = GPO(settings.dimension, GPOOptions(**DESIGNS[design]))
     optimizer = torch.optim.Adam(gpo.parameters(), lr=settings.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
     first, last = settings.seen

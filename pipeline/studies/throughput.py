@@ -20,7 +20,7 @@ from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
-from pipeline.settings import Named, Recipe, Throughput, Training
+from pipeline.settings import PoolingSettings, Recipe, Throughput, Training
 from pipeline.systems import reranking
 from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
@@ -100,7 +100,7 @@ def _machine(device: str) -> str:
     return f"{threads} CPU thread{'s' * (threads > 1)}"
 
 
-def pool_step(setting: Named, dimension: int, batch: int, items: int, device: str) -> Step:
+def pool_step(setting: PoolingSettings, dimension: int, batch: int, items: int, device: str) -> Step:
     """Pool a batch in which all items are valid."""
     module = pooling.build(setting.name, dimension, **setting.options).to(device).eval()
     values = torch.randn(batch, items, dimension, device=device)

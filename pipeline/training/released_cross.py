@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError, refusing
-from pipeline.settings import Named, Recipe
+from pipeline.settings import ArchitectureSettings, Recipe
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
@@ -138,8 +138,9 @@ def recipe_of(released: ReleasedCross, base: Recipe, boxes: bool) -> Recipe:
         The recipe with the checkpoint's layers and tasks, which cuts images and captions as the released code does.
     """
     norm = {"image_norm": True} if "bert.LayerNorm.weight" in released.state else {}
-    architecture = Named(name="cross", layers=list(range(released.layers)), regions=REGIONS, pieces=PIECES,
-                         **norm, **({} if boxes else {"boxes": False}))  # type: ignore[call-arg]
+    options = {"layers": list(range(released.layers)), "regions": REGIONS, "pieces": PIECES, **norm,
+               **({} if boxes else {"boxes": False})}
+    architecture = ArchitectureSettings(name="cross", **options)
     return base.model_copy(update={"architecture": architecture, "tasks": released.tasks})
 
 

@@ -21,7 +21,8 @@ SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", ("training.s
 
 def late(**options: Any) -> LateInteraction:
     torch.manual_seed(0)
-    recipe = SETTINGS.recipe("late").model_copy(update={"architecture": settings.Named(name="late", **options)})
+    architecture = settings.ArchitectureSettings(name="late", **options)
+    recipe = SETTINGS.recipe("late").model_copy(update={"architecture": architecture})
     built = heads.build(recipe, "grid", 6, TEXT, SETTINGS.training_of("sample"))
     assert isinstance(built, LateInteraction)
     return built.eval()

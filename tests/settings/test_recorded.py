@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -25,10 +24,8 @@ FIRST_RELEASE = {
 
 @pytest.mark.parametrize("engine", FIRST_RELEASE)
 def test_stores_of_the_first_release_keep_their_fingerprint(engine: str) -> None:
-    kind: Any = ENGINES[engine]
-    options = getattr(import_module(ENGINES.module(engine)), "Options", None) or kind.Options
     given = {"boxes": "boxes.csv"} if engine == "butd-given" else {}
-    assert options(**given).recorded().keys() == FIRST_RELEASE[engine]
+    assert ENGINES.options(engine, given).recorded().keys() == FIRST_RELEASE[engine]
 
 
 class Later(Section):
@@ -49,12 +46,12 @@ def test_an_option_of_an_engine_added_later_leaves_stores(
         job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch) -> None:
     extraction.extract(job)
     made = read_header(job.store)[1]
-    kind: Any = ENGINES[job.engine.name]
+    kind: Any = ENGINES.declared(job.engine.name)
 
-    class Options(kind.Options):  # type: ignore[misc]
+    class Options(kind):  # type: ignore[misc]
         invented: bool = False
 
-    monkeypatch.setattr(kind, "Options", Options)
+    monkeypatch.setattr(f"{kind.__module__}.{kind.__name__}", Options)
     assert extraction.extract(job).extracted == 0
     assert read_header(job.store)[1] == made
     changed = replace(job.engine, options={**job.engine.options, "invented": True})

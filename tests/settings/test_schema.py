@@ -148,11 +148,3 @@ def test_another_engine_does_not_inherit_the_options_of_the_first() -> None:
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(InputError, match=r"presets\.flickr8k: unknown preset .papers.; did you mean paper"):
         settings.load(PARAMS, ("presets.flickr8k=papers",))
-
-
-def test_every_option_of_a_preset_is_one_of_its_engine() -> None:
-    from pipeline.features import extractors
-
-    for preset in settings.load(PARAMS).features.values():
-        for engine in preset.values():
-            extractors.check_options(engine.engine, engine.options)

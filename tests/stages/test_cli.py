@@ -289,9 +289,9 @@ def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypa
      "ablations: [], rescorers: [{name: nnn}]}",
      "run.rescorers: heads of late score pairs and have no vectors of train; say `bank: test`, or leave one of the two "
      "out"),
-    ("features.light.patch.image_sze=64", "settings of the engine patch: image_sze: unknown key; did you mean "
+    ("features.light.patch.image_sze=64", "unknown option of the engine patch, 'image_sze'; did you mean "
      "image_size?"),
 ])
 def test_the_plan_refuses_what_a_later_step_would(run: Any, change: str, said: str) -> None:
     """Else an extraction of days would end at a mistyped name."""
-    assert bad(run, "plan", "--params", PARAMS, "-S", change) == f"error: {said}"
+    assert said in bad(run, "plan", "--params", PARAMS, "-S", change)

@@ -27,8 +27,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def pipeline(site: Path, commands: Commands) -> Callable[..., str]:
     """Run a command with the example installed; what it printed."""
-    def run(*arguments: str | Path) -> str:
-        ran = commands("pipeline", *arguments, PYTHONPATH=f"{ROOT}{os.pathsep}{site}")
+    def run(*arguments: str | Path, code: int = 0) -> str:
+        ran = commands("pipeline", *arguments, code=code, PYTHONPATH=f"{ROOT}{os.pathsep}{site}")
         return ran.stdout + ran.stderr
     return run
 
@@ -58,9 +58,22 @@ def test_the_examples_reader(pipeline: Callable[..., str], corpus: Path, tmp_pat
 def test_the_example_pools_medians(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLE)
     from vse_median_pooling.median import MedianPool
+    from vse_median_pooling.options import MedianPoolOptions
 
     items = torch.tensor([[[1.0], [9.0], [2.0], [5.0]], [[1.0], [7.0], [3.0], [99.0]]])
-    assert MedianPool(1)(items, torch.tensor([4, 3])).flatten().tolist() == [3.5, 3.0]
+    pooled = {even: MedianPool(1, MedianPoolOptions(even=even))(items, torch.tensor([4, 3])).flatten().tolist()
+              for even in ("mean", "lower")}
+    assert pooled == {"mean": [3.5, 3.0], "lower": [2.0, 3.0]}
+
+
+def test_an_option_of_the_examples_pooling_is_checked_with_the_settings(pipeline: Callable[..., str]) -> None:
+    def settings(option: str, code: int) -> str:
+        return pipeline("settings", "recipes.vse2ad.image_pooling", "--params", ROOT / "params.yaml", "-S",
+                        f"recipes.vse2ad.image_pooling={{name: median, {option}}}", code=code)
+
+    assert "even: lower" in settings("even: lower", 0)
+    assert "unknown option of the pooling median, 'odd'; its options: even" in settings("odd: lower", 2)
+    assert "pooling median: even: Input should be 'mean' or 'lower', got 'upper'" in settings("even: upper", 2)
 
 
 def test_the_page_shows_what_the_example_holds() -> None:

@@ -147,7 +147,8 @@ def test_captions_that_are_cut_are_said_once(train: Callable[..., list[str]], pi
 
 def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:
     kmax = "recipes.vse2ad.image_pooling={name: kmax, k: 2.5}"
-    assert "its k must be int, got 2.5" in refused("train", "--feature", "region", "-S", kmax, "--name", "mine")
+    said = refused("train", "--feature", "region", "-S", kmax, "--name", "mine")
+    assert "pooling kmax: k: Input should be a valid integer, got 2.5" in said
     assert not Path("heads").exists()
 
 

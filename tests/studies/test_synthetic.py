@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from pipeline import settings
 from pipeline.heads.pooling.gpo import GPO
+from pipeline.heads.pooling.options import GPOOptions
 from pipeline.parts.errors import InputError
 from pipeline.studies import synthetic
 from stages.cli import cli
@@ -33,7 +34,7 @@ def test_patterns_by_hand(pattern: str, size: int, expected: list[float]) -> Non
 
 
 def test_errors_are_root_mean_squares_over_the_sizes_they_name() -> None:
-    gpo = GPO(4, generator="interpolated")  # a new one averages
+    gpo = GPO(4, GPOOptions(generator="interpolated"))  # a new one averages
     assert synthetic.errors(gpo, "A", SMALL) == pytest.approx(dict.fromkeys(
         ("rmse_seen", "rmse_unseen_smaller", "rmse_unseen_larger"), 0), abs=1e-7)
     found = synthetic.errors(gpo, "M-1", SMALL)
@@ -48,7 +49,7 @@ def test_errors_are_root_mean_squares_over_the_sizes_they_name() -> None:
 
 @pytest.mark.parametrize("design", synthetic.DESIGNS, ids="/".join)
 def test_every_generator_comes_nearer(design: tuple[str, str]) -> None:
-    before = synthetic.errors(GPO(8, **synthetic.DESIGNS[design]), "M-1", SMALL)["rmse_seen"]
+    before = synthetic.errors(GPO(8, GPOOptions(**synthetic.DESIGNS[design])), "M-1", SMALL)["rmse_seen"]
     losses: list[float] = []
     trained = synthetic.train(design, "M-1", SMALL, losses.append)
     assert len(losses) == 60

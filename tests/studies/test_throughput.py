@@ -75,7 +75,7 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pyte
 
     monkeypatch.setattr(throughput, "interleaved", each_once)
     monkeypatch.setattr(throughput.machine, "others", lambda *both: 1e6)
-    mean = RECIPE.model_copy(update={"image_pooling": settings.Named(name="mean")})
+    mean = RECIPE.model_copy(update={"image_pooling": settings.PoolingSettings(name="mean")})
     recipes = {"vse2ad": RECIPE, "copy": RECIPE, "mean": mean}
     told: list[str] = []
     measured = throughput.measure(recipes, TRAINING, SMALL, told.append)

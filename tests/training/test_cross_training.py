@@ -100,7 +100,7 @@ def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make,
     after = training.Head.open(frozen.folder).model
     for name, weight in before.state_dict().items():
         np.testing.assert_allclose(after.state_dict()[name].numpy(), weight.numpy(), atol=1e-6)
-    other = make("ce-listwise", architecture=settings.Named(name="cross", image_norm=True))
+    other = make("ce-listwise", architecture=settings.ArchitectureSettings(name="cross", image_norm=True))
     with pytest.raises(InputError, match="give both recipes the same architecture"):
         training.train(replace(other, start=emb.folder, folder=job.folder / "other"))
 
@@ -142,14 +142,14 @@ def test_boxes_are_part_of_what_it_reads_and_may_be_left_out(make: Make) -> None
     job = make("emb", {"epochs": 1})
     training.train(job)
     assert json.loads((job.folder / "head.json").read_text())["width"] == job.source.layout.dimension + 6
-    without = make("emb", {"epochs": 1}, architecture=settings.Named(name="cross", boxes=False))
+    without = make("emb", {"epochs": 1}, architecture=settings.ArchitectureSettings(name="cross", boxes=False))
     with pytest.raises(InputError, match="holds a head trained with other settings"):
         training.train(without)
     training.train(replace(without, folder=job.folder / "other"))
 
 
 def test_only_an_architecture_that_scores_pairs_is_trained_to(make: Make) -> None:
-    job = make("ce", architecture=settings.Named(name="two_tower"))
+    job = make("ce", architecture=settings.ArchitectureSettings(name="two_tower"))
     with pytest.raises(InputError, match="architecture two_tower does not score pairs"):
         training.train(job)
 

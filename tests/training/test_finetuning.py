@@ -22,7 +22,7 @@ from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import Manifest, build
 from pipeline.parts.errors import InputError
-from pipeline.settings import Named, Recipe
+from pipeline.settings import PoolingSettings, Recipe
 from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
@@ -119,7 +119,7 @@ def test_a_class_token_is_never_left_out(job: training.TrainingJob, scenes: Mani
     once = job.training.model_copy(update={"epochs": 1, "batch_size": 40})
     losses = []
     for share in (0.0, 0.9):
-        recipe = RECIPE.model_copy(update={"image_pooling": Named(name="cls"), "drop_items": share})
+        recipe = RECIPE.model_copy(update={"image_pooling": PoolingSettings(name="cls"), "drop_items": share})
         patches = replace(job, source=photographs(scenes, "patch"), feature="patch", recipe=recipe, training=once,
                           folder=job.folder / str(share))
         losses.append(training.train(patches).history[0]["loss"])

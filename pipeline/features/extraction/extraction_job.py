@@ -35,6 +35,7 @@ class EngineDescription:
     """The attributes of a loaded engine, which `extractors.base.Extractor` documents, its version and what it reads."""
 
     reported_as: str
+    depends_on_id: bool
     version: int
     reads: str
     items: int
@@ -157,7 +158,7 @@ class ExtractionJob:
         files = (lambda rows: sources.files(rows, folder)) if isinstance(sources, Gallery) else None
         return Wanted(sources.ids, sources.sizes, self.fingerprint(engine, sources), layout, files,
                       sources.checksums, self.manifest.written, chosen,
-                      grows=True, by_content="boxes" not in engine.settings, retry_failed=self.retry_failed,
+                      grows=True, by_content=not engine.depends_on_id, retry_failed=self.retry_failed,
                       donor=self.donor, dataset=self.manifest.dataset)
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
@@ -173,7 +174,8 @@ class ExtractionJob:
         made = {"dataset": self.manifest.dataset, "ids": sources.digest,
                 "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
-                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision}
+                "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision,
+                "depends_on_id": engine.depends_on_id}
         # torch is not named, so that stores from before there was another backend keep their fingerprint
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pipeline.features.extractors import PACKAGES, PRESETS, check_options
+from pipeline.features.extractors import ENGINES
 from pipeline.files import weights
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Settings
@@ -34,18 +34,17 @@ def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[L
     found: list[Lack] = []
     for feature in features:
         engine = settings.engine_of(dataset, feature)
-        check_options(engine.engine, engine.options)
         found += [Lack(feature, what) for what in lacks(engine.engine, engine.options)]
     return found
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     """Find what one engine needs and this machine lacks: a line for each thing, with where to get it."""
-    package = PACKAGES.get(engine)
-    found = [f"the package {package[0]}; with torch installed, run: {package[1]}"] \
-        if package and find_spec(package[0]) is None else []
-    given = {**PRESETS.get(engine, {}), **options}
-    name = given["weights"] if "weights" in given else getattr(check_options(engine, options), "weights", None)
+    chosen = ENGINES.options(engine, options)
+    packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
+    found = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
+             if find_spec(name) is None]
+    name = getattr(chosen, "weights", None)
     if name not in (None, weights.UNTRAINED):
         try:
             weights.require(str(name))

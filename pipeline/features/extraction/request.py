@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import artefacts
-from pipeline.features.extractors import ENGINES, PRESETS, Runtime
+from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
 from pipeline.features.store.layout import ABSENT, DESCRIPTION, imported, maker
 from pipeline.files import record, weights
@@ -18,7 +18,6 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError, refusing
 
-LIBRARIES = ("torch", "torchvision", "timm", "pillow", "numpy")
 # The settings of `extract` on which features depend. The others say where and how fast they are computed, and how they
 # are stored.
 CONTENT = {"backend", "precision", "dtype"}
@@ -42,19 +41,19 @@ class ExtractionRequest:
         Returns:
             JSON values; None if the weights are only known after loading them.
         """
-        options = {**PRESETS.get(self.engine, {}), **self.options}
         try:
-            name = options["weights"]
+            options: Any = ENGINES.options(self.engine, self.options)
+            name = options.weights
             network = name if name == weights.UNTRAINED else sha256(weights.locate(name)[0])
-            files = {key: sha256(Path(value)) for key, value in options.items()
+            files = {key: sha256(Path(value)) for key, value in options
                      if isinstance(value, str) and Path(value).is_file()}
             manifest = sha256(self.manifest)
-        except (KeyError, OSError, InputError):
+        except (AttributeError, OSError, InputError):
             return None
         chosen = {} if self.only is None else {"only": sorted(self.only)}
         return {**chosen, "manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
                 "network": network, "extract": dict(self.content),
-                "libraries": {library: version(library) for library in LIBRARIES}}
+                "libraries": {library: version(library) for library in options.LIBRARIES}}
 
     def is_done(self) -> bool:
         """Compare the request with the store.
@@ -139,28 +138,16 @@ def made_by(engine: str) -> dict[str, int | str]:
     return artefacts.versions((ENGINES, engine), "images")
 
 
-# The name of a feature in stores, heads and tables has every setting that makes another feature.
-PROPOSALS = 300  # of the region proposal network, as in Caffe's test settings
-SIDES = (600, 1000)  # pixels, short and long, in the same place
-SQUARE = 512  # pixels a side of grids and windows; a ViT's name holds its own
+def feature_name(reported_as: str, weights_name: str | None, precision: str, digest: str) -> str:
+    """The engine's own name, and unusual weights and precision: `pyramid36-resnet152.tv_in1k-untrained-bf16`.
 
-
-def feature_name(engine: str, reported_as: str, settings: Mapping[str, Any], precision: str, weights: str) -> str:
-    """The engine's own name, and unusual settings: `butd-36-proposals-rpn45`, `pyramid36-...-384px-bf16`."""
-    parts, proposals, side = [reported_as], settings.get("proposals", PROPOSALS), settings.get("image_size")
-    if proposals != PROPOSALS:
-        parts.append(f"rpn{proposals}")
-    if side is not None and (f"_{side}" not in reported_as if engine == "patch" else side != SQUARE):
-        parts.append(f"{side}px")
-    sides = (settings.get("short_side", SIDES[0]), settings.get("long_side", SIDES[1]))
-    both = "-".join(f"{side}px" for side in sides)
-    if sides != SIDES and not reported_as.endswith(both):
-        parts.append(both)
-    name = settings.get("weights")  # usual ones have an entry in manifests/weights.yaml
-    if name not in (None, UNTRAINED, *checkpoints()):
-        parts.append(f"weights{weights[:8]}")
-    elif name == UNTRAINED or (engine.startswith("butd-") and name not in (None, engine, "butd-36")):
-        parts.append(name)
+    Usual weights have an entry in manifests/weights.yaml; others are named by the digest of the loaded ones.
+    """
+    parts = [reported_as]
+    if weights_name == UNTRAINED:
+        parts.append(UNTRAINED)
+    elif weights_name is not None and weights_name not in checkpoints():
+        parts.append(f"weights{digest[:8]}")
     return "-".join(parts if precision == "fp32" else [*parts, precision])
 
 

@@ -66,7 +66,7 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     found = EngineDescription(version=version, reads=reads, **{
         field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
         if field.name not in ("version", "reads")})
-    return replace(found, reported_as=feature_name(engine.name, found.reported_as, found.settings,
+    return replace(found, reported_as=feature_name(found.reported_as, found.settings.get("weights"),
                                                    engine.runtime.precision, found.weights))
 
 

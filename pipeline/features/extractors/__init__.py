@@ -1,4 +1,4 @@
-"""Engines: from an image to a set of items. A new one is a file with `Options` and a class, and a line in ENGINES."""
+"""Engines: from an image to a set of items. A new one is a file, its options in options.py, and a line in ENGINES."""
 
 from __future__ import annotations
 
@@ -7,63 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor, Items
     from pipeline.features.extractors.runtime import Runtime
-    from pipeline.settings import Section
 
-# Engine -> its class. `Options`, its settings, is a class in its module or in that class.
-ENGINES: lazy.LookupTable[Callable[[Any, Runtime], Extractor]] = lazy.LookupTable({
+ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.features.extractors.square:Pyramid",
     "butd-36": "pipeline.features.extractors.butd.detector:Detected",
-    "butd-10-100": "pipeline.features.extractors.butd.detector:Detected",
+    "butd-10-100": "pipeline.features.extractors.butd.detector:Detected10To100",
     "butd-given": "pipeline.features.extractors.butd.detector:Given",
     "grid": "pipeline.features.extractors.square:Grid",
     "grid-feats-x101": "pipeline.features.extractors.grid_feats:GridFeats",
-    "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeats",
+    "grid-feats-x152": "pipeline.features.extractors.grid_feats:GridFeatsX152",
     "patch": "pipeline.features.extractors.square:Patch",
     "frame": "pipeline.features.extractors.square:Frame",
-}, "extractors")
-
-# Engine -> the defaults of options in which it differs from its class; settings may change them.
-PRESETS: dict[str, dict[str, Any]] = {
-    "butd-36": {"weights": "butd-36", "min_boxes": 36, "max_boxes": 36},
-    "butd-10-100": {"weights": "butd-10-100", "min_boxes": 10, "max_boxes": 100},
-    "grid-feats-x152": {"weights": "grid-feats-x152", "network": "resnext152_32x8d"},
-}
-
-DETECTRON2 = ("detectron2", "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2.git'")
-# Engine -> the further package that it needs, and how to install that.
-PACKAGES = dict.fromkeys(("butd-36", "butd-10-100", "butd-given"), DETECTRON2)
-
-
-def check_options(engine: str, chosen: Mapping[str, Any]) -> Section:
-    """Complete and check an engine's settings.
-
-    Args:
-        engine: A key of `ENGINES`.
-        chosen: What the user gives; the rest are defaults.
-
-    Returns:
-        The engine's `Options`.
-
-    Raises:
-        InputError: For an unknown engine or option, or a value of another type.
-    """
-    from pydantic import ValidationError
-
-    from pipeline.settings import first_fault
-
-    if engine not in ENGINES:
-        raise InputError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
-    kind: Any = ENGINES[engine]
-    options = getattr(import_module(ENGINES.module(engine)), "Options", None) or kind.Options
-    with refusing(ValidationError, lambda error: f"settings of the engine {engine}: {first_fault(error, options)}"):
-        checked: Section = options.model_validate({**PRESETS.get(engine, {}), **chosen})
-    return checked
-
+}, "extractors", "engine")
 
 def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extractor:
     """Load an engine with its weights.
@@ -79,8 +39,8 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     Raises:
         InputError: For an unknown engine or option, a runtime that is not available, or missing weights.
     """
-    checked = check_options(engine, options)
-    return ENGINES[engine](checked, runtime.checked())
+    ENGINES.options(engine, options)  # before the runtime, which imports torch
+    return ENGINES.build(engine, runtime.checked(), **options)
 
 
 def rebuild(made: Mapping[str, Any], device: str = "cpu", same_weights: bool = True) -> Extractor:

@@ -64,7 +64,8 @@ class Extractor(Protocol):
     "captions" for captions, which `prepare` then gets as texts, of size 0 x 0.
     """
 
-    reported_as: str  # the name under which its features are reported
+    reported_as: str  # the name of its features by its options, see `options.EngineOptions`
+    depends_on_id: bool  # whether features depend on which image it is, `image.info["file"]`, and not on pixels alone
     items: int  # N, the most items an image can have
     dimension: int  # D
     extras: Mapping[str, Extra]  # what is stored beside the features
@@ -102,24 +103,24 @@ class MapEngine(ABC):
     """The base of engines whose network makes a feature map of an image of any size.
 
     On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a fifth longer. Images
-    are not padded to equal sizes, because that would change the features near the border. A subclass sets `items` and
-    `reported_as`.
+    are not padded to equal sizes, because that would change the features near the border. A subclass sets `items`.
 
     Args:
-        options: Its settings.
         runtime: Where the network runs.
+        options: Its settings.
         network: The network, with its weights.
         feature_maps: Computes the network's maps of stacked prepared images.
         free: Dimensions in which the stacks differ.
     """
 
-    dimension = 2048
+    dimension, depends_on_id = 2048, False
 
-    def __init__(self, options: Any, runtime: Runtime, network: nn.Module, feature_maps: backend.Forward,
+    def __init__(self, runtime: Runtime, options: Any, network: nn.Module, feature_maps: backend.Forward,
                  free: tuple[int, ...]) -> None:
         self.options, self.runtime = options, runtime
         self.network: Any = network
         self.settings: Mapping[str, Any] = options.recorded()
+        self.reported_as: str = options.reported_as
         self.trained, self.weights = options.weights != weights.UNTRAINED, weights.digest(network)
         self.backend, self.at_once = runtime.backend, AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         network.to(runtime.device).to(memory_format=torch.channels_last)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -20,10 +19,10 @@ from torch import nn
 from torchvision.models.resnet import Bottleneck, ResNet
 
 from pipeline.features.extractors.base import Computed, MapEngine, computed, with_weights, without_classifier
+from pipeline.features.extractors.options import GridFeatsOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
-from pipeline.settings import Count, Section
 
 STRIDE = 32
 MEANS = (103.53, 116.28, 123.675)  # blue, green, red: detectron2's MODEL.PIXEL_MEAN
@@ -36,23 +35,12 @@ PARTS = {"shortcut.weight": "downsample.0.weight", "shortcut.norm": "downsample.
 class Backbone:
     """What differs between the two engines."""
 
-    title: str  # the end of the feature's name
     blocks: tuple[int, int, int, int]  # the number of blocks of each stage
     deviations: tuple[float, float, float]  # by which pixels are divided, blue, green, red: MODEL.PIXEL_STD
 
 
-BACKBONES = {"resnext101_32x8d": Backbone("x101", (3, 4, 23, 3), (57.375, 57.12, 58.395)),
-             "resnext152_32x8d": Backbone("x152", (3, 8, 36, 3), (1.0, 1.0, 1.0))}
-
-
-class Options(Section):
-    """Settings of these features."""
-
-    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"  # which backbone
-    weights: str = "grid-feats-x101"  # a name in manifests/weights.yaml, a file, or "untrained"
-    short_side: Count = 600  # pixels to which the image's short side is resized
-    long_side: Count = 1000  # the most pixels that the long side may then have
-    ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
+BACKBONES = {"resnext101_32x8d": Backbone((3, 4, 23, 3), (57.375, 57.12, 58.395)),
+             "resnext152_32x8d": Backbone((3, 8, 36, 3), (1.0, 1.0, 1.0))}
 
 
 class GridFeats(MapEngine):
@@ -60,10 +48,9 @@ class GridFeats(MapEngine):
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        super().__init__(options, runtime, load(options.network, options.weights), self._forward, free=(0, 1, 2))
+    def __init__(self, runtime: Runtime, options: GridFeatsOptions) -> None:
+        super().__init__(runtime, options, load(options.network, options.weights), self._forward, free=(0, 1, 2))
         backbone = BACKBONES[options.network]
-        self.reported_as = f"grid-feats-{backbone.title}"
         self.items = _cells(min(options.short_side, options.long_side)) * _cells(options.long_side)
         self._mean, self._std = (torch.tensor(each).view(1, 3, 1, 1).to(runtime.device)
                                  for each in (MEANS, backbone.deviations))
@@ -82,6 +69,10 @@ class GridFeats(MapEngine):
         planes = pixels.flip(3).permute(0, 3, 1, 2).float()
         last: torch.Tensor = self.network((planes - self._mean) / self._std)
         return last
+
+
+class GridFeatsX152(GridFeats):
+    """The same of the larger backbone."""
 
 
 def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[int, int]:

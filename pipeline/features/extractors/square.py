@@ -23,10 +23,10 @@ from torchvision.ops import roi_align
 
 from pipeline.features.extractors.base import Computed, computed
 from pipeline.features.extractors.network import ButdCnn, Network
+from pipeline.features.extractors.options import FrameOptions, GridOptions, NetworkOptions, PatchOptions, PyramidOptions
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.parts.errors import InputError, refusing
-from pipeline.settings import Count, Section
 
 OTHERS: dict[str, type[Network]] = {"butd_resnet101": ButdCnn}  # networks that timm does not have
 SCALES = (1, 2, 3, 4)
@@ -35,26 +35,17 @@ STRIPS = 3
 AT_ONCE_ON_CPU, AT_ONCE = 8, 128
 
 
-class NetworkOptions(Section):
-    """Settings of every engine that runs one network over a square."""
-
-    network: str = "resnet152.tv_in1k"  # any timm network
-    weights: str = "resnet152-in1k"  # a name in manifests/weights.yaml, a file, or "untrained"
-    image_size: Count = 512  # pixels a side of the square to which the image is resized
-    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
-
-
 class NetworkEngine:
-    """The base of engines with one network over a square. A subclass sets `items`, `dimension` and `reported_as`."""
+    """The base of engines with one network over a square. A subclass sets `items` and `dimension`."""
 
-    Options = NetworkOptions
     extras: Mapping[str, Extra] = {}
+    depends_on_id = False
 
-    def __init__(self, options: NetworkOptions, runtime: Runtime, **of_network: Any) -> None:
+    def __init__(self, runtime: Runtime, options: NetworkOptions, **of_network: Any) -> None:
         kind = OTHERS.get(options.network, Network)
         self.network = kind(options.network, options.weights, runtime, **of_network)
         self.settings: Mapping[str, Any] = options.recorded()
-        self.size = options.image_size
+        self.size, self.reported_as = options.image_size, options.reported_as
         self.trained, self.weights = self.network.trained, self.network.digest
         self.backend = runtime.backend
 
@@ -86,11 +77,10 @@ class Pyramid(NetworkEngine):
 
     extras: Mapping[str, Extra] = {"boxes": Extra((4,), "float32")}
 
-    def __init__(self, options: NetworkOptions, runtime: Runtime) -> None:
-        super().__init__(options, runtime)
+    def __init__(self, runtime: Runtime, options: PyramidOptions) -> None:
+        super().__init__(runtime, options)
         self.boxes = windows()
         self.items = len(self.boxes)
-        self.reported_as = f"pyramid{self.items}-{options.network}"
         self.dimension = self.map_of(self.network.probe(self.size), max(SCALES)).shape[1]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
@@ -107,16 +97,9 @@ class Pyramid(NetworkEngine):
 class Grid(NetworkEngine):
     """A CNN's map as items, row by row."""
 
-    class Options(NetworkOptions):
-        """Settings of grid features, of any timm CNN or butd_resnet101."""
-
-        grid: Count = 16  # items a side; a larger map is averaged down to it
-        ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"grid"}
-
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        super().__init__(options, runtime)
+    def __init__(self, runtime: Runtime, options: GridOptions) -> None:
+        super().__init__(runtime, options)
         self.side, self.items = options.grid, options.grid**2
-        self.reported_as = f"grid{options.grid}-{options.network}"
         self.dimension = self._cells(self.network.probe(self.size)).shape[2]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
@@ -134,18 +117,8 @@ class Grid(NetworkEngine):
 class Patch(NetworkEngine):
     """A ViT's tokens after its last block and norm; registers and distillation tokens are left out."""
 
-    class Options(NetworkOptions):
-        """Settings of patch features, of any timm ViT."""
-
-        network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"
-        weights: str = "vit-base-patch16-224"  # a name in manifests/weights.yaml, a file, or "untrained"
-        image_size: Count = 224  # pixels a side
-        cls: bool = True  # whether the class token is kept, as the first item
-        ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"cls"}
-
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        super().__init__(options, runtime, img_size=options.image_size)
-        self.reported_as = f"patch-{options.network}" + ("" if options.cls else "-nocls")
+    def __init__(self, runtime: Runtime, options: PatchOptions) -> None:
+        super().__init__(runtime, options, img_size=options.image_size)
         self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))
         # DINOv3's class in timm has no `has_class_token`; a network may have registers and no class token.
         model = self.network.model
@@ -172,16 +145,8 @@ class Patch(NetworkEngine):
 class Frame(NetworkEngine):
     """One item per frame, in order of time. A photograph is a clip of one frame."""
 
-    class Options(NetworkOptions):
-        """Settings of frame features."""
-
-        image_size: Count = 224  # pixels a side
-        frames: Count = 20  # the most frames of a clip
-        ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"frames"}
-
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        super().__init__(options, runtime)
-        self.reported_as = f"frame{options.frames}-{options.network}"
+    def __init__(self, runtime: Runtime, options: FrameOptions) -> None:
+        super().__init__(runtime, options)
         self.items = self.frames = options.frames
         self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         self.prefix = int(getattr(self.network.model, "num_prefix_tokens", 0))

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pybase64
 
-from pipeline.features.extractors import butd
+from pipeline.features.extractors.butd import extras as butd
 from pipeline.features.importers.base import (
     UNKNOWN_SIZE,
     FeatureSource,

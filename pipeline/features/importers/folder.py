@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipeline.features.extractors import butd
+from pipeline.features.extractors.butd.extras import EXTRAS
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
 from pipeline.files.left_out import LeftOut
 from pipeline.files.npy import mapped
@@ -93,7 +93,7 @@ def _first_shape(source: FeatureSource, file: Path, lying: bool | None) -> tuple
     found = shape_of(file, lying)
     if not source.dimension:
         beside = load(file, lying).extras
-        source.extras = {name: extra for name, extra in butd.EXTRAS.items() if name in beside}
+        source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
     return found
 
 

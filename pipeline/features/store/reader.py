@@ -83,8 +83,8 @@ class FeatureStore:
         own = self.fingerprint.get("ids") == sources.digest
         if own:
             rows = self.layout.find(self._whole("ids"), sources.ids)
-        else:  # by content alone; features of boxes by image id are of no other manifest
-            checksums = None if "boxes" in self.fingerprint.get("settings", ["boxes"]) else sources.checksums
+        else:  # by content alone; features that depend on ids are of no other manifest
+            checksums = None if self.fingerprint.get("depends_on_id", True) else sources.checksums
             rows = np.array([ABSENT]) if checksums is None \
                 else ledger.rows_of_sources(self.path, self.layout, checksums.tolist())
             if not len(rows) or (rows == ABSENT).any():

@@ -1,12 +1,12 @@
 """AdOpt, the adaptive objective of VSE+2AD (3.3, equation 6)."""
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from pipeline.heads.objectives.infonce import HardestInfoNCE
+from pipeline.heads.objectives.options import AdOptOptions
 
 
 class AdOpt(HardestInfoNCE):
@@ -38,19 +38,11 @@ class AdOpt(HardestInfoNCE):
     docs/measured/adpool-adopt.md has its effect.
 
     `log`: "negatives" (K), "align" and "uniform" (the two γ).
-
-    Args:
-        temperature: τ. The paper uses 0.05.
-        denominator: "with_positive" or "printed".
-        margin: 0 for equation 6; the released code has 0.2. Refused with the denominator "printed", where it has no
-            effect.
-        count: The reading of K, "printed" or "released".
     """
 
-    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0,
-                 count: Literal["printed", "released"] = "printed") -> None:
-        super().__init__(temperature, denominator, margin)
-        self.count = COUNTS[count]
+    def __init__(self, options: AdOptOptions) -> None:
+        super().__init__(options)
+        self.count = COUNTS[options.count]
 
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
         align, uniform, hardest = self.count(similarity)

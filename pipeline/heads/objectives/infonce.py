@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 from pipeline.heads.objectives.base import Objective
-from pipeline.parts.errors import InputError
-
-DENOMINATORS = ("with_positive", "printed")
+from pipeline.heads.objectives.options import ConstantKOptions, CRCLOptions, InfoNCEOptions, RandomKOptions
 
 
 class HardestInfoNCE(Objective):
@@ -18,30 +16,17 @@ class HardestInfoNCE(Objective):
     adds 0. The margin is subtracted from every positive similarity (VSE+2AD 3.3).
 
     `log`: "negatives", the K used.
-
-    Args:
-        temperature: τ.
-        denominator: "with_positive", or "printed": the K negatives alone, as for AdOpt.
-        margin: As for AdOpt.
     """
 
-    def __init__(self, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0) -> None:
+    def __init__(self, options: RandomKOptions) -> None:
         super().__init__()
-        if not temperature > 0:
-            raise InputError(f"the temperature must be positive, got {temperature}")
-        if denominator not in DENOMINATORS:
-            raise InputError(f"denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
-        if not 0 <= margin < float("inf"):
-            raise InputError(f"the margin must be a number of at least 0, got {margin}")
-        if margin and denominator == "printed":
-            raise InputError("a margin does nothing with the printed denominator; leave one of the two out")
-        self.temperature, self.denominator, self.margin = temperature, denominator, margin
+        self.options = options
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         hardest, more = self._hardest(similarity.detach())
         self.log = {"negatives": float(hardest), **more}
-        logits = similarity / self.temperature
-        positive = logits.diagonal() - self.margin / self.temperature
+        logits = similarity / self.options.temperature
+        positive = logits.diagonal() - self.options.margin / self.options.temperature
         return (self._one_direction(logits, positive, negatives, hardest)
                 + self._one_direction(logits.T, positive, negatives.T, hardest))
 
@@ -54,7 +39,7 @@ class HardestInfoNCE(Objective):
         hard = logits.masked_fill(~negatives, float("-inf"))
         if hardest < len(logits) - 1:
             hard = hard.topk(hardest, dim=1, sorted=False).values
-        if self.denominator == "with_positive":
+        if self.options.denominator == "with_positive":
             return (torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1) - positive).mean()
         # Without a negative the sum is empty: such a row would give -inf, and NaN gradients.
         has_negatives = negatives.any(1)
@@ -66,27 +51,21 @@ class InfoNCE(HardestInfoNCE):
     """−log softmax of the positive among all of a query's pairs: a mean over the batch, summed over both directions.
 
     `log`: "negatives", one less than the batch.
-
-    Args:
-        temperature: τ. VSE+2AD uses 0.05.
     """
 
-    def __init__(self, temperature: float = 0.05) -> None:
-        super().__init__(temperature)
+    def __init__(self, options: InfoNCEOptions) -> None:
+        super().__init__(RandomKOptions(temperature=options.temperature))
 
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
         return len(similarity) - 1, {}
 
 
 class ConstantK(HardestInfoNCE):
-    """AdOpt with a fixed K: `k`, or one less than the batch if that is smaller. Options also as `HardestInfoNCE`."""
+    """AdOpt with a fixed K: `k`, or one less than the batch if that is smaller."""
 
-    def __init__(self, k: int = 1, temperature: float = 0.05, denominator: str = "with_positive", margin: float = 0.0
-                 ) -> None:
-        super().__init__(temperature, denominator, margin)
-        if k < 1:
-            raise InputError(f"constant_k needs k of at least 1, got {k}")
-        self.k = k
+    def __init__(self, options: ConstantKOptions) -> None:
+        super().__init__(options)
+        self.k = options.k
 
     def _hardest(self, similarity: Tensor) -> tuple[int, dict[str, float]]:
         return min(self.k, len(similarity) - 1), {}
@@ -116,28 +95,19 @@ class CRCL(Objective):
     epochs and trains three times from the start with it ("self-refining"); that is not done here.
 
     `log`: "trust", the mean of y, and "negatives", one less than the batch.
-
-    Args:
-        temperature: τ. The released code has 0.05.
-        weight: λ. The released code has 5.
-        warmup_epochs: The number of first epochs with y = 1. The released code has 2.
     """
 
-    def __init__(self, temperature: float = 0.05, weight: float = 5.0, warmup_epochs: int = 2) -> None:
+    def __init__(self, options: CRCLOptions) -> None:
         super().__init__()
-        if not temperature > 0:
-            raise InputError(f"the temperature must be positive, got {temperature}")
-        if not 0 <= weight < float("inf") or warmup_epochs < 0:
-            raise InputError(f"crcl's weight and warmup_epochs must not be negative, got {weight} and {warmup_epochs}")
-        self.temperature, self.weight, self.warmup_epochs = temperature, weight, warmup_epochs
+        self.options = options
         self.warm = False
 
     def start_epoch(self, epoch: int) -> None:
-        self.warm = epoch < self.warmup_epochs
+        self.warm = epoch < self.options.warmup_epochs
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         unused = ~negatives & ~torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
-        logits = (similarity / self.temperature).masked_fill(unused, float("-inf"))
+        logits = (similarity / self.options.temperature).masked_fill(unused, float("-inf"))
         logs = logits.log_softmax(1), logits.T.log_softmax(1)
         found = sum(log.diagonal().exp() for log in logs) / 2
         trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(found).detach()
@@ -145,4 +115,4 @@ class CRCL(Objective):
         active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
         tangents = [log.exp().tan() for log in logs]
         complementary = sum((each - each.diagonal().diag()).sum(1) / each.sum(1) ** (1 - trust) for each in tangents)
-        return active.mean() + self.weight * torch.as_tensor(complementary).mean()
+        return active.mean() + self.options.weight * torch.as_tensor(complementary).mean()

@@ -1,12 +1,10 @@
 """The hinge-based triplet loss with hard negatives (VSE++; VSE+2AD equation 2, VSE∞ equation 1)."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from pipeline.heads.objectives.base import Objective
-from pipeline.parts.errors import InputError
+from pipeline.heads.objectives.options import TripletOptions
 
 
 class Triplet(Objective):
@@ -17,30 +15,19 @@ class Triplet(Objective):
 
     `log`: "violations", the share of queries (of both directions) whose hardest negative has a loss above 0, and
     "negatives", how many negatives of each query count: 1, or one less than the batch.
-
-    Args:
-        margin: α. The papers use 0.2.
-        all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
-        reduction: "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
     """
 
-    def __init__(self, margin: float = 0.2, all_negatives_epochs: int = 1,
-                 reduction: Literal["sum", "mean"] = "sum") -> None:
+    def __init__(self, options: TripletOptions) -> None:
         super().__init__()
-        if not margin >= 0:
-            raise InputError(f"triplet's margin must not be negative, got {margin}")
-        if all_negatives_epochs < 0:
-            raise InputError(f"triplet's all_negatives_epochs must not be negative, got {all_negatives_epochs}")
-        self.margin, self.reduction = margin, reduction
-        self.all_negatives_epochs = all_negatives_epochs
+        self.options = options
         self.hardest = True
 
     def start_epoch(self, epoch: int) -> None:
-        self.hardest = epoch >= self.all_negatives_epochs
+        self.hardest = epoch >= self.options.all_negatives_epochs
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         positive = similarity.diagonal()
-        violation = (self.margin + similarity).masked_fill(~negatives, float("-inf"))
+        violation = (self.options.margin + similarity).masked_fill(~negatives, float("-inf"))
         images = (violation - positive.unsqueeze(1)).clamp(min=0)
         captions = (violation - positive.unsqueeze(0)).clamp(min=0)
         worst_caption, worst_image = images.amax(1), captions.amax(0)
@@ -48,4 +35,4 @@ class Triplet(Objective):
         self.log = {"violations": float(violated.float().mean()),
                     "negatives": 1.0 if self.hardest else len(similarity) - 1.0}
         whole = worst_caption.sum() + worst_image.sum() if self.hardest else images.sum() + captions.sum()
-        return whole / len(similarity) if self.reduction == "mean" else whole
+        return whole / len(similarity) if self.options.reduction == "mean" else whole

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from pipeline.heads.pooling.adpool_levels import both_levels, token_level
 from pipeline.heads.pooling.base import Pooling
 from pipeline.heads.pooling.mean import soft_maximum
-from pipeline.parts.errors import InputError
+from pipeline.heads.pooling.options import AdPoolOptions
 
 
 class AdPool(Pooling):
@@ -22,14 +22,6 @@ class AdPool(Pooling):
     unit, so there is no symmetry to break, and its gradient at zero is not zero.
 
     Source: VSE+2AD, equations 3 to 5.
-
-    Args:
-        dim: D.
-        token: False leaves the token level out (the row −tok of Table 3).
-        embedding: False leaves the embedding level out (the row −emb of Table 3).
-        balance: "learned" (equation 5); or the fixed weight of the token level, in 0..1 (Table C-2: 0.25,
-            0.5, 0.75), with the rest for the embedding level; or "random": that weight is drawn once, when
-            built (Table C-2 averages over five draws: vary the seed).
     """
 
     title = "AdPool"
@@ -37,15 +29,9 @@ class AdPool(Pooling):
     token_weight: Tensor
     reads_padding = False
 
-    def __init__(
-        self, dim: int, token: bool = True, embedding: bool = True, balance: str | float = "learned"
-    ) -> None:
+    def __init__(self, dim: int, options: AdPoolOptions) -> None:
         super().__init__(dim)
-        if not (token or embedding):
-            raise InputError("adpool needs its token level or its embedding level; set one of them to true")
-        if not (token and embedding) and balance != "learned":
-            raise InputError(f"adpool with one level alone balances nothing; leave out its balance, {balance!r}")
-        self.token = token
+        token, embedding, balance = options.token, options.embedding, options.balance
         self.embedding = embedding
         self.W_tok = nn.Parameter(torch.zeros(dim, 1)) if token else None
         both = token and embedding
@@ -70,11 +56,7 @@ class AdPool(Pooling):
 
 def fixed_balance(balance: str | float) -> Tensor:
     """Choose the token level's weight, a scalar in 0..1; "random" draws one."""
-    if balance == "random":
-        return torch.rand(())
-    if isinstance(balance, (int, float)) and 0 <= balance <= 1:
-        return torch.tensor(float(balance))
-    raise InputError(f'balance must be "learned", "random" or a number in 0..1, got {balance!r}')
+    return torch.rand(()) if isinstance(balance, str) else torch.tensor(float(balance))
 
 
 # AdPool as the released code of VSE+2AD computes it, which differs from the paper.

@@ -6,7 +6,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.mean import mean_over_items
-from pipeline.parts.errors import InputError
+from pipeline.heads.pooling.options import GCNPoolOptions
 
 
 class AttentionPool(Pooling):
@@ -49,33 +49,20 @@ class SelfAttnPool(Pooling):
 
 
 # Graph convolution over the items before pooling: GCN of VSE∞ Table 1 and VSE+2AD Table 4.
-READOUTS = ("mean", "seq2seq")
-
-
 class GCNPool(Pooling):
     """Items reason over their relations (VSRN; Li et al. 2019), then are pooled by their mean or by a GRU.
 
     The affinity is a product of two projections of the items, so values beyond some 1e18 overflow it in float32.
 
     Source: Li et al. 2019.
-
-    Args:
-        dim: D.
-        layers: Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
-            GCN+AvgPool; 4 with "seq2seq" has the 23.1 million of its GCN+Seq2Seq.
-        readout: "mean", or "seq2seq" (which depends on the items' order).
     """
 
     title = "GCN"
 
-    def __init__(self, dim: int, layers: int = 1, readout: str = "mean") -> None:
+    def __init__(self, dim: int, options: GCNPoolOptions) -> None:
         super().__init__(dim)
-        if layers < 1:
-            raise InputError(f"gcn needs at least 1 layer, got {layers}")
-        if readout not in READOUTS:
-            raise InputError(f"gcn's readout must be one of {', '.join(READOUTS)}, got {readout!r}")
-        self.layers = nn.ModuleList(RelationLayer(dim) for _ in range(layers))
-        self.gru = nn.GRU(dim, dim, batch_first=True) if readout == "seq2seq" else None
+        self.layers = nn.ModuleList(RelationLayer(dim) for _ in range(options.layers))
+        self.gru = nn.GRU(dim, dim, batch_first=True) if options.readout == "seq2seq" else None
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         for layer in self.layers:

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from pipeline.heads.pooling.base import Pooling, masked_softmax
 from pipeline.heads.pooling.generators import GENERATORS, POSITIONS, interpolate_knots
 from pipeline.heads.pooling.mean import mean_over_items
+from pipeline.heads.pooling.options import FSPoolOptions, GPOOptions, KMaxPoolOptions
 from pipeline.heads.pooling.sort import sort_descending, sorted_sum
-from pipeline.parts.errors import InputError
 
 
 class GPO(Pooling):
@@ -16,36 +16,19 @@ class GPO(Pooling):
     The generalized pooling operator (VSE∞ 3.2 and 3.3), and its variants (Tables 8, 11, 12 and 13).
 
     Source: VSE∞, sections 3.2 and 3.3.
-
-    Args:
-        dim: D.
-        generator: g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
-        positions: What g reads: "cos_sin" (the paper's) or "index" (Table 11).
-        per_dimension: Every dimension gets its own θ (Table 12).
-        data_dependent: g reads the sorted items in addition to the positions (Table 13).
-        width: Of the positions' encoding and of g's states; the paper uses 32.
-        temperature: The scores are divided by it before the softmax; the released code, and so its
-            checkpoints, use 0.1.
     """
 
     title = "GPO"
     reads_padding = False
 
-    def __init__(self, dim: int, generator: str = "bigru", positions: str = "cos_sin", per_dimension: bool = False,
-                 data_dependent: bool = False, width: int = 32, temperature: float = 0.1) -> None:
+    def __init__(self, dim: int, options: GPOOptions) -> None:
         super().__init__(dim)
-        if generator not in GENERATORS or positions not in POSITIONS:
-            raise InputError(f"gpo's generator is one of {', '.join(GENERATORS)} and its positions one of "
-                             f"{', '.join(POSITIONS)}, got {generator!r} and {positions!r}")
-        if not temperature > 0:
-            raise InputError(f"gpo's temperature must be positive, got {temperature}")
-        if generator == "interpolated" and (data_dependent or positions == "index"):
-            raise InputError("gpo's interpolated generator reads no positions and no items: choose another, or leave "
-                             "out positions and data_dependent")
-        self.positions = POSITIONS[positions](width)
-        inputs = width + dim if data_dependent else width
-        self.generator = GENERATORS[generator](inputs, width, dim if per_dimension else 1)
-        self.per_dimension, self.data_dependent, self.temperature = per_dimension, data_dependent, temperature
+        width = options.width
+        self.per_dimension, self.data_dependent = options.per_dimension, options.data_dependent
+        self.temperature = options.temperature
+        self.positions = POSITIONS[options.positions](width)
+        inputs = width + dim if self.data_dependent else width
+        self.generator = GENERATORS[options.generator](inputs, width, dim if self.per_dimension else 1)
 
     def coefficients(self, counts: Tensor, ordered: Tensor | None = None) -> Tensor:
         """θ for sets of the given sizes [U]: [U, N, 1], or [U, N, D] if per dimension; zero beyond a set's size.
@@ -79,19 +62,13 @@ class KMaxPool(Pooling):
     """The mean of each dimension's K greatest values; of all of them where there are fewer. No parameters.
 
     Source: Kalchbrenner et al. 2014.
-
-    Args:
-        dim: D.
-        k: K. VSE+2AD A.1 uses 5 on regions, VSE∞ 3.1 uses 20 on grids.
     """
 
     title = "K-MaxPool"
 
-    def __init__(self, dim: int, k: int = 5) -> None:
+    def __init__(self, dim: int, options: KMaxPoolOptions) -> None:
         super().__init__(dim)
-        if k < 1:
-            raise InputError(f"kmax needs k of at least 1, got {k}")
-        self.k = k
+        self.k = options.k
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         k = min(self.k, items.shape[1])
@@ -118,19 +95,13 @@ class FSPool(Pooling):
     result may be greater than any item, and overflow where items are near the greatest float.
 
     Source: Zhang et al. 2020.
-
-    Args:
-        dim: D.
-        pieces: Linear pieces of each f_j; Zhang et al. use 20.
     """
 
     title = "FSPool"
 
-    def __init__(self, dim: int, pieces: int = 20) -> None:
+    def __init__(self, dim: int, options: FSPoolOptions) -> None:
         super().__init__(dim)
-        if pieces < 1:
-            raise InputError(f"fspool needs at least 1 piece, got {pieces}")
-        self.knots = nn.Parameter(torch.randn(pieces + 1, dim))
+        self.knots = nn.Parameter(torch.randn(options.pieces + 1, dim))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         sizes, which = valid.sum(1).unique(return_inverse=True)

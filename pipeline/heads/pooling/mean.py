@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.heads.pooling.base import Pooling, masked_softmax
-from pipeline.parts.errors import InputError
+from pipeline.heads.pooling.options import GeMPoolOptions, LIPPoolOptions
 
 
 class MeanPool(Pooling):
@@ -107,21 +107,14 @@ class GeMPool(Pooling):
     exp(log_p), so it stays positive.
 
     Source: Radenović et al. 2019.
-
-    Args:
-        dim: D.
-        p: Where p starts; Radenović et al. use 3.
-        floor: Smaller values count as this one.
     """
 
     title = "GeM"
 
-    def __init__(self, dim: int, p: float = 3.0, floor: float = 1e-6) -> None:
+    def __init__(self, dim: int, options: GeMPoolOptions) -> None:
         super().__init__(dim)
-        if not (p > 0 and floor > 0):
-            raise InputError(f"gem needs positive p and floor, got p={p} and floor={floor}")
-        self.log_p = nn.Parameter(torch.tensor(math.log(p)))
-        self.floor = floor
+        self.log_p = nn.Parameter(torch.tensor(math.log(options.p)))
+        self.floor = options.floor
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         p = self.log_p.exp()
@@ -139,20 +132,16 @@ class LIPPool(Pooling):
     projection sums over dimensions, so it overflows for items near the greatest float.
 
     Source: Gao et al. 2019.
-
-    Args:
-        dim: D.
-        amplification: The greatest importance; Gao et al. use 12.
     """
 
     title = "LIP"
 
-    def __init__(self, dim: int, amplification: float = 12.0) -> None:
+    def __init__(self, dim: int, options: LIPPoolOptions) -> None:
         super().__init__(dim)
         self.project = nn.Linear(dim, dim, bias=False)
         self.scale = nn.Parameter(torch.ones(dim))
         self.shift = nn.Parameter(torch.zeros(dim))
-        self.amplification = amplification
+        self.amplification = options.amplification
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         normal = normalise_over_items(self.project(items), valid)

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import cast
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from pipeline.heads.objectives.options import AdOptOptions, TripletOptions
 from pipeline.report import published
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
@@ -60,10 +61,7 @@ def _label(head: TrainedHead) -> str:
     """What a line shows. The paper's triplet loss is hard from the first step (Appendix C)."""
     if head.setting("objective")["name"] == "adopt":
         return "with AdOpt"
-    from pipeline.heads import objectives
-    from pipeline.heads.objectives.triplet import Triplet
-
-    epochs = cast(Triplet, objectives.build(**head.setting("objective"))).all_negatives_epochs
+    epochs = TripletOptions(**_options(head)).all_negatives_epochs
     return f"without AdOpt (hard triplet{f' after epoch {epochs}' if epochs else ''})"
 
 
@@ -131,10 +129,11 @@ def _chosen(inputs: FigureInputs) -> list[TrainedHead]:
 
 def _reading(head: TrainedHead) -> str:
     """Which reading of K its objective has: "printed" or "released"."""
-    from pipeline.heads import objectives
-    from pipeline.heads.objectives.adopt import AdOpt
+    return AdOptOptions(**_options(head)).count
 
-    return cast(AdOpt, objectives.build(**head.setting("objective"))).count.__name__
+
+def _options(head: TrainedHead) -> dict[str, Any]:
+    return {name: value for name, value in head.setting("objective").items() if name != "name"}
 
 
 def _frame(axes: Axes, most: int) -> None:

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from pipeline.heads import pooling
-from pipeline.heads.pooling.gpo import GPO, KMaxPool
+from pipeline.heads.pooling.gpo import GPO
+from pipeline.heads.pooling.options import KMaxPoolOptions
 from pipeline.parts.errors import refusing
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
@@ -77,7 +78,7 @@ def _k(pooling: Mapping[str, Any]) -> float | None:
     """K of a pooling: 1 for max, infinity for mean; None for poolings other than these and kmax."""
     match pooling:
         case {"name": "kmax", **options}:
-            return float(KMaxPool(1, **options).k)
+            return float(KMaxPoolOptions(**options).k)
         case {"name": "max" | "mean" as name}:
             return 1.0 if name == "max" else math.inf
     return None

@@ -5,7 +5,7 @@ holds the queries that are ranked.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pipeline.evaluation.retrieval import Scores, Side, Similarity
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import WeightedSum
+from pipeline.systems.rescoring.options import BankSplit
 from pipeline.systems.scores.system import System
 
 
@@ -69,8 +70,6 @@ def heads_of(system: System) -> tuple[list[str], list[float]]:
         raise InputError(f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these")
     return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
 
-
-BankSplit: TypeAlias = Literal["train", "test"]
 
 
 class Rescorer(Protocol):

@@ -5,15 +5,14 @@ similarities are logarithms divided by β: they rank as the softmaxes do, and do
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Marks, PerDirection, Scores, Similarity
 from pipeline.evaluation.retrieval.similarity import Directions, whole_queries
-from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import CellByCell
+from pipeline.systems.rescoring import options as of
 from pipeline.systems.rescoring.bank import Bank, BankSplit
 
 BLOCK_BYTES = 64 * 2**20
@@ -92,21 +91,11 @@ class NNN:
 
     Chowdhury et al. 2024, "Nearest Neighbor Normalization Improves Multimodal Retrieval" (EMNLP): s - α · mean of the
     candidate's k greatest similarities to the bank.
-
-    Args:
-        bank: The split of the bank's queries, "train" or "test".
-        neighbours: k, the bank's queries nearest to a candidate. All where the bank has fewer.
-        weight: α.
-
-    Raises:
-        InputError: If `neighbours` is below 1 or `weight` is not above 0.
     """
 
-    def __init__(self, bank: BankSplit = "train", neighbours: int = 128, weight: float = 0.75) -> None:
-        if neighbours < 1 or not weight > 0:
-            raise InputError(f"nnn: expected neighbours from 1 up and a weight above 0, got {neighbours} and {weight}")
-        self.bank: BankSplit = bank
-        self.mean, self.weight = mean_of_greatest(neighbours), weight
+    def __init__(self, options: of.NNNOptions) -> None:
+        self.bank: BankSplit = options.bank
+        self.mean, self.weight = mean_of_greatest(options.neighbours), options.weight
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract each candidate's mean similarity to its nearest queries of the bank."""
@@ -120,41 +109,24 @@ class CSLS:
     Conneau et al. 2018, "Word Translation Without Parallel Data", section 2.3: with s an entry of the matrix and r the
     mean of the k greatest similarities of its row and of its column, CSLS = 2 s - r_row - r_column. The neighbours are
     those of the whole split, also for protocols that divide it into folds.
-
-    Args:
-        neighbours: k, how many captions nearest to an image, and images nearest to a caption, enter the mean.
-
-    Raises:
-        InputError: If it is below 1.
     """
 
     bank: BankSplit = "test"
 
-    def __init__(self, neighbours: int = 10) -> None:
-        if neighbours < 1:
-            raise InputError(f"csls: neighbours must be at least 1, got {neighbours}")
-        self.mean = mean_of_greatest(neighbours)
+    def __init__(self, options: of.CSLSOptions) -> None:
+        self.mean = mean_of_greatest(options.neighbours)
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Subtract the mean of the greatest similarities of each row and of each column."""
         return lowered(scores, of_rows(scores, self.mean), of_columns(scores, self.mean), scale=2)
 
 
-def check_beta(name: str, beta: float) -> float:
-    """Check an inverse temperature."""
-    if not 0 < beta < float("inf"):
-        raise InputError(f"{name}: beta must be above 0 and finite, got {beta}")
-    return beta
-
-
 class _BySoftmax:
     """A softmax over the queries of a bank."""
 
-    name: ClassVar[str]  # for messages
-
-    def __init__(self, bank: BankSplit = "train", beta: float = 20.0) -> None:
-        self.bank: BankSplit = bank
-        self.beta = check_beta(self.name, beta)
+    def __init__(self, options: of.InvertedSoftmaxOptions) -> None:
+        self.bank: BankSplit = options.bank
+        self.beta = options.beta
 
 
 class InvertedSoftmax(_BySoftmax):
@@ -162,16 +134,7 @@ class InvertedSoftmax(_BySoftmax):
 
     Smith et al. 2017, "Offline bilingual word vectors, orthogonal transformations and the inverted softmax":
     exp(β s) / Σ over the bank's queries b of exp(β s_b).
-
-    Args:
-        bank: The split of the bank's queries, "train" or "test".
-        beta: β, the inverse temperature.
-
-    Raises:
-        InputError: If β is not above 0.
     """
-
-    name = "inverted-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over the bank's queries."""
@@ -185,16 +148,7 @@ class DualSoftmax(_BySoftmax):
     Cheng et al. 2021, "Improving Video-Text Retrieval by Multi-Stream Corpus Alignment and Dual Softmax Loss" (CAMoE),
     section 3.4, at inference: s · exp(β s) / Σ over the queries b of exp(β s_b). The paper sums over the test queries.
     With the bank of train the sum is over its queries and the query itself, so that no share is above 1.
-
-    Args:
-        bank: The split of the bank's queries, "train" or "test".
-        beta: β, the inverse temperature.
-
-    Raises:
-        InputError: If β is not above 0.
     """
-
-    name = "dual-softmax"
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Multiply each similarity by its softmax over the bank's queries."""
@@ -218,20 +172,11 @@ class DBNorm:
     the product of exp(β s) / Σ exp(β s_b) over both, each with a β of its own, as in the released code. That code also
     takes the gallery bank's matrix for the test matrix, which does not run; here it is the test matrix. The values here
     are logarithms divided by the sum of both β.
-
-    Args:
-        bank: The split of both banks, "train" or "test".
-        query_beta: β for the bank of queries.
-        gallery_beta: β for the bank of candidates.
-
-    Raises:
-        InputError: If a β is not above 0.
     """
 
-    def __init__(self, bank: BankSplit = "train", query_beta: float = 20.0, gallery_beta: float = 3.0) -> None:
-        self.bank: BankSplit = bank
-        self.query_beta = check_beta("db-norm", query_beta)
-        self.gallery_beta = check_beta("db-norm", gallery_beta)
+    def __init__(self, options: of.DBNormOptions) -> None:
+        self.bank: BankSplit = options.bank
+        self.query_beta, self.gallery_beta = options.query_beta, options.gallery_beta
 
     def rescore(self, scores: Similarity, bank: Bank) -> Similarity:
         """Normalise each candidate over both banks."""
@@ -249,23 +194,11 @@ class QBNorm(_BySoftmax):
     bank is a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's
     values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. If several
     candidates are the best with equal similarity, the query is normalised if any of them is a hub.
-
-    Args:
-        bank: The split of the bank's queries, "train" or "test".
-        beta: β, the inverse temperature.
-        k: How many best candidates of each of the bank's queries are hubs.
-
-    Raises:
-        InputError: If β is not above 0, or k is below 1.
     """
 
-    name = "qb-norm"
-
-    def __init__(self, bank: BankSplit = "train", beta: float = 20.0, k: int = 1) -> None:
-        if k < 1:
-            raise InputError(f"qb-norm: k must be at least 1, got {k}")
-        super().__init__(bank, beta)
-        self.k = k
+    def __init__(self, options: of.QBNormOptions) -> None:
+        super().__init__(options)
+        self.k = options.k
 
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Normalise the queries whose best candidate is a hub."""

@@ -1,6 +1,5 @@
 """Rescored similarities on disk: their record, and how they are computed again from it."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,7 +26,7 @@ def compute(source: System, made: Made, paths: Paths) -> System:
     """Rescore a system by the last recorded step."""
     step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
-    chooses_bank = "bank" in inspect.signature(RESCORERS[name]).parameters
+    chooses_bank = "bank" in RESCORERS.declared(name).model_fields
     rescorer = RESCORERS.build(name, **step, **({"bank": split} if chooses_bank else {}))
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
     if split == "test":

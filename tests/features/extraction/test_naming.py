@@ -11,36 +11,41 @@ import pytest
 
 from pipeline.features import extraction
 from pipeline.features.extraction.request import feature_name
+from pipeline.features.extractors import ENGINES
 from pipeline.features.store import FeatureStore
 from pipeline.files.digest import digest
 
-BUTD = {"weights": "butd-36", "short_side": 600, "long_side": 1000, "proposals": 300}
-CNN = {"network": "resnet152.tv_in1k", "weights": "resnet152-in1k", "image_size": 512}
-VIT = {"network": "vit_base_patch16_224.orig_in21k_ft_in1k", "weights": "vit-base-patch16-224", "image_size": 224}
-USUAL = [("butd-36", "butd-36-proposals", BUTD), ("grid", "grid16-resnet152.tv_in1k", CNN),
-         ("patch", f"patch-{VIT['network']}", VIT)]
+USUAL = {"butd-36": "butd-36-proposals", "butd-10-100": "butd-10-100-proposals", "grid": "grid16-resnet152.tv_in1k",
+         "patch": "patch-vit_base_patch16_224.orig_in21k_ft_in1k", "grid-feats-x101": "grid-feats-x101",
+         "grid-feats-x152": "grid-feats-x152"}
 
 
-@pytest.mark.parametrize(("engine", "name", "settings"), USUAL)
-def test_usual_settings_add_nothing(engine: str, name: str, settings: dict[str, Any]) -> None:
-    assert feature_name(engine, name, settings, "fp32", "0" * 64) == name
+def named(engine: str, precision: str = "fp32", **options: Any) -> str:
+    chosen: Any = ENGINES.options(engine, options)
+    return feature_name(chosen.reported_as, chosen.weights, precision, "0" * 64)
 
 
-@pytest.mark.parametrize(("which", "change", "precision", "ending"), [
-    (0, {"proposals": 45}, "fp32", "-rpn45"), (0, {"weights": "butd-36-milvlg"}, "fp32", "-butd-36-milvlg"),
-    (1, {"image_size": 256}, "fp32", "-256px"), (1, {}, "bf16", "-bf16"), (2, {"image_size": 384}, "fp32", "-384px"),
-    (1, {"weights": "untrained"}, "fp32", "-untrained"), (2, {"weights": "my.safetensors"}, "fp32", "-weights00000000"),
-    (0, {"proposals": 45, "weights": "untrained"}, "fp16", "-rpn45-untrained-fp16")])
-def test_other_settings_are_in_the_name(which: int, change: dict[str, Any], precision: str, ending: str) -> None:
-    engine, name, settings = USUAL[which]
-    assert feature_name(engine, name, {**settings, **change}, precision, "0" * 64) == name + ending
+@pytest.mark.parametrize("engine", USUAL)
+def test_usual_settings_add_nothing(engine: str) -> None:
+    assert named(engine) == USUAL[engine]
 
 
-def test_sides_that_the_engine_names_are_named_once() -> None:
-    small = {**BUTD, "short_side": 200, "long_side": 333}
-    name = "butd-36-proposals-200px-333px"
-    assert feature_name("butd-36", name, small, "fp32", "") == name
-    assert feature_name("butd-given", "butd-given", small, "fp32", "") == "butd-given-200px-333px"
+@pytest.mark.parametrize(("engine", "change", "precision", "ending"), [
+    ("butd-36", {"proposals": 45}, "fp32", "-rpn45"),
+    ("butd-36", {"weights": "butd-36-milvlg"}, "fp32", "-butd-36-milvlg"),
+    ("grid", {"image_size": 256}, "fp32", "-256px"), ("grid", {}, "bf16", "-bf16"),
+    ("patch", {"image_size": 384}, "fp32", "-384px"), ("grid", {"weights": "untrained"}, "fp32", "-untrained"),
+    ("patch", {"weights": "my.safetensors"}, "fp32", "-weights00000000"),
+    ("grid-feats-x101", {"short_side": 448}, "fp32", "-448px-1000px"),
+    ("butd-36", {"proposals": 45, "weights": "untrained"}, "fp16", "-rpn45-untrained-fp16")])
+def test_other_settings_are_in_the_name(engine: str, change: dict[str, Any], precision: str, ending: str) -> None:
+    assert named(engine, precision, **change) == USUAL[engine] + ending
+
+
+def test_sides_are_named() -> None:
+    small = {"short_side": 200, "long_side": 333}
+    assert named("butd-36", **small) == "butd-36-proposals-200px-333px"
+    assert named("butd-given", boxes="boxes.npz", **small) == "butd-given-200px-333px"
 
 
 def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.ExtractionJob) -> None:

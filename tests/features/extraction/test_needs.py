@@ -10,6 +10,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.features.extraction import needs
+from pipeline.features.extractors.butd.options import ButdOptions
 from pipeline.files import weights
 from pipeline.parts.errors import InputError
 
@@ -56,7 +57,7 @@ def test_files_that_are_there_are_enough(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(weights, "_on_hub", lambda known: known.timm.startswith("vit_base_patch16_224."))
     monkeypatch.setattr(needs, "find_spec", importlib.util.find_spec)
     (file.parent / "faster_rcnn_from_caffe_attr.pkl").touch()
-    monkeypatch.setattr(needs, "PACKAGES", {"butd-36": ("json", "")})
+    monkeypatch.setattr(ButdOptions, "PACKAGES", {"json": ""})
     assert needs.missing(settings.load(PARAMS), "coco", FEATURES) == []
 
 

@@ -21,14 +21,14 @@ CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 128
 VIT = {"network": "test_vit", "weights": "untrained", "image_size": 160}
 # Engine and options -> items, dimension, recipe.
 ENGINES: list[tuple[str, dict[str, Any], int, int, str]] = [
-    ("pyramid", CNN, 36, 256, "pyramid36-test_efficientnet"),
-    ("grid", {**CNN, "grid": 4}, 16, 256, "grid4-test_efficientnet"),
-    ("grid", {**CNN, "grid": 2}, 4, 256, "grid2-test_efficientnet"),
-    ("patch", VIT, 101, 64, "patch-test_vit"),
-    ("patch", {**VIT, "cls": False}, 100, 64, "patch-test_vit-nocls"),
-    ("patch", {**VIT, "network": "test_vit2", "cls": False}, 100, 64, "patch-test_vit2-nocls"),  # a register alone
-    ("frame", {**CNN, "frames": 1}, 1, 256, "frame1-test_efficientnet"),
-    ("frame", {**VIT, "frames": 1}, 1, 64, "frame1-test_vit"),
+    ("pyramid", CNN, 36, 256, "pyramid36-test_efficientnet-128px"),
+    ("grid", {**CNN, "grid": 4}, 16, 256, "grid4-test_efficientnet-128px"),
+    ("grid", {**CNN, "grid": 2}, 4, 256, "grid2-test_efficientnet-128px"),
+    ("patch", VIT, 101, 64, "patch-test_vit-160px"),
+    ("patch", {**VIT, "cls": False}, 100, 64, "patch-test_vit-nocls-160px"),
+    ("patch", {**VIT, "network": "test_vit2", "cls": False}, 100, 64, "patch-test_vit2-nocls-160px"),  # a register
+    ("frame", {**CNN, "frames": 1}, 1, 256, "frame1-test_efficientnet-128px"),
+    ("frame", {**VIT, "frames": 1}, 1, 64, "frame1-test_vit-160px"),
 ]
 
 
@@ -123,8 +123,8 @@ def test_lower_precision_is_close() -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
-    ("detector", {}, "expected one of pyramid, "),
-    ("grid", {**CNN, "colour": 1}, "settings of the engine grid: colour: unknown key"),
+    ("detector", {}, "unknown engine 'detector'; there are: pyramid, "),
+    ("grid", {**CNN, "colour": 1}, "unknown option of the engine grid, 'colour'; its options: network, "),
     ("grid", {**CNN, "grid": 9}, "at least 9 x 9 cells"),
     ("grid", {**CNN, "network": "no_such_net"}, "no_such_net"),
     ("grid", {**CNN, "network": "test_vit", "image_size": 160, "grid": 2}, "choose a CNN"),

@@ -86,7 +86,8 @@ def expected(network: ResNet, picture: Image.Image) -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_features_are_those_of_detectron2s_network(published: tuple[ResNet, Path], engine: Any, at_once: int) -> None:
-    assert (engine.trained, engine.items, engine.dimension, engine.reported_as) == (True, 15, 2048, "grid-feats-x101")
+    assert (engine.trained, engine.items, engine.dimension, engine.reported_as) == (
+        True, 15, 2048, "grid-feats-x101-96px-160px")
     engine.at_once = at_once
     items = engine.extract([engine.prepare(picture) for picture in pictures()], [each.size for each in pictures()])
     assert [len(each.features) for each in items] == [12, 15, 10, 12, 12]  # 3 x 4, 5 x 3 and 2 x 5 cells
@@ -124,7 +125,7 @@ def test_images_get_the_size_that_detectron2_gives_them(size: tuple[int, int]) -
 
 
 def test_engines_by_name() -> None:
-    options = {name: extractors.check_options(name, {}) for name in BLOCKS}
+    options = {name: extractors.ENGINES.options(name, {}) for name in BLOCKS}
     assert {name: (each.network, each.weights) for name, each in options.items()} == {  # type: ignore[attr-defined]
         "grid-feats-x101": ("resnext101_32x8d", "grid-feats-x101"),
         "grid-feats-x152": ("resnext152_32x8d", "grid-feats-x152")}

@@ -40,5 +40,5 @@ def test_more_neighbours_than_there_are_and_none() -> None:
     scores = np.eye(2, dtype=np.float32)
     found = rescored(scores)
     np.testing.assert_allclose(found.block(slice(0, 2), slice(0, 2)), [[1, -1], [-1, 1]])
-    with pytest.raises(InputError, match="neighbours must be at least 1, got 0"):
+    with pytest.raises(InputError, match="neighbours: Input should be greater than or equal to 1, got 0"):
         rescoring.build("csls", neighbours=0)

@@ -143,12 +143,12 @@ def test_folds_keep_the_corrections_of_the_whole_split(data: Data) -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
-    ("nnn", {"neighbours": 0}, "neighbours from 1 up"),
-    ("nnn", {"weight": 0.0}, "a weight above 0"),
-    ("inverted-softmax", {"beta": 0.0}, "beta must be above 0"),
-    ("qb-norm", {"k": 0}, "k must be at least 1"),
-    ("db-norm", {"gallery_beta": -1.0}, "beta must be above 0"),
-    ("nnn", {"bank": "val"}, "its bank must be"),
+    ("nnn", {"neighbours": 0}, "neighbours: .* greater"),
+    ("nnn", {"weight": 0.0}, "weight: .* greater than 0"),
+    ("inverted-softmax", {"beta": 0.0}, "beta: .* greater than 0"),
+    ("qb-norm", {"k": 0}, "k: .* greater"),
+    ("db-norm", {"gallery_beta": -1.0}, "beta: .* greater than 0"),
+    ("nnn", {"bank": "val"}, "bank: .*'train' or 'test'"),
 ])
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

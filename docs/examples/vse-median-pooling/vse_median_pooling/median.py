@@ -5,12 +5,17 @@ from torch import Tensor
 
 from pipeline.heads.pooling.base import Pooling
 
+from .options import MedianPoolOptions
+
 
 class MedianPool(Pooling):
-    """The median of each dimension; of an even number of values the mean of the two in the middle. No parameters."""
+    """The median of each dimension; of an even number of values as `even` says. No parameters."""
 
     title = "MedianPool"
-    paper = "this example"
+
+    def __init__(self, dim: int, options: MedianPoolOptions) -> None:
+        super().__init__(dim)
+        self.even = options.even
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         """Pool items.
@@ -22,7 +27,8 @@ class MedianPool(Pooling):
         Returns:
             [B, D].
         """
-        return self._middle(items, valid).mean(dim=0)
+        middle = self._middle(items, valid)
+        return middle[0] if self.even == "lower" else middle.mean(dim=0)
 
     def _middle(self, items: Tensor, valid: Tensor) -> Tensor:
         """The two values in the middle, [2, B, D]; the same twice where their number is odd."""

@@ -20,13 +20,3 @@ What differs from the original (Caffe's `tools/generate_tsv.py`):
 In these files, "Caffe" is the original network with its code, github.com/peteanderson80/bottom-up-attention,
 and "the port" is its conversion to detectron2, github.com/airsplay/py-bottom-up-attention.
 """
-
-from collections.abc import Mapping
-
-from pipeline.features.store import Extra
-
-# Stored beside the features: the box in pixels of the image as decoded, the likeliest object and attribute as
-# rows of Visual Genome's 1600-400-20 vocabularies, and their probabilities.
-EXTRAS: Mapping[str, Extra] = {
-    "boxes": Extra((4,), "float32"), "object": Extra((), "int32"), "object_score": Extra((), "float32"),
-    "attribute": Extra((), "int32"), "attribute_score": Extra((), "float32")}

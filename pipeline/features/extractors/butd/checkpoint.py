@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pipeline.features.extractors import DETECTRON2, base
+from pipeline.features.extractors import base
 from pipeline.features.extractors.butd.geometry import RATIOS, SCALES
+from pipeline.features.extractors.butd.options import DETECTRON2
 from pipeline.files import restricted_pickle, weights
 from pipeline.parts.errors import InputError, refusing
 
@@ -58,7 +59,7 @@ def _by_scale(anchors: torch.Tensor) -> torch.Tensor:
 def load(name: str) -> FasterRCNN:
     """Build the network with weights: a name in manifests/weights.yaml, a file, or "untrained" (seed 0)."""
     with refusing(ImportError, lambda error: f"butd needs detectron2, which cannot be used here ({error}); with torch "
-                  f"installed, run: {DETECTRON2[1]}"):
+                  f"installed, run: {DETECTRON2}"):
         from pipeline.features.extractors.butd.network import DELTA_WEIGHTS, FasterRCNN
 
     def read(path: Path) -> dict[str, torch.Tensor]:

@@ -8,33 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
-from pydantic import model_validator
 
 from pipeline.features.extractors import Runtime, backend
 from pipeline.features.extractors.base import Computed, MapEngine, computed
-from pipeline.features.extractors.butd import EXTRAS, checkpoint, geometry, pixels
+from pipeline.features.extractors.butd import checkpoint, geometry, pixels
+from pipeline.features.extractors.butd.extras import EXTRAS
+from pipeline.features.extractors.butd.options import ButdOptions, DetectedOptions, GivenOptions
 from pipeline.files import digest, regular
 from pipeline.files.images import ImageError
 from pipeline.files.npz import Arrays
 from pipeline.parts.errors import InputError, refusing
-from pipeline.settings import Count, Section
 
 if TYPE_CHECKING:
     from pipeline.features.extractors.butd.network import Regions
-
-
-class ButdOptions(Section):
-    """Settings that all BUTD engines share."""
-
-    weights: str = "butd-36"  # a name in manifests/weights.yaml, a file, or "untrained"
-    short_side: Count = pixels.SHORT_SIDE  # pixels to which the image's short side is resized
-    long_side: Count = pixels.LONG_SIDE  # the most pixels that the long side may then have
-    ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
 
 
 class Detector(MapEngine):
@@ -42,9 +33,9 @@ class Detector(MapEngine):
 
     extras = EXTRAS
 
-    def __init__(self, options: ButdOptions, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, options: ButdOptions) -> None:
         network = checkpoint.load(options.weights)
-        super().__init__(options, runtime, network, network.feature_maps, free=(0, 2, 3))
+        super().__init__(runtime, options, network, network.feature_maps, free=(0, 2, 3))
         # Only the slowest parts run on the backend; proposals, pooling and classifiers stay in torch.
         self._res5 = backend.by(runtime.backend, network.roi_heads.res5, network.roi_heads.res5.forward)
 
@@ -82,28 +73,9 @@ class Detected(Detector):
     An image has min_boxes to max_boxes items, fewer where it has fewer regions.
     """
 
-    class Options(ButdOptions):
-        """Settings of detected regions."""
-
-        min_boxes: Count = 36  # the fewest items of an image
-        max_boxes: Count = 36  # the most items of an image
-        boxes: Literal["proposals", "regressed"] = "proposals"  # the rule that selects them, see geometry.py
-        proposals: Count = geometry.AFTER_NMS  # how many boxes of the region proposal network are considered
-        ALWAYS_RECORDED = ButdOptions.ALWAYS_RECORDED | {"min_boxes", "max_boxes", "boxes", "proposals"}
-
-        @model_validator(mode="after")
-        def _enough(self) -> Self:
-            if not self.min_boxes <= self.max_boxes <= self.proposals:
-                raise ValueError("expected min_boxes <= max_boxes <= proposals")
-            return self
-
-    def __init__(self, options: Options, runtime: Runtime) -> None:
-        super().__init__(options, runtime)
+    def __init__(self, runtime: Runtime, options: DetectedOptions) -> None:
+        super().__init__(runtime, options)
         self.items = options.max_boxes
-        counts = dict.fromkeys([str(options.min_boxes), str(options.max_boxes)])
-        sides = options.short_side, options.long_side
-        self.reported_as = "-".join(["butd", *counts, options.boxes] + (
-            [] if sides == (pixels.SHORT_SIDE, pixels.LONG_SIDE) else [f"{side}px" for side in sides]))
 
     def of_image(self, feature_map: torch.Tensor, prepared: torch.Tensor, size: tuple[int, int]) -> Computed:
         """Propose regions, and choose some by the rule."""
@@ -118,6 +90,10 @@ class Detected(Detector):
         return items(regions, rows, boxes / scale)
 
 
+class Detected10To100(Detected):
+    """The same with 10 to 100 regions."""
+
+
 class Prepared(NamedTuple):
     """A prepared image."""
 
@@ -128,21 +104,11 @@ class Prepared(NamedTuple):
 class Given(Detector):
     """One item for each given box, in their order."""
 
-    class Options(ButdOptions):
-        """Settings of given boxes.
+    depends_on_id = True
 
-        Attributes:
-            boxes: An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its
-                name is that of the image file, preceded by as many folders as make it unique.
-        """
-
-        boxes: str
-
-    reported_as = "butd-given"
-
-    def __init__(self, options: Options, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, options: GivenOptions) -> None:
         self.boxes = read_boxes(Path(options.boxes))
-        super().__init__(options, runtime)
+        super().__init__(runtime, options)
         self.settings = {**options.recorded(), "boxes": digest.sha256(Path(options.boxes))}
         self.items = max(map(len, self.boxes.values()))
 

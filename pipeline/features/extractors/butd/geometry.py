@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torchvision.ops import nms
 
+from pipeline.features.extractors.butd.options import PROPOSALS
+
 STRIDE = 16  # of the map that boxes are proposed on: feat_stride of Caffe's test.prototxt
 RATIOS = (0.5, 1.0, 2.0)  # height over width: lib/rpn/generate_anchors.py
 SCALES = (4, 8, 16, 32)  # times STRIDE: test.prototxt
@@ -78,12 +80,11 @@ def suppress(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> tor
 # TEST.RPN_* of Caffe's lib/fast_rcnn/config.py.
 MIN_SIZE = 16  # pixels of the image as it came, a side
 BEFORE_NMS = 6000
-AFTER_NMS = 300
 PROPOSAL_OVERLAP = 0.7
 
 
 def propose(objectness: torch.Tensor, deltas: torch.Tensor, width: int, height: int, scale: float,
-            most: int = AFTER_NMS) -> torch.Tensor:
+            most: int = PROPOSALS) -> torch.Tensor:
     """Select the best proposals of one image: [n, 4] in pixels of the network's input, best first, n from 1 to `most`.
 
     `objectness` is [12, h, w], `deltas` [48, h, w], four for each anchor; `scale` is the factor from the image to the

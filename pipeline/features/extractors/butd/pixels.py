@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.features.extractors.options import RESIZED  # TEST.SCALES and TEST.MAX_SIZE, same file
+
 # Blue, green, red: PIXEL_MEANS of Caffe's lib/fast_rcnn/config.py. The values are not divided by anything.
 MEANS = (102.9801, 115.9465, 122.7717)
-SHORT_SIDE = 600  # TEST.SCALES, same file
-LONG_SIDE = 1000  # TEST.MAX_SIZE, same file
 
 
-def scale_of(width: int, height: int, short_side: int = SHORT_SIDE, long_side: int = LONG_SIDE) -> float:
+def scale_of(width: int, height: int, short_side: int = RESIZED[0], long_side: int = RESIZED[1]) -> float:
     """Compute the factor by which an image is resized."""
     scale = short_side / min(width, height)
     return long_side / max(width, height) if round(scale * max(width, height)) > long_side else scale

@@ -57,7 +57,7 @@ def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None
     options = {"network": "butd_resnet101", "weights": str(tmp_path / "backbone.pth"), "image_size": 64, "grid": 2}
     engine = extractors.build("grid", options, Runtime())
     assert (engine.trained, engine.items, engine.dimension) == (True, 4, 2048)
-    assert engine.reported_as == "grid2-butd_resnet101"
+    assert engine.reported_as == "grid2-butd_resnet101-64px"
     assert engine.weights == weights.digest(network)
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (50, 70, 3), dtype=np.uint8))
     items = engine.extract([engine.prepare(picture)], [picture.size])[0].features

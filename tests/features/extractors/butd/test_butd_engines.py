@@ -18,6 +18,7 @@ from pipeline.features import extraction, extractors
 from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime, base
 from pipeline.features.extractors.butd import checkpoint, detector
+from pipeline.features.extractors.butd.options import DetectedOptions
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
 from pipeline.files.digest import sha256
@@ -89,8 +90,8 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
 
 def test_items_are_the_networks_regions_of_their_boxes() -> None:
     picture = Image.fromarray(np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8))
-    engine = detector.Detected(detector.Detected.Options(**SMALL, min_boxes=5, max_boxes=5, proposals=12), Runtime())
-    assert (engine.items, engine.dimension, engine.reported_as) == (5, 2048, "butd-5-proposals-96px-160px")
+    engine = detector.Detected(Runtime(), DetectedOptions(**SMALL, min_boxes=5, max_boxes=5, proposals=12))
+    assert (engine.items, engine.dimension, engine.reported_as) == (5, 2048, "butd-5-proposals-96px-160px-rpn12")
     prepared = engine.prepare(picture)
     assert prepared.shape == (3, 96, 128)
     found = engine.extract([prepared], [picture.size])[0]
@@ -158,9 +159,9 @@ def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     picture = Image.fromarray(np.random.default_rng(2).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     by = {}
     for boxes in ("proposals", "regressed"):
-        options = detector.Detected.Options(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
-        engine = detector.Detected(options, Runtime())
-        assert engine.reported_as == f"butd-6-{boxes}-96px-160px"
+        options = DetectedOptions(**SMALL, min_boxes=6, max_boxes=6, proposals=6, boxes=boxes)
+        engine = detector.Detected(Runtime(), options)
+        assert engine.reported_as == f"butd-6-{boxes}-96px-160px-rpn6"
         by[boxes] = engine.extract([engine.prepare(picture)], [picture.size])[0]
     # Of six boxes, six: both rules keep all, in an order of their own.
     proposed, regressed = (np.sort(by[boxes].features.sum(axis=1)) for boxes in ("proposals", "regressed"))
@@ -184,7 +185,7 @@ def test_published_recipes_by_name() -> None:
     ({"boxes": "both"}, "proposals"),
     ({"min_boxes": 40}, "min_boxes <= max_boxes"),
     ({"proposals": 20}, "max_boxes <= proposals"),
-    ({"threshold": 0.3}, "unknown key"),
+    ({"threshold": 0.3}, "unknown option of the engine butd-36, 'threshold'"),
 ])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -193,8 +194,8 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], word
 
 def test_lower_precision_is_close() -> None:
     picture = Image.fromarray(np.random.default_rng(3).integers(0, 255, (40, 40, 3), dtype=np.uint8))
-    options = detector.Detected.Options(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
-    full, lower = (detector.Detected(options, Runtime(precision=precision)) for precision in ("fp32", "bf16"))
+    options = DetectedOptions(**SMALL, min_boxes=2, max_boxes=2, proposals=2)
+    full, lower = (detector.Detected(Runtime(precision=precision), options) for precision in ("fp32", "bf16"))
     prepared = full.prepare(picture)
     with torch.inference_mode():
         exact, close = map_of(full, prepared), map_of(lower, prepared)
@@ -212,7 +213,7 @@ def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     boxes = [[0.0, 0, 79, 59], [10, 5, 30.5, 50]]
     file = boxes_file(tmp_path, **{"a b.png": boxes, "c.png": [[0, 0, 5, 5]]})
     engine = extractors.build("butd-given", {**SMALL, "boxes": file}, Runtime())
-    assert (engine.items, engine.reported_as) == (2, "butd-given")
+    assert (engine.items, engine.reported_as) == (2, "butd-given-96px-160px")
     assert engine.settings["boxes"] == sha256(Path(file))
     picture = Image.fromarray(np.random.default_rng(4).integers(0, 255, (60, 80, 3), dtype=np.uint8))
     picture.info["file"] = "a b.png"

@@ -1,0 +1,126 @@
+"""The options of engines, and what an engine says of itself before it is loaded."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pipeline.settings import Count, Section
+
+RESIZED = (600, 1000)  # pixels: detectors' usual short side, and the most that the long side may have
+SQUARE = 512  # pixels a side of grids and windows
+
+
+class EngineOptions(Section):
+    """The base of engines' options.
+
+    An option that changes the features is part of `reported_as`. Weights and precision are added to it, see
+    `pipeline.features.extraction.request.feature_name`.
+    """
+
+    # Packages besides this one's own that the engine imports -> the command that installs them.
+    PACKAGES: ClassVar[Mapping[str, str]] = {}
+    # Packages on whose versions the features depend.
+    LIBRARIES: ClassVar[tuple[str, ...]] = ("torch", "torchvision", "timm", "pillow", "numpy")
+
+    @property
+    def reported_as(self) -> str:
+        """The name of the features in stores, heads and tables."""
+        raise NotImplementedError
+
+
+def of_sides(short: int, long: int) -> list[str]:
+    """The end of a name: how large images are, where that is unusual."""
+    return [] if (short, long) == RESIZED else [f"{short}px", f"{long}px"]
+
+
+class NetworkOptions(EngineOptions):
+    """Options of every engine that runs one network over a square.
+
+    Attributes:
+        network: Any network of timm.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        image_size: Pixels a side of the square to which the image is resized.
+    """
+
+    network: str = "resnet152.tv_in1k"
+    weights: str = "resnet152-in1k"
+    image_size: Count = SQUARE
+    ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
+
+    @property
+    def _size(self) -> str:
+        return "" if self.image_size == SQUARE else f"-{self.image_size}px"
+
+
+class PyramidOptions(NetworkOptions):
+    """Options of windows."""
+
+    @property
+    def reported_as(self) -> str:
+        return f"pyramid36-{self.network}{self._size}"
+
+
+class GridOptions(NetworkOptions):
+    """grid: Items a side; a larger map is averaged down to it. Networks also: butd_resnet101."""
+
+    grid: Count = 16
+    ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"grid"}
+
+    @property
+    def reported_as(self) -> str:
+        return f"grid{self.grid}-{self.network}{self._size}"
+
+
+class PatchOptions(NetworkOptions):
+    """cls: Whether the class token is kept, as the first item. Networks: timm's ViTs."""
+
+    network: str = "vit_base_patch16_224.orig_in21k_ft_in1k"
+    weights: str = "vit-base-patch16-224"
+    image_size: Count = 224
+    cls: bool = True
+    ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"cls"}
+
+    @property
+    def reported_as(self) -> str:
+        size = "" if f"_{self.image_size}" in self.network else f"-{self.image_size}px"  # a ViT's name has its own
+        return f"patch-{self.network}" + ("" if self.cls else "-nocls") + size
+
+
+class FrameOptions(NetworkOptions):
+    """frames: The most frames of a clip."""
+
+    image_size: Count = 224
+    frames: Count = 20
+    ALWAYS_RECORDED = NetworkOptions.ALWAYS_RECORDED | {"frames"}
+
+    @property
+    def reported_as(self) -> str:
+        return f"frame{self.frames}-{self.network}{self._size}"
+
+
+class GridFeatsOptions(EngineOptions):
+    """Grid features of a detector.
+
+    Attributes:
+        network: Which backbone.
+        weights: A name in manifests/weights.yaml, a file, or "untrained".
+        short_side: Pixels to which the image's short side is resized.
+        long_side: The most pixels that the long side may then have.
+    """
+
+    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"
+    weights: str = "grid-feats-x101"
+    short_side: Count = RESIZED[0]
+    long_side: Count = RESIZED[1]
+    ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
+
+    @property
+    def reported_as(self) -> str:
+        depth = self.network.removeprefix("resnext").partition("_")[0]
+        return "-".join([f"grid-feats-x{depth}", *of_sides(self.short_side, self.long_side)])
+
+
+class GridFeatsX152Options(GridFeatsOptions):
+    """The larger backbone."""
+
+    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext152_32x8d"
+    weights: str = "grid-feats-x152"

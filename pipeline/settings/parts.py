@@ -1,0 +1,99 @@
+"""Parts by name in the settings. Their names and options are checked when the settings are read."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.lazy import LookupTable
+from pipeline.parts.section import first_fault
+
+# Kind of part -> the table of its names. These are text because the rooms of parts import this one.
+TABLES: LookupTable[LookupTable[Any]] = LookupTable({
+    "dual_encoders": "pipeline.dual_encoders:DUAL_ENCODERS",
+    "extractors": "pipeline.features.extractors:ENGINES",
+    "figures": "pipeline.report.figures:FIGURES",
+    "heads": "pipeline.heads:HEADS",
+    "importers": "pipeline.features.importers.formats:FORMATS",
+    "metrics": "pipeline.evaluation.metrics:METRICS",
+    "objectives": "pipeline.heads.objectives:OBJECTIVES",
+    "poolings": "pipeline.heads.pooling:POOLINGS",
+    "readers": "pipeline.manifest.build:READERS",
+    "readers of questions": "pipeline.studies.hard_negatives.questions:READERS",
+    "rescorers": "pipeline.systems.rescoring:RESCORERS",
+    "scorers": "pipeline.systems.reranking:SCORERS",
+    "tables": "pipeline.report.tables:TABLES",
+    "texts": "pipeline.text:TEXTS",
+    "tokenizers": "pipeline.text:TOKENIZERS",
+}, "kinds of parts")
+
+
+class WithOptions(BaseModel):
+    """A part by name and its options, which are all keys that are not declared."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    KIND: ClassVar[str]  # a key of `TABLES`
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Choose a part on the command line; what settings would refuse is an InputError."""
+        with refusing(ValidationError, first_fault):
+            return cls(**given)
+
+    @property
+    def part(self) -> str:
+        """Its name."""
+        raise NotImplementedError
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the part."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _takes_them(self) -> Self:
+        try:
+            TABLES[self.KIND].options(self.part, self.options)
+        except InputError as error:
+            raise PydanticCustomError("part", "{why}", {"why": str(error)}) from None
+        return self
+
+
+class Named(WithOptions):
+    """A part whose key in the settings is `name`."""
+
+    name: str
+
+    @property
+    def part(self) -> str:
+        return self.name
+
+
+class PoolingSettings(Named):
+    """A pooling."""
+
+    KIND = "poolings"
+
+
+class ObjectiveSettings(Named):
+    """An objective."""
+
+    KIND = "objectives"
+
+
+class ArchitectureSettings(Named):
+    """The architecture of a head."""
+
+    KIND = "heads"
+
+
+class EngineSettings(WithOptions):
+    """The engine that makes a feature."""
+
+    KIND = "extractors"
+    engine: str
+
+    @property
+    def part(self) -> str:
+        return self.engine

@@ -1,0 +1,66 @@
+"""The options of rescorers, see `pipeline.parts.lazy.LookupTable.declared`."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from pipeline.settings import Count, Section
+
+BankSplit: TypeAlias = Literal["train", "test"]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class CSLSOptions(Section):
+    """neighbours: k, how many captions nearest to an image, and images nearest to a caption, enter the mean."""
+
+    neighbours: Count = 10
+
+
+class NNNOptions(Section):
+    """What is subtracted.
+
+    Attributes:
+        bank: The split of the bank's queries.
+        neighbours: k, the bank's queries nearest to a candidate. All where the bank has fewer.
+        weight: α.
+    """
+
+    bank: BankSplit = "train"
+    neighbours: Count = 128
+    weight: Positive = 0.75
+
+
+class InvertedSoftmaxOptions(Section):
+    """A softmax over a bank's queries.
+
+    Attributes:
+        bank: The split of the bank's queries.
+        beta: β, the inverse temperature.
+    """
+
+    bank: BankSplit = "train"
+    beta: Positive = 20.0
+
+
+class DualSoftmaxOptions(InvertedSoftmaxOptions):
+    """As `InvertedSoftmaxOptions`."""
+
+
+class QBNormOptions(InvertedSoftmaxOptions):
+    """k: How many best candidates of each of the bank's queries are hubs."""
+
+    k: Count = 1
+
+
+class DBNormOptions(Section):
+    """Softmaxes over two banks.
+
+    Attributes:
+        bank: The split of both banks.
+        query_beta: β for the bank of queries.
+        gallery_beta: β for the bank of candidates.
+    """
+
+    bank: BankSplit = "train"
+    query_beta: Positive = 20.0
+    gallery_beta: Positive = 3.0
