@@ -95,9 +95,14 @@ def features(visual: str) -> str:
     return "+".join(TITLES[letter] for letter in visual)
 
 
-def is_variant(recipe: str) -> bool:
-    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own."""
-    return recipe in VARIANTS
+def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a recipe varies one part of a paper's method; such recipes have tables of their own.
+
+    settings: those of its training, of which languages and noise may be a variation of `pipeline train`.
+    """
+    varied = Variation(languages=tuple(settings.get("languages") or ()),
+                       noise=(settings.get("noise") or {}).get("share", 0.0))
+    return recipe in VARIANTS or (varied != Variation() and recipe in map(varied.name, METHODS))
 
 
 OTHER = "other"

@@ -269,7 +269,8 @@ class RetrievalTable(PaperTable):
     def header(self, system: MeasuredSystem) -> RowHeader | None:
         """The header of a measured system, of a dual encoder in a section of its own; None for one not shown."""
         if not system.origin.zero_shot:
-            return self.measured(system) if self.variants or not names.is_variant(system.origin.recipe) else None
+            varies = names.is_variant(system.origin.recipe, system.members[0].settings)
+            return self.measured(system) if self.variants or not varies else None
         encoder = system.members[0].encoder
         if not self.zero_shot or encoder is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,15 @@ from pipeline.systems.scores.made import Made
 ])
 def test_a_recipe_is_named_by_its_method_and_what_it_varies(recipe: str, name: str) -> None:
     assert names.method(recipe) == name
+
+
+@pytest.mark.parametrize(("recipe", "settings", "varies"), [
+    ("vse_infty-de", {"languages": ["de"]}, True), ("vse_infty-de", {"languages": []}, False),
+    ("vse_infty-noise20", {"noise": {"share": 0.2}}, True), ("vse_infty-noise20", {}, False),
+    ("vse2ad-noadopt", {}, True), ("vse2ad", {}, False), ("mine", {"languages": ["de"]}, False),
+])
+def test_a_variation_of_training_is_what_its_settings_say(recipe: str, settings: dict[str, Any], varies: bool) -> None:
+    assert names.is_variant(recipe, settings) == varies
 
 
 def test_every_shipped_variant_has_a_name_of_its_own() -> None:
