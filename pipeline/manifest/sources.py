@@ -24,11 +24,13 @@ class Sources(ABC):
     Attributes:
         kind: Which of them.
         ids: Int64 [M].
+        image_ids: Int64 [M], the image of each caption; of images and clips their own ids.
         digest: SHA-256 over ids and files or texts, in order.
     """
 
     kind: Kind
     ids: np.ndarray
+    image_ids: np.ndarray
     digest: str
 
     @property
@@ -78,6 +80,7 @@ class Gallery(Sources):
         self._manifest = manifest
         self.kind = gallery_kind(manifest)
         self.ids, self.digest = manifest.images["image_id"].to_numpy(), manifest.images_digest
+        self.image_ids = self.ids
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -115,9 +118,10 @@ class Captions(Sources):
     kind: Kind = "captions"
 
     def __init__(self, manifest: Manifest) -> None:
-        table = manifest.rows(["caption_id", "caption"])
+        table = manifest.rows(["image_id", "caption_id", "caption"])
         self._texts: list[str] = table["caption"].tolist()
-        self.ids, self.digest = table["caption_id"].to_numpy(), manifest.captions_digest
+        self.ids, self.image_ids = (table[column].to_numpy() for column in ("caption_id", "image_id"))
+        self.digest = manifest.captions_digest
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -39,6 +39,8 @@ class FeatureText(Text):
     @classmethod
     def of(cls, store: FeatureStore) -> FeatureText:
         """Read the captions of a store."""
+        if store.layout.kind != "captions":
+            raise StoreError(f"{store.path}: holds {store.layout.kind}; the text encoder features reads captions")
         return cls(store.path.stem, ItemFormat.of(store), store)
 
     @classmethod

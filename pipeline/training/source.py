@@ -13,7 +13,7 @@ from PIL import Image
 
 from pipeline.features import extractors
 from pipeline.features.extractors.new_items import NewItems, padded
-from pipeline.features.store import FeatureStore, ItemFormat, boxes
+from pipeline.features.store import FeatureStore, ItemFormat, StoreError, boxes
 from pipeline.features.store.boxes import BoxedStore
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
@@ -237,7 +237,10 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
     Raises:
         InputError: If it is missing, does not belong to the manifest's images, or lacks boxes that are read.
     """
-    return (BoxedStore if reads_boxes(recipe) else FeatureStore)(features).require(manifest)
+    store = (BoxedStore if reads_boxes(recipe) else FeatureStore)(features)
+    if store.layout.kind == "captions":
+        raise StoreError(f"{features}: holds captions; the head reads features of images")
+    return store.require(manifest)
 
 
 def photographs_of(description: Mapping[str, Any], manifest: Manifest, folder: Path | None = None) -> Photographs:

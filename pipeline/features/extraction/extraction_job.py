@@ -106,7 +106,7 @@ class ExtractionJob:
         if_changed: Whether a store with other features is refused or replaced.
         retry_failed: Whether images that failed before are tried again.
         same_features: Whether the user vouches that code which changed since makes the same features.
-        only: The ids to extract now; None for all.
+        only: Ids of the images that are extracted now, or whose captions are; None for all.
         uploaded_to: The place in an object store that `store` is a working copy of; None if it is not one.
         threads: The threads of each worker.
         donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
@@ -151,7 +151,7 @@ class ExtractionJob:
             All of the manifest, with those to be extracted now.
         """
         total = len(sources.ids)
-        chosen = np.ones(total, bool) if self.only is None else np.isin(sources.ids, list(self.only))
+        chosen = np.ones(total, bool) if self.only is None else np.isin(sources.image_ids, list(self.only))
         folder = remote.absolute(self.images_folder)
         layout = StoreLayout(total, engine.items, engine.dimension, min(self.shard_images, total), self.compressor,
                              engine.extras, self.dtype, kind=sources.kind)

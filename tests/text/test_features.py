@@ -1,0 +1,234 @@
+"""A text side of stored features: a package's frozen tower computes captions once, and a head trains on its store."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline import settings, training
+from pipeline.evaluation import retrieval
+from pipeline.features import extraction
+from pipeline.features.extractors import Runtime
+from pipeline.features.store import FeatureStore, StoreError, ledger, verify
+from pipeline.features.store.restore import restore
+from pipeline.features.store.rewrite import rewrite
+from pipeline.files import atomic, blake
+from pipeline.manifest import Manifest
+from pipeline.parts import plugins
+from pipeline.parts.errors import InputError
+from pipeline.settings.paths import Paths
+from pipeline.systems.scores.system import System
+from pipeline.text.features import FeatureText
+from stages.extract import extract
+from stages.heads import train
+from stages.scores import score
+
+TOWER = '''"""A frozen tower: a fixed vector for each word."""
+
+import hashlib
+
+import numpy as np
+
+from pipeline.features.extractors.base import Items
+from pipeline.files.images import ImageError
+from pipeline.settings import Section
+
+
+class Options(Section):
+    """Settings of the tower."""
+
+    width: int = 6
+
+
+class Tower:
+    """Reads captions, at most 12 words of each."""
+
+    reads, items, extras, trained, backend, version = "captions", 12, {}, False, "torch", 1
+    reported_as, depends_on_id = "tower", False
+
+    def __init__(self, options, runtime):
+        self.dimension, self.settings = options.width, options.recorded()
+        self.table = np.random.default_rng(0).normal(size=(997, options.width)).astype("f4")
+        self.weights = hashlib.sha256(self.table.tobytes()).hexdigest()
+
+    def prepare(self, text):
+        words = text.lower().split()
+        if "unreadable" in words:
+            raise ImageError("unreadable")
+        return [int(hashlib.sha256(word.encode()).hexdigest(), 16) % 997 for word in words[:self.items]]
+
+    def extract(self, batch, sizes):
+        assert set(sizes) == {(0, 0)}
+        return [Items(self.table[numbers]) for numbers in batch]
+'''
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
+    "training.sample.dimension=16", "training.sample.batch_size=16", "training.sample.epochs=3"))
+
+
+@pytest.fixture(autouse=True)
+def _package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package whose engine `tower` reads captions."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "frozen_tower.py").write_text(TOWER, encoding="utf-8")
+    about = folder / "frozen-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: frozen\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[vse_pipeline.extractors]\ntower = frozen_tower:Tower\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder)
+    plugins.offered.cache_clear()
+    yield
+    sys.modules.pop("frozen_tower", None)
+    plugins.offered.cache_clear()
+    plugins._read.cache_clear()
+
+
+def extraction_of(manifest: Manifest, store: Path) -> extraction.ExtractionJob:
+    engine = extraction.EngineSpec("tower", {}, Runtime())
+    return extraction.ExtractionJob(manifest, manifest.images_folder, store, engine, batch_size=8, shard_images=32)
+
+
+@pytest.fixture
+def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
+    """A project of the scenes, with their region features and the tower's features of their captions."""
+    paths = Paths(tmp_path / "project")
+    scenes.save(paths.manifest("sample"))
+    shutil.copytree(store.path, paths.features("sample", "region"))
+    extraction.extract(extraction_of(scenes, paths.features("sample", "tower")))
+    return paths
+
+
+def captions_of(paths: Paths, manifest: Manifest) -> FeatureStore:
+    return FeatureStore(paths.features("sample", "tower")).require(manifest)
+
+
+@pytest.fixture
+def job(paths: Paths, scenes: Manifest, store: FeatureStore) -> training.TrainingJob:
+    how = SETTINGS.training_of("sample")
+    return training.TrainingJob(scenes, store.require(scenes), "region", "features", "vse2ad",
+                                SETTINGS.recipe("vse2ad"), how, 0, paths.head("sample", "frozen"),
+                                captions=captions_of(paths, scenes))
+
+
+def changed(manifest: Manifest, number: int, text: str) -> Manifest:
+    table = manifest.table.copy()
+    table.loc[number, "caption"] = text
+    return replace(manifest, source=table)
+
+
+def test_a_store_holds_captions_by_their_ids(paths: Paths, scenes: Manifest) -> None:
+    store = captions_of(paths, scenes)
+    assert (store.layout.kind, store.layout.shards) == ("captions", 4)
+    assert store.ids.tolist() == scenes.table["caption_id"].tolist()
+    assert store.counts.tolist() == [min(12, len(text.split())) for text in scenes.table["caption"]]
+    assert store.columns("bytes").tolist() == [len(text.encode()) for text in scenes.table["caption"]]
+    rows = store.rows_of(np.array([store.ids[7], store.ids[3]]))
+    assert rows.tolist() == [7, 3]
+    with pytest.raises(StoreError, match="holds no features of caption -9"):
+        store.rows_of(np.array([-9]))
+    sources = {row: text for entry in ledger.entries(store.path, store.layout) for row, text in entry.sources.items()}
+    assert sources == {row: blake.of_bytes(text.encode()) for row, text in enumerate(scenes.table["caption"])}
+
+
+def test_it_resumes_grows_and_is_verified_as_any_store(paths: Paths, scenes: Manifest) -> None:
+    job = extraction_of(scenes, paths.features("sample", "tower"))
+    assert extraction.extract(job).extracted == 0
+    ledger.erase(job.store, 2)
+    assert extraction.extract(job).extracted == 32
+    other = changed(scenes, 5, "A caption that nobody wrote before.")
+    with pytest.raises(StoreError, match="was made for another manifest's captions"):
+        FeatureStore(job.store).require(other)
+    assert extraction.extract(replace(job, manifest=other)).extracted == 1
+    grown = FeatureStore(job.store).require(other)
+    assert grown.counts[5] == 6
+    whole = grown.content(np.arange(len(grown.rows)))
+    rewrite(job.store, other)
+    assert FeatureStore(job.store).require(other).content(np.arange(len(grown.rows))) == whole
+    assert [fault for _, faults in verify.verify(job.store) for fault in faults] == []
+    (job.store / "ledger" / "000001.json").unlink()
+    shutil.rmtree(job.store / "ids" / "c")
+    with atomic.exclusive(job.store):
+        restored = list(restore(job.store, lambda _: other))
+    assert restored[0] == "ids restored from the manifest"
+    assert FeatureStore(job.store).require(other).content(np.arange(len(grown.rows))) == whole
+
+
+def test_a_store_of_captions_is_none_of_images(paths: Paths, scenes: Manifest) -> None:
+    region = FeatureStore(paths.features("sample", "region"))
+    with pytest.raises(StoreError, match="holds images; the text encoder features reads captions"):
+        FeatureText.of(region)
+    job = training.TrainingJob(scenes, region, "region", "features", "vse2ad", SETTINGS.recipe("vse2ad"),
+                               SETTINGS.training_of("sample"), 0, paths.root)
+    with pytest.raises(InputError, match="reads features of captions; name them as"):
+        job.learn([])
+    with pytest.raises(StoreError, match="holds captions; the head reads features of images"):
+        training.stored(paths.features("sample", "tower"), scenes, SETTINGS.recipe("vse2ad"))
+
+
+def test_a_head_trains_on_it_and_scores(job: training.TrainingJob, paths: Paths, scenes: Manifest) -> None:
+    state = training.train(job)
+    assert state.epochs == 3
+    assert state.history[-1]["loss"] < state.history[0]["loss"]
+    opened = training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
+    val = opened.split("val")
+    images, captions = opened.head.embed(opened.source, val)
+    found = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
+    assert found.rsum == pytest.approx(state.history[state.best]["rsum"])
+    np.testing.assert_allclose(np.linalg.norm(captions, axis=1), 1, atol=1e-5)
+
+
+def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(job: training.TrainingJob, paths: Paths,
+                                                                      scenes: Manifest, tmp_path: Path) -> None:
+    training.train(job)
+    opened = training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
+    val = opened.split("val")
+    stored = opened.head.embed(opened.source, val)[1]
+    shutil.copytree(job.folder, tmp_path / "copied")
+    shutil.rmtree(paths.root)
+    copied = training.Head.open(tmp_path / "copied")
+    np.testing.assert_allclose(copied.embed_captions(val.captions.tolist()), stored, atol=1e-5)
+
+
+def test_captions_that_the_tower_cannot_read_are_left_out(paths: Paths, scenes: Manifest, job: training.TrainingJob
+                                                          ) -> None:
+    split = scenes.split("train")
+    number = int(np.flatnonzero(scenes.table["caption_id"] == split.caption_ids[4])[0])
+    other = changed(scenes, number, "An unreadable caption.")
+    extracting = replace(extraction_of(other, paths.features("sample", "tower")), on_error="skip")
+    assert extraction.extract(extracting).failed == {number: "unreadable"}
+    left = training.usable(job.source, other.split("train"), captions_of(paths, other))  # type: ignore[arg-type]
+    assert len(left.captions) == len(split.captions) - 1
+    assert split.caption_ids[4] not in left.caption_ids
+    assert len(left.image_ids) == len(split.image_ids)
+
+
+def test_another_tower_is_refused(job: training.TrainingJob, paths: Paths, scenes: Manifest) -> None:
+    training.train(job)
+    wide = replace(extraction_of(scenes, paths.features("sample", "tower")), if_changed="redo",
+                   engine=extraction.EngineSpec("tower", {"width": 7}, Runtime()))
+    extraction.extract(wide)
+    with pytest.raises(InputError, match="its dimension is 7, the head was trained with 6; extract both alike"):
+        training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
+
+
+def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest) -> None:
+    chosen = settings.load(Path(__file__).parents[2] / "params.yaml", (
+        "run.dataset=sample", "training.sample.captions=tower", "training.sample.dimension=16",
+        "training.sample.batch_size=16", "training.sample.epochs=2", "training.sample.decay_epoch=1"))
+    store = paths.features("sample", "tower")
+    shutil.rmtree(store)
+    extract(paths, chosen, "region", engine="tower", out=store, split="test")
+    test = scenes.split("test")
+    assert sorted(FeatureStore(store).ids.tolist()) == sorted(test.caption_ids.tolist())
+    extract(paths, chosen, "region", engine="tower", out=store)
+    assert len(FeatureStore(store).require(scenes).ids) == len(scenes.table)
+    train(paths, chosen, "region", text="features")
+    score(paths, chosen, "region", text="features")
+    system = System.open(next(Path(paths.root, "similarities", "sample").glob("*.zarr")))
+    assert system.caption_ids.tolist() == test.caption_ids.tolist()
+    assert np.isfinite(system.embeddings().captions).all()
