@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import numbers
-from pipeline.evaluation.statistics.intervals import wilson
+from pipeline.evaluation.statistics.wilson import wilson
 
 RECALLS = (0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 KINDS = ((1, 0.0), (5, 0.05), (5, 0.1), (5, 0.2), (5, 0.3), (5, 0.5), (5, 0.8))

@@ -79,7 +79,7 @@ def of_results(path: Path, name: str, recipe: str | None = None, commit: str | N
         if "all" not in entry:
             raise InputError(f"{path}: {system} was not measured by the protocol `all`, whose table this is")
         found = entry["all"]
-        values = [*(found[way][f"r{k}"] for way, k in RECALLS), found["rsum"]]
+        values = [*(found[way][f"R@{k}"] for way, k in RECALLS), found["RSUM"]]
         row = rows.setdefault(entry["made_from"]["contents"]["similarity"], ["", *values])
         row[0] = " = ".join(filter(None, (row[0], labels[system])))
     columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
@@ -97,7 +97,7 @@ def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
     found = from_json(path.read_text(encoding="utf-8"))
     pairs = found.get("pairs", [found])
     several = any(len(pair["contrasts"]) > 1 for pair in pairs)
-    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *([rules] if several else []), *_difference(each["rsum"])]
+    rows = [[", ".join(pair["b"]), ", ".join(pair["a"]), *([rules] if several else []), *_difference(each["RSUM"])]
             for pair in pairs for rules, each in pair["contrasts"].items()]
     systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
     columns = [("", ""), ("less", ""), *([("protocol", "")] if several else []),

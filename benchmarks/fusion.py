@@ -16,7 +16,8 @@ import torch
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
-from pipeline.evaluation.retrieval import Embeddings, consecutive_captions, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, consecutive_captions
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System

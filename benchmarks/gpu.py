@@ -24,6 +24,7 @@ from benchmarks.ranking import noisy_pairs
 from pipeline import manifest, settings
 from pipeline.compute.device import autocast
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime
@@ -145,7 +146,7 @@ def ranking(device: str, sizes: Sizes, repeats: int) -> None:
     owner = retrieval.consecutive_captions((sizes.gallery, 5 * sizes.gallery))
     there = images.to(device), captions.to(device)
     timed(device, f"ranking {sizes.gallery} x {5 * sizes.gallery}, by the CPU",
-          lambda: retrieval.evaluate(retrieval.Embeddings(images, captions), owner), lambda: there[0] @ there[1].T,
+          lambda: evaluate(retrieval.Embeddings(images, captions), owner), lambda: there[0] @ there[1].T,
           repeats)
 
 

@@ -15,6 +15,7 @@ import mteb
 import numpy as np
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import RECALLS, evaluate
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.studies.mteb import MtebEncoder, of_split
@@ -48,13 +49,13 @@ def main(root: Path, dataset: str, head: str, split: str) -> None:
     model = Kept.of_head(paths, dataset, head)
     assert isinstance(model, Kept)
     images, captions = model.of_task(manifest, split)
-    found = retrieval.evaluate(retrieval.Embeddings(images, captions), manifest.split(split).caption_image)
+    found = evaluate(retrieval.Embeddings(images, captions), manifest.split(split).caption_image)
     print("| | R@K, ours | 100 x hit_rate_at_k, mteb | nDCG@10, mteb |\n|:--|--:|--:|--:|")
-    for direction, ours in (("i2t", found.i2t), ("t2i", found.t2i)):
+    for direction in ("i2t", "t2i"):
         result = mteb.evaluate(model, of_split(manifest, split, direction), cache=None, show_progress_bar=False)
         scores = result.task_results[0].scores[split][0]
-        for k, recall in ours.recalls.items():
-            print(f"| {direction} R@{k} | {recall:.3f} | {100 * scores[f'hit_rate_at_{k}']:.3f} | "
+        for k in RECALLS:
+            print(f"| {direction} R@{k} | {found[direction, f'R@{k}']:.3f} | {100 * scores[f'hit_rate_at_{k}']:.3f} | "
                   f"{scores['ndcg_at_10']:.3f} |")
 
 

@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.evaluation import retrieval, statistics
+from pipeline.evaluation import statistics
+from pipeline.evaluation.metrics import RSUM, STATISTICS, evaluate
 from pipeline.settings.paths import Paths, system_name
 from pipeline.settings.recipe import Variation
 from pipeline.systems.scores.system import System
@@ -31,9 +32,9 @@ def run(*arguments: str) -> None:
 def row(paths: Paths, dataset: str, share: float, head: str) -> str:
     """A line of the table."""
     store = System.open(paths.similarity(dataset, head, "test"))
-    found = retrieval.evaluate(store.path / "similarity", store.caption_image)
-    rsum = statistics.intervals(found)["rsum"]
-    recalls = [f"{value:.1f}" for way in (found.i2t, found.t2i) for value in way.recalls.values()]
+    found = evaluate(store.path / "similarity", store.caption_image)
+    rsum = statistics.intervals(found)[RSUM]
+    recalls = [f"{found[name]:.1f}" for name in STATISTICS[:-1]]
     return " | ".join([f"| {share:.0%}", head, *recalls, f"{rsum.value:.1f} [{rsum.low:.1f}, {rsum.high:.1f}] |"])
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs
-from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.base import of_pool
-from pipeline.evaluation.retrieval import Metrics, Relevance, as_similarity, consecutive_captions, measure, rank
+from pipeline.evaluation.metrics import Metrics, measure, parse_all
+from pipeline.evaluation.metrics.standard import of_pool
+from pipeline.evaluation.retrieval import Relevance, as_similarity, consecutive_captions, rank
 from pipeline.settings import Evaluate
 
 RIGHT = 5

@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from pipeline import manifest
-from pipeline.evaluation.retrieval import Metrics, Protocol, Ties, evaluate
+from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.retrieval import Protocol, Ties
 from pipeline.evaluation.statistics import contrast, significance
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
@@ -81,7 +82,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     notes: list[str] = []
     found, views = [], [view for rules in protocols for view in _views(groups, rules)]
     # The number of tests in the larger of Holm's two families.
-    recalls = (len(contrast.TITLES) - 1) * len(views) * comb(len(groups), 2)
+    recalls = (len(STATISTICS) - 1) * len(views) * comb(len(groups), 2)
     samples = significance.enough_samples(settings.evaluate.resamples, recalls)
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:

@@ -75,7 +75,7 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
         found, said = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
-    say(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['rsum']:.1f} on val, the best of "
+    say(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['RSUM']:.1f} on val, the best of "
         f"{said['tried']}", err=False)
     return found, {"tuned": said}
 

@@ -158,7 +158,7 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
             bar.step(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
 
         def on_epoch(row: Mapping[str, float]) -> None:
-            say(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['rsum']:.1f}")
+            say(f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['RSUM']:.1f}")
 
         def on_words(line: str) -> None:
             say(f"{job.folder.name}: {line}")

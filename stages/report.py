@@ -54,7 +54,7 @@ def _keep_curves(paths: Paths, settings: Settings) -> None:
     Each table has a folder of its own, which the dvc.yaml of an earlier version names.
     """
     shutil.rmtree(paths.curves, ignore_errors=True)
-    for value, time, file in (("rsum", "epochs", "history.csv"), ("negatives", "steps", "steps.csv")):
+    for value, time, file in (("RSUM", "epochs", "history.csv"), ("negatives", "steps", "steps.csv")):
         curves = [pd.DataFrame(columns=["head", time, value])]
         for name in heads(settings.run):
             if (written := paths.head(settings.run.dataset, name) / file).exists():

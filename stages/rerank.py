@@ -117,6 +117,6 @@ def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
         outcome = rerank.rerank(job, place, rerank.Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from.reranked
     if said := record.get("tuned"):
-        say(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['rsum']:.1f} on val, the best of "
+        say(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['RSUM']:.1f} on val, the best of "
             f"{said['tried']}", err=False)
     say(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"), err=False)

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from pipeline import manifest
-from pipeline.evaluation.retrieval import Metrics, evaluate, summary
+from pipeline.evaluation.metrics import Metrics, evaluate
+from pipeline.evaluation.retrieval import summary
 from pipeline.evaluation.statistics import contrast
 from pipeline.files import atomic, results
 from pipeline.parts.errors import InputError, counted

@@ -46,7 +46,7 @@ def head(
     if origin:
         description["origin"] = {"file": origin}
     (place / "head.json").write_text(json.dumps(description))
-    rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "rsum": rsum} for e, rsum in enumerate(rsums)]
+    rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum} for e, rsum in enumerate(rsums)]
     if not origin:
         pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
         every = negatives or [[63.0 - e] for e in range(len(rsums))]

@@ -44,9 +44,9 @@ def measure(scores: np.ndarray, caption_image: np.ndarray, ties: str) -> dict[st
 def _summary(positions: list[list[int]]) -> dict[str, float]:
     ranks = [np.mean(each) for each in positions]
     recalls = {
-        f"r{k}": 100 * np.mean([np.mean(np.array(each) <= k) for each in positions]) for k in (1, 5, 10)
+        f"R@{k}": 100 * np.mean([np.mean(np.array(each) <= k) for each in positions]) for k in (1, 5, 10)
     }
-    return {**recalls, "median_rank": float(np.median(ranks)), "mean_rank": float(np.mean(ranks))}
+    return {**recalls, "MedR": float(np.median(ranks)), "MeanR": float(np.mean(ranks))}
 
 
 def argsort_loops(scores: np.ndarray, captions_per_image: int = 5) -> dict[str, list[float]]:

@@ -132,9 +132,9 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
         again = whole.numbers | beyond
         interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
         same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
-        rsum, ends = f"RSUM {recorded['rsum']:.1f}", _ends(recorded.get("interval"))
+        rsum, ends = f"RSUM {recorded['RSUM']:.1f}", _ends(recorded.get("interval"))
         yield Step(path, f"measured again, {protocol}", rsum,
-                   rsum if same else f"RSUM {again['rsum']:.1f}, and other numbers")
+                   rsum if same else f"RSUM {again['RSUM']:.1f}, and other numbers")
         yield Step(path, f"intervals again, {protocol}", ends if how else None,
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
         if protocol in (kept := entry.get(results.HITS, {})):
@@ -155,7 +155,7 @@ def _same_hits(kept: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
 
 def _ends(interval: Any) -> str:
     try:
-        low, high = interval["rsum"]
+        low, high = interval["RSUM"]
         return f"RSUM {low:.1f} to {high:.1f}"
     except (KeyError, TypeError, ValueError):
         return "no interval"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.evaluation.metrics import STATISTICS, at
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
@@ -43,8 +44,8 @@ def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     With captions in several languages, also mR of each and their mean. A split other than `test` and a protocol other
     than `all` are appended to the system's name.
     """
-    return {_named(name, measured["made_from"]["split"], protocol): {"RSUM": numbers["rsum"]} | {
-        f"{way} R@{k}": numbers[way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)} | _by_language(numbers)
+    return {_named(name, measured["made_from"]["split"], protocol): {
+        str(statistic): at(numbers, statistic) for statistic in STATISTICS} | _by_language(numbers)
         for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
 
 

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
+from pipeline.evaluation.metrics import RSUM, STATISTICS
 from pipeline.evaluation.retrieval.ranks import Floats
-from pipeline.evaluation.statistics import STATISTICS, ImageHits, chances, enough_samples, holm
+from pipeline.evaluation.statistics import ImageHits, chances, enough_samples, holm
 from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
@@ -63,7 +64,7 @@ class Rule:
     def _competing(self, rows: Sequence[ResultRow], columns: Sequence[Column]
                    ) -> Iterator[tuple[Column, str, dict[int, Decimal]]]:
         """The numbers that compete with each other, by the index of their row, with their column and their group."""
-        for column in (column for column in columns if column.key[1] == "rsum" or not self.two_sums):
+        for column in (column for column in columns if column.key[1] == RSUM or not self.two_sums):
             scopes: dict[tuple[str, str], dict[int, Decimal]] = {}
             for index, row in enumerate(rows):
                 cell, header = row.numbers.get(column.key), row.header

@@ -16,6 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+from pipeline.evaluation.metrics import Statistic
 from pipeline.files.parsing import from_yaml
 from pipeline.report.table import MISSING, Cell, Panel, RowGroup, TableRow
 
@@ -236,7 +237,7 @@ APART = " Sections do not compete."
 def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
     """The blocks below each other, sections of one panel; None where their columns differ."""
     labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
-    columns = [tuple(replace(panel.columns[index], key=("", ""), above=tuple(
+    columns = [tuple(replace(panel.columns[index], key=("", Statistic("", "")), above=tuple(
         each for each in panel.columns[index].above if each != heading)) for index in [*labels, *own])
         for heading, own in blocks.items()]
     if len(set(columns)) > 1:

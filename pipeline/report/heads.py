@@ -66,7 +66,7 @@ class TrainedHead:
     @property
     def best(self) -> float:
         """RSUM on val of the epoch that was kept. Only for a head with a history."""
-        return max(row["rsum"] for row in self.history)
+        return max(row["RSUM"] for row in self.history)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -133,7 +133,7 @@ def _read(folder: Path) -> TrainedHead:
         recipe, feature, text = (str(description[key]) for key in ("recipe", "feature", "text"))
         head = TrainedHead(folder, description, tuple(rows), recipe, feature, text,  # type: ignore[arg-type]
                            int(description["seed"]))
-        known = head.feature in FEATURES and all({"epoch", "rsum"} <= row.keys() for row in rows)
+        known = head.feature in FEATURES and all({"epoch", "RSUM"} <= row.keys() for row in rows)
         if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
             raise KeyError("feature, epochs, objective or history")
         _ = head.member

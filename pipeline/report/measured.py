@@ -9,20 +9,18 @@ from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any
 
-from pipeline.evaluation.statistics import STATISTICS, ImageHits
+from pipeline.evaluation.metrics import RSUM, STATISTICS, TASKS, Statistic, at, flat
+from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.provenance.results import HITS
 from pipeline.report import names
-from pipeline.report.published import RECALLS
 from pipeline.report.table import rounded
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.made import Made
 
-# Metric of one direction, as `results/metrics.json` names it -> how it is printed.
-HEADINGS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "Median rank", "mean_rank": "Mean rank"}
 # An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the members.
 SEPARATE = "separate"
 
@@ -82,7 +80,7 @@ class TestedColumn:
     """The input of a paired test of one column, for one system."""
 
     hits: ImageHits  # of each image
-    statistic: str  # which of `STATISTICS` the column shows, perhaps divided by a number
+    statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
 
 
 @dataclass(frozen=True)
@@ -92,28 +90,27 @@ class MeasuredSystem:
     Attributes:
         origin: What it was measured on and with.
         systems: Its names in `results/metrics.json`, by seed.
-        values: Column -> one number for each seed, in the order of `systems`: recalls (i2t_r1, …, t2i_r10) and rsum in
-            percent, the other metrics of `METRICS` that were written, and mR of each language (en_mR).
+        values: One number for each seed, in the order of `systems`; of each language its mR.
         members: The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
-        tested: Column -> the input of a paired test, for a single seed whose hits of each image were kept.
+        tested: The input of paired tests, for a single seed whose hits of each image were kept.
     """
 
     origin: Origin
     systems: tuple[str, ...]
-    values: Mapping[str, tuple[float, ...]]
+    values: Mapping[Statistic, tuple[float, ...]]
     members: tuple[HeadRecord, ...]
-    tested: Mapping[str, TestedColumn] = field(default_factory=dict)
+    tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
 
-    def mean(self, column: str) -> float:
+    def mean(self, column: Statistic) -> float:
         """The mean over the seeds."""
         return fmean(self.values[column])
 
-    def spread(self, column: str) -> float | None:
+    def spread(self, column: Statistic) -> float | None:
         """The sample standard deviation over the seeds, None for a single one."""
         values = self.values[column]
         return stdev(values) if len(values) > 1 else None
 
-    def printed(self, column: str) -> tuple[Decimal, Decimal | None]:
+    def printed(self, column: Statistic) -> tuple[Decimal, Decimal | None]:
         """Mean and deviation as they are printed."""
         spread = self.spread(column)
         return rounded(self.mean(column)), None if spread is None else rounded(spread)
@@ -219,7 +216,7 @@ def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
         if not isinstance(made_from, Mapping):
             raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
         for protocol, scores in system.items():
-            if protocol != "made_from" and isinstance(scores, Mapping) and "rsum" in scores:
+            if protocol != "made_from" and isinstance(scores, Mapping) and "RSUM" in scores:
                 yield name, made_from, protocol, scores
         whole = system.get("coco_5k")
         if isinstance(whole, Mapping) and "cxc" in whole.get("extended", {}):
@@ -269,14 +266,14 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
             raise ValueError(f"features {letters!r}")
         seed = int(made_from["seed"] or 0)
     with _reading(where := f"metrics of {name}, {protocol}"):
-        values = {column: (float(value),) for column, value in _columns(scores)}
+        values = {column: (float(value),) for column, value in _columns(scores).items()}
     if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
         raise InputError(f"{where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
     with _reading(f"the hits of each image of {name!r}"):
         kept = entry.get(HITS, {}).get(protocol, {})
         hits = ImageHits(kept)
         tested = {column: TestedColumn(hits, column) for column in STATISTICS if kept} | {
-            f"{language}_mR": TestedColumn(ImageHits(own), "rsum")
+            Statistic(language, "mR"): TestedColumn(ImageHits(own), RSUM)
             for language, own in kept.get("languages", {}).items()}
     return seed, MeasuredSystem(origin, (name,), values, _members(name, made_from), tested)
 
@@ -302,16 +299,10 @@ def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
         return members
 
 
-def _columns(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The recalls and RSUM, of the other metrics those that were written, and mR of each language; or CxC's recalls."""
-    if "cxc" in scores:  # R@1, R@5 and R@10 of the tasks that were measured
-        yield from ((f"{task}_r{metric[2:]}", value) for metric, tasks in scores["cxc"].items()
-                    for task, value in tasks.items() if task != "interval")
-        return
-    for side in ("i2t", "t2i"):
-        yield from ((f"{side}_{metric}", scores[side][metric]) for metric in HEADINGS
-                    if f"{side}_{metric}" in RECALLS or metric in scores[side])
-    for side in ("i2t", "t2i"):
-        yield from ((f"{side}_{name}", ways[side]) for name, ways in scores.get("metrics", {}).items() if side in ways)
-    yield "rsum", scores["rsum"]
-    yield from ((f"{language}_mR", found["mR"]) for language, found in scores.get("languages", {}).items())
+def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:
+    """The numbers of both directions, RSUM, and mR of each language; or CxC's recalls."""
+    if "cxc" in scores:
+        return flat({way: numbers for way, numbers in scores["cxc"].items() if way in TASKS})
+    languages = {Statistic(language, "mR"): found["mR"] for language, found in scores.get("languages", {}).items()}
+    always = {name: at(scores, name) for name in STATISTICS}
+    return always | flat({way: scores[way] for way in ("i2t", "t2i")}) | languages

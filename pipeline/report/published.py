@@ -12,12 +12,16 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.resources import files
 
+from pipeline.evaluation.metrics import RSUM, STATISTICS, TASKS, Statistic
 from pipeline.parts.errors import InputError, refusing
 
-RECALLS = ("i2t_r1", "i2t_r5", "i2t_r10", "t2i_r1", "t2i_r5", "t2i_r10")
-COLUMNS = (*RECALLS, "rsum")
-# Columns of the tables of clips -> what they are called here.
-OF_CLIPS = {column.replace("i2t", "v2t").replace("t2i", "t2v"): column for column in RECALLS}
+RECALLS = STATISTICS[:-1]
+LANGUAGES = ("en", "de", "fr", "cs")
+# How the files name directions, those of clips v2t and t2v.
+DIRECTIONS = {**dict(zip(TASKS, TASKS, strict=True)), "v2t": "i2t", "t2v": "t2i"}
+# How they name a number's column -> its name here.
+COLUMNS = {f"{name}_r{k}": str(Statistic(way, f"R@{k}")) for name, way in DIRECTIONS.items() for k in (1, 5, 10)} | {
+    "rsum": str(RSUM), **{language: str(Statistic(language, "mR")) for language in LANGUAGES}}
 IDENTITY = ("dataset", "text_encoder", "visual_feature", "method")
 # Largest |sum of six recalls - RSUM| that rounding to one decimal explains, in percentage points.
 TOLERANCE = Decimal("0.15")
@@ -76,9 +80,9 @@ class PublishedRow:
         name, _, raised = self["method"].partition("^")
         return f"{name} ({raised.replace('_', ', ')})" if raised else name
 
-    def value(self, column: str) -> Decimal | None:
+    def value(self, column: Statistic) -> Decimal | None:
         """The number in a column, None where the paper prints '-' or the table has no such column."""
-        text = self.cells.get(column, "")
+        text = self.cells.get(str(column), "")
         return Decimal(text) if text else None
 
     def recall_sum(self) -> Decimal | None:
@@ -116,7 +120,8 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`."""
     return tuple(Inconsistency(
-        cells["paper"], cells["table"], int(cells["row"]), cells["kind"], tuple(cells["columns"].split()),
+        cells["paper"], cells["table"], int(cells["row"]), cells["kind"],
+        tuple(COLUMNS.get(name, name) for name in cells["columns"].split()),
         cells["printed"], cells["computed"], cells["believed"],
         found_by={column: cells[column] for column in IDENTITY if cells[column]})
         for cells in _read("inconsistent.csv"))
@@ -132,20 +137,21 @@ def text(name: str) -> str:
 
 def _read(name: str) -> list[dict[str, str]]:
     lines = csv.DictReader(io.StringIO(text(name)))
-    return [{OF_CLIPS.get(column, column): cell for column, cell in line.items()} for line in lines]
+    return [{COLUMNS.get(column, column): cell for column, cell in line.items()} for line in lines]
 
 
 def _check(row: PublishedRow, where: str) -> None:
-    for column in COLUMNS:
-        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(column)!r}; write a number or nothing"):
+    for column in STATISTICS:
+        with refusing(InvalidOperation, f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or "
+                      "nothing"):
             value = row.value(column)
-        if value is not None and not 0 <= value <= (600 if column == "rsum" else 100):
+        if value is not None and not 0 <= value <= (600 if column == RSUM else 100):
             raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
     for side in ("i2t", "t2i"):
-        printed = [value for k in (1, 5, 10) if (value := row.value(f"{side}_r{k}")) is not None]
+        printed = [value for k in (1, 5, 10) if (value := row.value(Statistic(side, f"R@{k}"))) is not None]
         if printed != sorted(printed):
             raise InputError(f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds")
-    total, rsum = row.recall_sum(), row.value("rsum")
+    total, rsum = row.recall_sum(), row.value(RSUM)
     listed = any(doubt.kind == "sum" for doubt in row.doubts)
     if total is not None and rsum is not None and abs(total - rsum) > TOLERANCE and not listed:
         raise InputError(f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv")

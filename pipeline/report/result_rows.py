@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from pipeline.evaluation.metrics import Statistic
 from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
@@ -15,9 +16,9 @@ TRANSDUCTIVE = "‡"
 # The section of pretrained dual encoders. Their rows are never bold: they were trained on other data than the others.
 ZERO_SHOT = "Zero-shot"
 # The key of the column of throughput.
-RATIO = "", "ratio"
+RATIO = "", Statistic("", "ratio")
 # The key of the column with differences of measured and published numbers, in the place of a metric.
-DELTA = "delta"
+DELTA = Statistic("", "delta")
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, TypeAdapter
 
-from pipeline.evaluation.metrics import parse
+from pipeline.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.files.parsing import from_yaml
 from pipeline.report import emphasis, names, published, result_rows, table, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
-from pipeline.report.measured import HEADINGS, MeasuredSystem, Results, outside_benchmarks
+from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
 from pipeline.report.table import Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
@@ -33,8 +33,7 @@ class TableColumns:
         labels: Headings of the label columns.
         blocks: (test set, heading) pairs, one block of columns each.
         directions: (t2i or i2t, heading) pairs, in printed order.
-        metrics: The metrics of each direction, in printed order: keys of `HEADINGS`, or names that
-            `pipeline.evaluation.metrics` knows, such as nDCG@10.
+        metrics: The metrics of each direction, in printed order.
         rsum: Whether RSUM is shown.
         ratio: Heading of a last column of throughput ratios, "" for none.
         labels_above: A heading that spans the label columns, "" for none.
@@ -46,7 +45,7 @@ class TableColumns:
     labels: tuple[str, ...]
     blocks: tuple[tuple[str, str], ...]
     directions: tuple[tuple[str, str], ...] = ()
-    metrics: tuple[str, ...] = ("r1", "r5", "r10")
+    metrics: tuple[str, ...] = ("R@1", "R@5", "R@10")
     rsum: bool = True
     ratio: str = ""
     labels_above: str = ""
@@ -54,30 +53,29 @@ class TableColumns:
     by_mean: bool = False
 
     def choose(self, metrics: Sequence[str]) -> "TableColumns":
-        """The same columns with other metrics of each direction (R@1 or r1), and rsum; () changes none."""
+        """The same columns with other metrics of each direction, and RSUM; () changes none."""
         if not metrics or not self.directions:
             return self
-        known = {heading: name for name, heading in HEADINGS.items()}
-        each = [known.get(name, name) for name in metrics if name.lower() != "rsum"]
-        whole = dict.fromkeys(name if name in HEADINGS else str(parse(name)) for name in each)
-        return replace(self, metrics=tuple(whole), rsum=len(each) < len(metrics))
+        names = dict.fromkeys(str(parse(name)) for name in metrics)
+        return replace(self, metrics=tuple(name for name in names if name != RSUM.metric), rsum=RSUM.metric in names)
 
     def block(self, test_set: str, title: str = "") -> list[Column]:
         """The columns of numbers of one test set, from left to right."""
         above = (title,) if title else ()
-        columns = [_of_metric((test_set, f"{side}_{metric}"), metric, (*above, heading))
+        columns = [Column(metric, (*above, heading), key=(test_set, Statistic(side, metric)),
+                          less_is_better=parse(metric).less_is_better)
                    for side, heading in self.directions for metric in self.metrics]
         columns += [replace(each, key=(test_set, each.key[1])) for each in self.single]
-        return [*columns, *[Column("RSUM", above, key=(test_set, "rsum"))] * self.rsum]
+        return [*columns, *[Column("RSUM", above, key=(test_set, RSUM))] * self.rsum]
 
-    def shown(self) -> tuple[str, ...]:
-        """The metrics of one block, in printed order: t2i_r1, …, i2t_r10, rsum."""
+    def shown(self) -> tuple[Statistic, ...]:
+        """What one block shows, in printed order."""
         return tuple(column.key[1] for column in self.block(""))
 
-    def compared(self) -> tuple[str, ...]:
+    def compared(self) -> tuple[Statistic, ...]:
         """The columns by which rows are compared: RSUM if it is shown, else all (with `by_mean`) or the recalls."""
         if self.rsum or self.by_mean:
-            return ("rsum",) if self.rsum else self.shown()
+            return (RSUM,) if self.rsum else self.shown()
         return tuple(name for name in self.shown() if name in RECALLS)
 
     def numbers(self, delta: bool = False) -> list[Column]:
@@ -91,13 +89,6 @@ class TableColumns:
         above_labels = (*level, self.labels_above) if self.labels_above else ()
         labels = [Column(label, above_labels, "text") for label in self.labels]
         return (*labels, *self.numbers(delta), *[Column(self.ratio, key=RATIO)] * bool(self.ratio))
-
-
-def _of_metric(key: MetricKey, metric: str, above: tuple[str, ...]) -> Column:
-    if metric in HEADINGS:
-        return Column(HEADINGS[metric], above, key=key, less_is_better=metric.endswith("_rank"))
-    known = parse(metric)
-    return Column(str(known), above, key=key, less_is_better=known.less_is_better)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +146,8 @@ class PaperTable(ABC):
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
-        return {(row["dataset"], column): (column, table.number(row.value(column))) for column in self.columns.shown()}
+        return {(row["dataset"], column): (str(column), table.number(row.value(column)))
+                for column in self.columns.shown()}
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""

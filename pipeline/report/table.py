@@ -8,6 +8,8 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from itertools import groupby, product
 from typing import Literal
 
+from pipeline.evaluation.metrics import Statistic
+
 Colour = Literal["black", "blue", "red"]
 # A raised part in the text of a cell or caption: T^ANCE.
 RAISED = re.compile(r"(?<=[A-Z])\^([A-Z]+)")
@@ -17,8 +19,8 @@ LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase
 MISSING = "–"
 
 
-# A test set and a column of `results/metrics.json`, e.g. ("f30k_1k", "t2i_r1").
-MetricKey = tuple[str, str]
+# A test set and what was measured on it.
+MetricKey = tuple[str, Statistic]
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Column:
     heading: str
     above: tuple[str, ...] = ()
     kind: Literal["text", "number"] = "number"
-    key: MetricKey = ("", "")
+    key: MetricKey = ("", Statistic("", ""))
     less_is_better: bool = False
 
 
@@ -168,7 +170,7 @@ class TableRequest:
             same system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the numbers as
             printed.
         rows: The published rows, the measured rows, or all.
-        metrics: The metrics of each direction, e.g. r1 or nDCG@10, and rsum; () for those that the paper prints.
+        metrics: The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper prints.
         bold: Which measured numbers are bold.
     """
 

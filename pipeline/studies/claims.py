@@ -5,6 +5,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.evaluation.metrics import RSUM
 from pipeline.evaluation.retrieval.summary import aligned
 from pipeline.evaluation.statistics.contrast import difference_cells, mean_cell
 from pipeline.files.parsing import from_yaml
@@ -97,7 +98,7 @@ def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
     wanted = {**pair.rows, **own}
     found = [row for row in published.load(pair.table)
              if all(row.cells.get(column) == cell for column, cell in wanted.items())]
-    value = found[0].value("rsum") if len(found) == 1 else None
+    value = found[0].value(RSUM) if len(found) == 1 else None
     if value is None:
         raise InputError(f"{pair.table}.csv: {len(found)} rows with {wanted}; expected one, with an RSUM")
     return float(value)
@@ -107,9 +108,9 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
     """Whether a claim holds: "holds" or "does not" if its corrected p is below `LEVEL`, "cannot tell", "not tested"."""
     if contrast is None:
         return "not tested"
-    if contrast["rsum"]["holm"] >= LEVEL:
+    if contrast["RSUM"]["holm"] >= LEVEL:
         return "cannot tell"
-    return "holds" if contrast["rsum"]["difference"] > 0 else "does not"
+    return "holds" if contrast["RSUM"]["difference"] > 0 else "does not"
 
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
@@ -154,5 +155,5 @@ def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[s
 
 
 def _measured(contrast: Mapping[str, Any]) -> list[str]:
-    rsum, seeds = contrast["rsum"], contrast["seeds"]
+    rsum, seeds = contrast["RSUM"], contrast["seeds"]
     return [*(mean_cell(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *difference_cells(rsum, 2)]

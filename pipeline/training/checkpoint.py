@@ -62,7 +62,7 @@ class State:
     @property
     def best(self) -> int:
         """The epoch (from 0) with the highest RSUM on val, the earliest of equals; −1 before the first."""
-        return max(range(len(self.history)), key=lambda e: (self.history[e]["rsum"], -e), default=-1)
+        return max(range(len(self.history)), key=lambda e: (self.history[e]["RSUM"], -e), default=-1)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:

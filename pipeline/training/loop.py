@@ -14,7 +14,8 @@ import torch
 
 from pipeline import heads
 from pipeline.compute import half, machine
-from pipeline.evaluation.retrieval import Embeddings, Metrics, Singles, as_similarity, evaluate, select
+from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Singles, as_similarity, select
 from pipeline.evaluation.statistics.intervals import divide
 from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
@@ -185,7 +186,7 @@ def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, prec
     if len(rows) == 1:
         return next(iter(rows.values()))
     both = {name: fmean(row[name] for row in rows.values()) for name in rows["emb"]}
-    return both | {f"{task}_rsum": row["rsum"] for task, row in rows.items()}
+    return both | {f"{task} RSUM": row["RSUM"] for task, row in rows.items()}
 
 
 def _of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
@@ -201,6 +202,4 @@ def _of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
 
 
 def _row(metrics: Metrics) -> Row:
-    numbers = metrics.as_dict()
-    recalls = {f"{way}_{k}": numbers[way][k] for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")}
-    return {**recalls, "rsum": numbers["rsum"]}
+    return {str(statistic): metrics[statistic] for statistic in STATISTICS}

@@ -194,7 +194,7 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
                          f"{job.source.width}; extract or import those that it was trained on")
     state = released.state(vocabulary)
     origin = {"file": released.path.name, "sha256": digest.sha256(released.path), "epochs": released.epoch,
-              "val_rsum": released.rsum}
+              "val RSUM": released.rsum}
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = job.learn([])
     write(job, text, fill(job, text, released.path, state)[0], released.epoch)

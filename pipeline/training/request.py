@@ -171,4 +171,4 @@ def summary(folder: Path) -> str:
         Best epoch, number of epochs and RSUM on val.
     """
     state = checkpoint.state(folder)
-    return f"best epoch {state.best} of {state.epochs}, val RSUM {state.history[state.best]['rsum']:.1f}"
+    return f"best epoch {state.best} of {state.epochs}, val RSUM {state.history[state.best]['RSUM']:.1f}"

@@ -13,7 +13,7 @@ from stages import options, values
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
 @click.option("--columns", type=values.Names(), metavar="NAMES",
-              help="Columns in place of the paper's, metrics of each direction and rsum: r1,rsum.")
+              help="Columns in place of the paper's, metrics of each direction and RSUM: R@1,RSUM.")
 @click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
               help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
@@ -30,7 +30,7 @@ def tables_command(**given: Any) -> None:
     patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
     results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
 
-    Example: pipeline tables --only measured --columns r1,rsum
+    Example: pipeline tables --only measured --columns R@1,RSUM
     """
     from stages.paper import write_tables
 

@@ -88,10 +88,10 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
 
 
 def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
-    recalls = {f"r{k}": float(k) for k in (1, 5, 10)}
+    recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
     said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "recipe": recipe, "contents": {
         "similarity": scores}, "untrained": [name for name in features if name == "patch"]},
-        "all": {"i2t": recalls, "t2i": recalls, "rsum": rsum}}
+        "all": {"i2t": recalls, "t2i": recalls, "RSUM": rsum}}
     return said | {"digest": digest(said)}
 
 
@@ -118,7 +118,7 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run", "b")
     assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["grid alone"]
-    results["b"]["all"]["rsum"] = 50
+    results["b"]["all"]["RSUM"] = 50
     (tmp_path / "metrics").write_text(json.dumps(results))
     with pytest.raises(InputError, match="the entry of b was edited"):
         docs.of_results(tmp_path / "metrics", "run")
@@ -131,12 +131,12 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
     rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "holm": 0.002}
-    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": {"all": {"rsum": rsum}}}))
+    (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": {"all": {"RSUM": rsum}}}))
     docs.of_comparison(tmp_path / "said", "both")
     found = numbers.read(tmp_path / "both.json")
     assert found["made_by"]["command"] == "pipeline compare R RG"
     assert numbers.rendered(found).splitlines()[2] == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.002 |"
-    both = {"coco_1k_5fold": {"rsum": rsum}, "coco_5k": {"rsum": rsum | {"difference": 9}}}
+    both = {"coco_1k_5fold": {"RSUM": rsum}, "coco_5k": {"RSUM": rsum | {"difference": 9}}}
     (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": both}))
     docs.of_comparison(tmp_path / "said", "both")
     rows = numbers.read(tmp_path / "both.json")["rows"]

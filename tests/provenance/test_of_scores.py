@@ -91,8 +91,8 @@ def test_every_cell_is_compared_with_that_of_the_embeddings(added: float, verdic
 
 
 @pytest.mark.parametrize(("key", "value", "differ"), [
-    ("rsum", None, 0), ("rsum", 250.0, 1), ("images", {"r1": 4}, 1), ("queries", 4, 1), ("i2t", [1, 2], 1),
-    ("tied", {"i2t": 0}, 1), ("tied", {"i2t": 0, "t2i": 0, "i2i": 0}, 1), ("interval", {"rsum": [0, 600]}, 1),
+    ("RSUM", None, 0), ("RSUM", 250.0, 1), ("images", {"R@1": 4}, 1), ("queries", 4, 1), ("i2t", [1, 2], 1),
+    ("tied", {"i2t": 0}, 1), ("tied", {"i2t": 0, "t2i": 0, "i2i": 0}, 1), ("interval", {"RSUM": [0, 600]}, 1),
 ])
 def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any, differ: int, scenes: Manifest,
                                                             stored: Callable[..., System]) -> None:

@@ -38,11 +38,11 @@ def system(
     default the papers'. settings: what differs from theirs.
     """
     features = features or {"region": "butd-36"}
-    side = {"r1": r1, "r5": r1 + 5, "r10": r1 + 10, "median_rank": 1.0, "mean_rank": 2.0}
+    side = {"R@1": r1, "R@5": r1 + 5, "R@10": r1 + 10, "MedR": 1.0, "MeanR": 2.0}
     scores = {
         "i2t": side,
         "t2i": side,
-        "rsum": 6 * r1 + 30,
+        "RSUM": 6 * r1 + 30,
         "images": images,
         "captions": captions,
         "tied": {"i2t": 0, "t2i": 0},

@@ -7,12 +7,13 @@ from decimal import Decimal
 
 import pytest
 
+from pipeline.evaluation.metrics import Statistic, numbers
 from pipeline.report import emphasis
 from pipeline.report.result_rows import ResultRow, RowHeader
 from pipeline.report.retrieval_table import TableColumns
 from pipeline.report.table import Column, number
 
-RSUM, RANK = Column("", key=("f", "rsum")), Column("", key=("f", "i2t_mean_rank"), less_is_better=True)
+RSUM, RANK = Column("", key=("f", numbers.RSUM)), Column("", key=("f", Statistic("i2t", "MeanR")), less_is_better=True)
 
 
 def rows(column: Column, *values: str, groups: str = "") -> list[ResultRow]:
@@ -55,17 +56,17 @@ def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
     (("501.0",), {0: "red"}),
 ])
 def test_ties_for_best_and_for_second_best_sum(values: tuple[str, ...], colours: dict[int, str]) -> None:
-    recall = Column("", key=("f", "i2t_r1"))
+    recall = Column("", key=("f", Statistic("i2t", "R@1")))
     marked = emphasis.two_best_sums(rows(RSUM, *values), [recall, RSUM])
     assert marked == {(index, RSUM.key): colour for index, colour in colours.items()}
 
 
 def test_a_metrics_direction_is_a_property_of_its_column() -> None:
-    columns = TableColumns(("Method",), (("f", ""),), (("i2t", "I"),), metrics=("r1", "median_rank", "mean_rank"))
-    found = {column.key[1]: column.less_is_better for column in columns.numbers()}
-    assert found == {"i2t_r1": False, "i2t_median_rank": True, "i2t_mean_rank": True, "rsum": False}
+    columns = TableColumns(("Method",), (("f", ""),), (("i2t", "I"),), metrics=("R@1", "MedR", "MeanR"))
+    found = {str(column.key[1]): column.less_is_better for column in columns.numbers()}
+    assert found == {"i2t R@1": False, "i2t MedR": True, "i2t MeanR": True, "RSUM": False}
     assert [column.heading for column in columns.columns(delta=False)] == [
-        "Method", "R@1", "Median rank", "Mean rank", "RSUM"]
+        "Method", "R@1", "MedR", "MeanR", "RSUM"]
 
 
 @pytest.mark.parametrize(("groups", "is_said"), [("a", True), ("aab", True), ("aabb", False), ("", False)])

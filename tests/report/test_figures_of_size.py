@@ -41,7 +41,7 @@ def test_lines_are_of_systems_that_differ_in_training_images_alone() -> None:
     assert np.asarray(line.get_xdata()).tolist() == [100, 600]
     assert np.asarray(line.get_ydata()).tolist() == pytest.approx([150, 300])
     assert line.get_label() == "EMB (emb, Region, BERT)"
-    assert drawing.numbers["rsum"].tolist() == [150, 270, 330]
+    assert drawing.numbers["", "RSUM"].tolist() == [150, 270, 330]
     assert "up to 2 seeds" in drawing.caption
 
 
@@ -64,7 +64,7 @@ def test_half_sized_heads_stand_beside_whole_ones_with_their_parameters(tmp_path
     metrics = (cross("emb", ["emb"], 40.0) | cross("emb-half", ["emb"], 30.0, layers=[0, 2, 4])
                | cross("ce", ["ce"], 30.0) | system("sample", "all"))
     numbers = figures.draw("half_size", inputs(metrics, heads=read_heads(tmp_path))).numbers
-    assert numbers[["part", "layers", "rsum"]].values.tolist() == [
+    assert numbers[["part", "layers", "RSUM"]].values.tolist() == [
         ["EMB", "all layers", 270], ["EMB", "fewer layers", 210]]
     assert numbers["parameters"].fillna(0).tolist() == [size, 0]
     assert size > 0

@@ -112,7 +112,7 @@ def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: st
 def two_sets(*groups: tuple[int, str]) -> Panel:
     """Two test sets that do not fit beside each other; groups: (rows, title) pairs."""
     row = TableRow((Cell("a"), *[Cell("1.0")] * 8), ("a system",))
-    columns = [Column(f"a long heading {number}", (name,), key=(name, "r1")) for name in "AB" for number in range(4)]
+    columns = [Column(f"a long heading {number}", (name,), key=(name, "R@1")) for name in "AB" for number in range(4)]
     return Panel((Column("Name", kind="text"), *columns),
                  tuple(RowGroup((row,) * rows, title) for rows, title in groups), "Caption.",
                  (Note("of A", test_set="A"), Note("of both")))

@@ -83,4 +83,4 @@ def test_only_captions_that_are_set_in_colours_name_them() -> None:
 
 
 def test_a_caption_names_no_colours_where_nothing_is_bold() -> None:
-    assert "olour" not in to_latex(built("vse_infty_table2", {}, TableRequest(metrics=("r1",))))
+    assert "olour" not in to_latex(built("vse_infty_table2", {}, TableRequest(metrics=("R@1",))))

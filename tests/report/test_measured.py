@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from invented import BERT, built, system
 
+from pipeline.evaluation.metrics import RSUM, Statistic
 from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import RELEASED, checkpoints
 from pipeline.parts.errors import InputError
@@ -25,19 +26,19 @@ def only(measured: dict[str, Any]) -> dict[str, Any]:
 def test_seeds_of_one_system_are_one_measurement() -> None:
     (found,) = read_metrics(system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0))
     assert found.systems == ("vse2ad-R-bigru-s0 sample", "vse2ad-R-bigru-s1 sample")
-    assert found.values["i2t_r1"] == (13.0, 10.0)
-    assert found.mean("rsum") == pytest.approx(6 * 11.5 + 30)
-    assert found.spread("i2t_r5") == pytest.approx(4.5**0.5)
+    assert found.values["i2t", "R@1"] == (13.0, 10.0)
+    assert found.mean(RSUM) == pytest.approx(6 * 11.5 + 30)
+    assert found.spread(Statistic("i2t", "R@5")) == pytest.approx(4.5**0.5)
 
 
 def test_a_metric_that_one_seed_lacks_is_no_metric_of_the_system() -> None:
     first, second = system("sample", "all"), system("sample", "all", seed=1)
     for lacking, having in ((first, second), (second, first)):
-        more = only(having)["all"] | {"metrics": {"map_at_r": {"i2t": 40.0, "t2i": 30.0}}}
+        more = only(having)["all"] | {"i2t": only(having)["all"]["i2t"] | {"mAP@R": 40.0}}
         (name, entry), = having.items()
         (found,) = read_metrics(lacking | {name: entry | {"all": more}})
-        assert "i2t_map_at_r" not in found.values
-        assert len(found.values["rsum"]) == 2
+        assert ("i2t", "mAP@R") not in found.values
+        assert len(found.values[RSUM]) == 2
 
 
 def test_what_was_left_out_stands_below_a_table() -> None:
@@ -49,7 +50,7 @@ def test_what_was_left_out_stands_below_a_table() -> None:
 
 
 def test_one_seed_has_no_spread() -> None:
-    assert read_metrics(system("sample", "all"))[0].spread("rsum") is None
+    assert read_metrics(system("sample", "all"))[0].spread(RSUM) is None
 
 
 @pytest.mark.parametrize("change", [{"manifest": "other"}, {"split": "val"}, {"text": "bert"}, {"images": 9}])
@@ -258,7 +259,7 @@ def without(*path: str) -> dict[str, Any]:
 
 def with_value(value: Any) -> dict[str, Any]:
     measured = system("sample", "all")
-    only(measured)["all"] = only(measured)["all"] | {"rsum": value}
+    only(measured)["all"] = only(measured)["all"] | {"RSUM": value}
     return measured
 
 

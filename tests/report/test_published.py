@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import pytest
 
+from pipeline.evaluation.metrics import RSUM
 from pipeline.parts.errors import InputError
 from pipeline.report import published
 
@@ -30,7 +31,7 @@ def test_rows_listed_as_sums_are_those_that_do_not_add_up() -> None:
         for name in NAMES
         for row in published.load(name)
         if (total := row.recall_sum()) is not None
-        and (rsum := row.value("rsum")) is not None
+        and (rsum := row.value(RSUM)) is not None
         and abs(total - rsum) > published.TOLERANCE
     }
     listed = {(d.paper, d.table, d.row) for d in published.inconsistencies() if d.kind == "sum"}
@@ -70,20 +71,20 @@ def test_reranking_ten_candidates_leaves_recall_at_ten_to_the_embeddings() -> No
     for row in ten:
         if row["dataset"] in embeddings:  # COCO 1K stands in the paper's Table 9 alone
             other = embeddings[row["dataset"]]
-            differ = {column: other[column] for column in ("i2t_r10", "t2i_r10") if row[column] != other[column]}
+            differ = {column: other[column] for column in ("i2t R@10", "t2i R@10") if row[column] != other[column]}
             assert {row.doubts[0].columns: row.doubts[0].computed.split()} == {tuple(differ): list(differ.values())}
-    assert doubts("rerank", "8") == {1: {"t2i_r10"}, 7: {"i2t_r10", "t2i_r10"}, 13: {"i2t_r10", "t2i_r10"}}
+    assert doubts("rerank", "8") == {1: {"t2i R@10"}, 7: {"i2t R@10", "t2i R@10"}, 13: {"i2t R@10", "t2i R@10"}}
 
 
 def test_normalised_sums_are_in_doubt_where_captions_are_queries() -> None:
     """Geigle et al. Table 11: JOIN+CO's cells are those of a fifth of the captions reranked, the rest left to EMB."""
     rows = published.load("rerank_table11")
-    normalised = {row.number: {"t2i_r1", "t2i_r5", "t2i_r10"} for row in rows if row["sum"] == "NORM_ADD"}
+    normalised = {row.number: {"t2i R@1", "t2i R@5", "t2i R@10"} for row in rows if row["sum"] == "NORM_ADD"}
     assert doubts("rerank", "11") == normalised
     tables = {row["method"]: row for row in published.load("rerank_table1") if row["dataset"] == "f30k_1k"}
     for row in rows:
         if row["sum"] == "NORM_ADD" and row["method"] == "JOIN+CO^OSCAR":
-            for column in ("t2i_r1", "t2i_r5", "t2i_r10"):
+            for column in ("t2i R@1", "t2i R@5", "t2i R@10"):
                 reranked, embedded = (float(tables[name][column]) for name in ("JOIN+CO^OSCAR", "JOIN+EMB^OSCAR"))
                 assert float(row[column]) == pytest.approx((reranked + 4 * embedded) / 5, abs=0.3)
 
@@ -99,7 +100,7 @@ def test_times_of_reranking_are_not_those_of_its_pairs() -> None:
 
 
 def test_a_model_that_papers_print_differently_is_in_doubt_in_every_cell_that_differs() -> None:
-    columns = ("i2t_r1", "i2t_r5", "t2i_r1", "t2i_r5")
+    columns = ("i2t R@1", "i2t R@5", "t2i R@1", "t2i R@5")
     here, there = (next(row for row in published.load(table) if row["method"] == "UNITER")
                    for table in ("vse_infty_table3", "vse2ad_table2"))
     differ = {column for column in columns if here[column] != there[column]}
@@ -111,15 +112,15 @@ def test_another_objective_is_another_system() -> None:
     """GPO trained with AdOpt is not VSE∞: that the two differ puts neither in doubt."""
     rows = [row for table in ("vse2ad_table4", "vse2ad_tableA1") for row in published.load(table)
             if row["aggregator"] == "GPO"]
-    rows += [row for row in published.load("vse_infty_table10") if row["rsum"] == "421.9"]
-    assert [(row["rsum"], row.doubts) for row in rows] == [("422.9", ()), ("422.9", ()), ("421.9", ())]
+    rows += [row for row in published.load("vse_infty_table10") if row["RSUM"] == "421.9"]
+    assert [(row["RSUM"], row.doubts) for row in rows] == [("422.9", ()), ("422.9", ()), ("421.9", ())]
 
 
 def test_exchanging_the_two_cells_in_doubt_makes_both_sums_right() -> None:
     rows = {row["method"]: row for row in published.load("vse2ad_table1") if row.number in (39, 41)}
-    shift = Decimal(rows["DIME(i2t)"]["t2i_r1"]) - Decimal(rows["VSE+2AD"]["t2i_r1"])
+    shift = Decimal(rows["DIME(i2t)"]["t2i R@1"]) - Decimal(rows["VSE+2AD"]["t2i R@1"])
     for method, sign in (("DIME(i2t)", -1), ("VSE+2AD", 1)):
-        assert (rows[method].recall_sum() or 0) + sign * shift == rows[method].value("rsum")
+        assert (rows[method].recall_sum() or 0) + sign * shift == rows[method].value(RSUM)
 
 
 def test_unknown_table_is_refused() -> None:
@@ -130,10 +131,10 @@ def test_unknown_table_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"rsum": "500.0"}, "sum to 527.8"),
-        ({"i2t_r5": "79.0"}, "fall with K"),
-        ({"i2t_r5": "many"}, "write a number"),
-        ({"t2i_r10": "196.3"}, "0 to 100"),
+        ({"RSUM": "500.0"}, "sum to 527.8"),
+        ({"i2t R@5": "79.0"}, "fall with K"),
+        ({"i2t R@5": "many"}, "write a number"),
+        ({"t2i R@10": "196.3"}, "0 to 100"),
     ],
 )
 def test_wrong_rows_are_refused(

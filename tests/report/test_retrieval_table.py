@@ -13,7 +13,7 @@ from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import Panel, TableRequest
 
-COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("r1", "mean_rank"),
+COLUMNS = TableColumns(("Recipe",), (("f30k_1k", "Flickr30K"),), (("i2t", "Captions"),), metrics=("R@1", "MeanR"),
                        rsum=False)
 
 
@@ -27,7 +27,7 @@ def measured(**mean_ranks: float) -> dict[str, Any]:
     for recipe, mean_rank in mean_ranks.items():
         entry = system("flickr30k", "flickr30k_1k", recipe=recipe)
         for scores in entry.values():
-            scores["flickr30k_1k"]["i2t"] = scores["flickr30k_1k"]["i2t"] | {"mean_rank": mean_rank}
+            scores["flickr30k_1k"]["i2t"] = scores["flickr30k_1k"]["i2t"] | {"MeanR": mean_rank}
         found |= entry
     return found
 
@@ -51,7 +51,7 @@ def test_a_table_without_published_rows_has_the_measured_ones() -> None:
     assert texts(panel) == [["mine", "50.0", "9.5", ""], ["other", "50.0", "10.0", ""]]
     table = built("ranks", measured(mine=9.5))
     assert "tabular" in latex.to_latex(table)
-    assert "Mean rank" in markdown.to_markdown(table)
+    assert "MeanR" in markdown.to_markdown(table)
     assert built("ranks", {}).panels == ()
 
 
@@ -67,11 +67,11 @@ def test_the_smallest_mean_rank_is_bold() -> None:
 def test_a_metric_that_was_not_written_is_left_open() -> None:
     entry = measured(mine=1.0)
     for scores in entry.values():
-        del scores["flickr30k_1k"]["i2t"]["mean_rank"]
+        del scores["flickr30k_1k"]["i2t"]["MeanR"]
     (panel,) = built("ranks", entry).panels
     assert texts(panel) == [["mine", "50.0", "–"]]
 
 
 def test_differences_are_of_recalls_alone() -> None:
-    assert COLUMNS.compared() == ("i2t_r1",)
-    assert TableColumns(("A",), (("f", ""),), (("i2t", "I"),)).compared() == ("rsum",)
+    assert COLUMNS.compared() == (("i2t", "R@1"),)
+    assert TableColumns(("A",), (("f", ""),), (("i2t", "I"),)).compared() == (("", "RSUM"),)

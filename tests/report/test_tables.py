@@ -9,6 +9,7 @@ import pytest
 from invented import built, everything, system, texts
 
 from pipeline import settings
+from pipeline.evaluation.metrics import STATISTICS
 from pipeline.heads.pooling import POOLINGS
 from pipeline.parts.errors import InputError
 from pipeline.report import published, tables
@@ -64,7 +65,7 @@ def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = built(name, {}).panels
     shown = sorted(text for row in texts(panel) for text in row if "." in text and not text.endswith("×"))
-    columns = [*published.COLUMNS, "weight_obj", "weight_emb", "params", "t2t_r1", "t2t_r5", "i2i_r1", "i2i_r5"]
+    columns = [*map(str, STATISTICS), "weight_obj", "weight_emb", "params", "t2t R@1", "t2t R@5", "i2i R@1", "i2i R@5"]
     rows = published.load(name)
     printed = [row.cells[column] for row in rows for column in columns if "." in row.cells.get(column, "")]
     assert shown == sorted(printed)
@@ -236,13 +237,13 @@ def test_published_or_measured_rows_alone(name: str) -> None:
 
 
 def test_other_columns_than_the_papers() -> None:
-    asked = TableRequest(metrics=("R@1", "rsum"))
+    asked = TableRequest(metrics=("R@1", "RSUM"))
     panel, *_ = built("vse2ad_table1", system("coco", "coco_1k_5fold"), asked).panels
     assert [column.heading for column in panel.columns] == ["VF", "Method", *["R@1", "R@1", "RSUM"] * 2]
-    panel, *_ = built("vse2ad_table2", {}, TableRequest(metrics=("r10",))).panels
+    panel, *_ = built("vse2ad_table2", {}, TableRequest(metrics=("R@10",))).panels
     assert {cell for row in texts(panel) for cell in row[1:3]} == {"–"}  # the paper prints no R@10 here
-    with pytest.raises(InputError, match="there is no metric 'r7x'"):
-        built("vse2ad_table1", {}, TableRequest(metrics=("r7x",)))
+    with pytest.raises(InputError, match="there is no metric 'R7x'"):
+        built("vse2ad_table1", {}, TableRequest(metrics=("R7x",)))
 
 
 def test_a_caption_speaks_of_the_rows_below_it_alone() -> None:
@@ -263,14 +264,15 @@ def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> Non
                       text="bert", images=5000, captions=25000)
     entry = next(iter(measured.values()))
     before = {name: texts(built(name, measured).panels[0]) for name in ("vse_infty_table5", "vse_infty_table10")}
-    entry["coco_5k"]["extended"] = {"cxc": {f"R@{k}": {"i2t": 50.0 + k, "t2i": 40.0, "i2i": 30.0, "t2t": 20.0 + k,
-                                                       "interval": {"i2t": [1.0, 2.0]}} for k in (1, 5, 10)}}
+    entry["coco_5k"]["extended"] = {"cxc": {
+        way: {f"R@{k}": value + k * (value in (50.0, 20.0)) for k in (1, 5, 10)}
+        for way, value in (("i2t", 50.0), ("t2i", 40.0), ("i2i", 30.0), ("t2t", 20.0))} | {"interval": {}}}
     (panel,) = built("vse_infty_table5", measured).panels
     assert len(before["vse_infty_table5"]) == 4
     assert texts(panel)[:4] == before["vse_infty_table5"]
     assert texts(panel)[4][1:] == ["51.0", "55.0", "40.0", "40.0", "21.0", "25.0", "30.0", "30.0"]
     assert texts(built("vse_infty_table10", measured).panels[0]) == before["vse_infty_table10"]
     assert [table.origin.protocol for table in headlines(measured)] == ["coco_5k"]  # the report has its RSUM once
-    entry["coco_5k"]["extended"]["cxc"]["R@1"]["t2t"] = float("nan")
-    with pytest.raises(InputError, match="t2t_r1 is not a finite number"):
+    entry["coco_5k"]["extended"]["cxc"]["t2t"]["R@1"] = float("nan")
+    with pytest.raises(InputError, match="t2t R@1 is not a finite number"):
         built("vse_infty_table5", measured)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from invented import built, system
 
-from pipeline.evaluation.retrieval import evaluate
+from pipeline.evaluation.metrics import RSUM, evaluate
 from pipeline.evaluation.statistics import ImageHits, pack
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, measured
@@ -80,7 +80,7 @@ def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_
     """The third row is worse than the second, but not told from the first, which is a little worse."""
     wrong = (slice(20, 25), slice(0, 4), slice(0, 11))
     hits = [ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong]
-    tested = {index: measured.TestedColumn(each, "rsum") for index, each in enumerate(hits)}
+    tested = {index: measured.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
     assert PairedTests().tied(tested, {0, 1}) == {0}
     assert PairedTests().tied(tested, {0}) == {1, 2}
 
@@ -114,11 +114,11 @@ def test_hits_of_another_form_are_refused(hits: Any) -> None:
 
 
 def test_columns_without_a_test_are_named_in_the_note() -> None:
-    request = TableRequest(rows="measured", metrics=("r1", "mean_rank", "rsum"))
+    request = TableRequest(rows="measured", metrics=("R@1", "MeanR", "RSUM"))
     (panel,) = built("vse2ad_table3", three(), request).panels
     assert note(panel).endswith("or a number has no such test, the best alone.")
     ranks = [[bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
-             for at, column in enumerate(panel.columns) if column.heading == "Mean rank"]
+             for at, column in enumerate(panel.columns) if column.heading == "MeanR"]
     assert [sum(column) for column in ranks] == [1, 1]
 
 
@@ -144,11 +144,11 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
 
 def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
     (tied,), (alone,) = headlines(three()), headlines(three(), "best")
-    assert [[row.numbers["rsum"].text for row in each.rows if "rsum" in row.best] for each in (tied, alone)] == [
+    assert [[row.numbers["", "RSUM"].text for row in each.rows if RSUM in row.best] for each in (tied, alone)] == [
         bold_sums(shown(three())), bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text == note(shown(three()))
     assert [each.text for each in alone.notes] == ["Bold is the best of a column."]
-    assert tied.first.numbers["rsum"].text == max((row.numbers["rsum"].text for row in tied.rows), key=float)
+    assert tied.first.numbers["", "RSUM"].text == max((row.numbers["", "RSUM"].text for row in tied.rows), key=float)
 
 
 def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:

@@ -82,7 +82,7 @@ MEMBER = ("attributes", "made_from", "members", 0)
 # Files by their pattern below the root -> the ways in which the first of them is changed.
 CHECKED: dict[str, tuple[Change, ...]] = {
     "results/metrics.json": (
-        edit("vse2ad-R-bigru-s0", "all", "t2i", "r1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "r1", 0),
+        edit("vse2ad-R-bigru-s0", "all", "t2i", "R@1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "R@1", 0),
         edit("vse2ad-R-bigru-s0", "made_from", "recipe"), edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes")),
     "similarities/*/*.zarr/zarr.json": (edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint")),
     "similarities/*/*.zarr/record.json": (edit("request"),),

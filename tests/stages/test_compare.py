@@ -16,7 +16,8 @@ from scored import score
 from tampering import sealed_anew
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.statistics import STATISTICS, compare, holm
+from pipeline.evaluation.metrics import STATISTICS, Metrics, at, evaluate
+from pipeline.evaluation.statistics import compare, holm
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
 
@@ -29,17 +30,17 @@ def compared(pipeline: Any, *arguments: str) -> dict[str, Any]:
     return json.loads(out)
 
 
-def metrics(path: Path) -> retrieval.Metrics:
+def metrics(path: Path) -> Metrics:
     store = System.open(path)
-    return retrieval.evaluate(store.similarity, store.caption_image)
+    return evaluate(store.similarity, store.caption_image)
 
 
 def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     paths = score("region", noise=3), score("grid", noise=1)
     found = compared(pipeline, f"{REGION}-s0", f"{GRID}-s0")
     first, second = (metrics(path) for path in paths)
-    expected = compare(first, second, 1000, seed=0)["rsum"]
-    rsum = found["contrasts"]["all"]["rsum"]
+    expected = compare(first, second, 1000, seed=0)["", "RSUM"]
+    rsum = found["contrasts"]["all"]["RSUM"]
     assert (rsum["a"], rsum["b"]) == pytest.approx((first.rsum, second.rsum))
     assert rsum["difference"] == pytest.approx(second.rsum - first.rsum)
     assert (rsum["interval"], rsum["p"]) == ([expected.difference.low, expected.difference.high], expected.p)
@@ -53,7 +54,7 @@ def test_a_name_without_its_seed_is_the_mean_of_all_its_seeds(pipeline: Any) -> 
     score("grid")
     found = compared(pipeline, REGION, f"{GRID}-s0")
     sums = [run.rsum for run in runs]
-    rsum = found["contrasts"]["all"]["rsum"]
+    rsum = found["contrasts"]["all"]["RSUM"]
     assert found["a"] == [f"{REGION}-s{seed}" for seed in (0, 2, 10, 11)]
     assert rsum["a"] == pytest.approx(np.mean(sums))
     assert rsum["spread"]["a"] == pytest.approx(np.std(sums, ddof=1))
@@ -67,8 +68,8 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
             for feature, noises in (("region", (1, 2, 4)), ("grid", (1, 2, 3)))]
     contrast = compared(pipeline, REGION, GRID)["contrasts"]["all"]
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
-    expected = compare(*runs)["rsum"]
-    assert (contrast["rsum"]["p"], contrast["rsum"]["interval"][1]) == (expected.p, expected.difference.high)
+    expected = compare(*runs)["", "RSUM"]
+    assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (expected.p, expected.difference.high)
     told = {name: " ".join(pipeline("compare", *names)[1].split()) for name, names in {
         "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
     for names in ((REGION, GRID), (REGION, f"{GRID}-s0"), (REGION, GRID, f"{GRID}-s0")):
@@ -84,9 +85,9 @@ def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     score("region", noise=3)
     score("grid", noise=2)
     rows = compared(pipeline, REGION, GRID)["contrasts"]["all"]
-    recalls = [rows[name] for name in STATISTICS[:-1]]
+    recalls = [at(rows, name) for name in STATISTICS[:-1]]
     assert [row["holm"] for row in recalls] == holm([row["p"] for row in recalls])
-    assert rows["rsum"]["holm"] == rows["rsum"]["p"]
+    assert rows["RSUM"]["holm"] == rows["RSUM"]["p"]
 
 
 def test_every_pair_of_several_systems(pipeline: Any) -> None:
@@ -95,8 +96,8 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     names = [f"vse2ad-{feature}-bigru-s0" for feature in features]
     pairs = compared(pipeline, *names)["pairs"]
     assert [(pair["a"], pair["b"]) for pair in pairs] == [([names[a]], [names[b]]) for a, b in ((0, 1), (0, 2), (1, 2))]
-    sums = [pair["contrasts"]["all"]["rsum"] for pair in pairs]
-    alone = compared(pipeline, names[0], names[2])["contrasts"]["all"]["rsum"]
+    sums = [pair["contrasts"]["all"]["RSUM"] for pair in pairs]
+    alone = compared(pipeline, names[0], names[2])["contrasts"]["all"]["RSUM"]
     assert {key: sums[1][key] for key in alone if key != "holm"} == {key: alone[key] for key in alone if key != "holm"}
     assert [row["holm"] for row in sums] == holm([row["p"] for row in sums])
     for output in ("text", "markdown"):
@@ -114,7 +115,7 @@ def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
     names = [metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
              for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))]
     pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")["pairs"]
-    recalls = [pair["contrasts"]["all"][name] for pair in pairs for name in STATISTICS[:-1]]
+    recalls = [at(pair["contrasts"]["all"], name) for pair in pairs for name in STATISTICS[:-1]]
     assert min(row["holm"] for row in recalls) < 0.1  # of twelve images; with nine swaps each would be 1
 
 
@@ -147,7 +148,7 @@ def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> Non
     shuffled = retrieval.as_similarity(store.similarity[:][np.ix_(rows, columns)])
     layout.save(Path("shuffled.zarr"), [shuffled], store.image_ids[rows], store.caption_ids[columns],
                           np.argsort(rows)[store.caption_image[columns]], store.made_from)
-    rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")["contrasts"]["all"]["rsum"]
+    rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")["contrasts"]["all"]["RSUM"]
     assert (rsum["difference"], rsum["p"]) == (0, 1)
 
 
@@ -155,7 +156,7 @@ def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None
     for name, noise in (("a", 0.4), ("b", 0.1)):
         np.save(f"{name}.npy", np.eye(20).repeat(2, axis=1) + noise * rng.standard_normal((20, 40)))
     found = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2", "--folds", "2")
-    assert found["contrasts"]["2fold"]["rsum"]["difference"] > 0
+    assert found["contrasts"]["2fold"]["RSUM"]["difference"] > 0
     for output in ("text", "markdown"):
         out = pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2", "--format", output)[1]
         row = next(line for line in out.splitlines() if "RSUM" in line)

@@ -12,6 +12,7 @@ from scored import score
 from sorting import measure
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval.similarity import of_direction
 from pipeline.manifest import Manifest
 from pipeline.systems.fusion.methods import FUSIONS
@@ -72,7 +73,7 @@ def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any, fusi
     by_image = np.average([rescaled(matrix, fusion) for matrix in matrices], axis=0, weights=[2, 1, 1])
     by_caption = np.average([rescaled(matrix.T, fusion).T for matrix in matrices], axis=0, weights=[2, 1, 1])
     mine = opened("mine")
-    measured = retrieval.evaluate(mine.scores, mine.caption_image).as_dict()
+    measured = evaluate(mine.scores, mine.caption_image).as_dict()
     for direction, scores in (("i2t", by_image), ("t2i", by_caption)):
         expected = measure(scores, mine.caption_image, "expected")[direction]
         assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
@@ -139,8 +140,8 @@ def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plai
     fused = opened("ours")
     assert fused.made_from["fusion"]["members"] == ["good_test", "noise_test"]
     assert (fused.made_from["dataset"], fused.made_from["split"]) == (scenes.dataset, "test")
-    expected = retrieval.evaluate(fuse(members, fusion).scores, split.caption_image)
-    assert retrieval.evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
+    expected = evaluate(fuse(members, fusion).scores, split.caption_image)
+    assert evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
     assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
                     "m.parquet")[0] == 0
 
@@ -154,7 +155,7 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     assert fusion["weights"][0] > 0.6
     assert fusion["tuned"]["on"] == ["good_val", "noise_val"]
     pipeline("ensemble", "even", *plain)
-    tuned, even = (retrieval.evaluate(opened(name).scores, opened(name).caption_image).rsum
+    tuned, even = (evaluate(opened(name).scores, opened(name).caption_image).rsum
                    for name in ("tuned", "even"))
     assert tuned > even
     assert pipeline("ensemble", "alike", *plain, *on[:2], *on[:2])[0] == 0
@@ -185,7 +186,7 @@ def test_a_reranked_system_is_fused_by_rank_in_each_direction(pipeline: Any, ref
     code, _, err = pipeline("ensemble", "mine", *both, "--fusion", "rank", "--weight", "1", "--weight", "3")
     assert code == 0, err
     mine, member, patch = opened("mine"), opened(reranked), opened(PATCH).similarity[:]
-    measured = retrieval.evaluate(mine.scores, mine.caption_image).as_dict()
+    measured = evaluate(mine.scores, mine.caption_image).as_dict()
     every = slice(None)
     for direction in ("i2t", "t2i"):
         scores = member.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]

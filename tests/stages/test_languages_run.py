@@ -53,14 +53,14 @@ def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Man
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
     found = entry["all"]["languages"]
     assert {name: numbers["captions"] for name, numbers in found.items()} == {"de": 24, "en": 36}
-    mean = np.mean([numbers["rsum"] / 6 for numbers in found.values()])
+    mean = np.mean([numbers["RSUM"] / 6 for numbers in found.values()])
     assert entry["all"]["mean_of_languages"]["mR"] == pytest.approx(mean)
     headline = json.loads(Path(f"results/headline/{NAME}.json").read_text(encoding="utf-8"))
     assert headline["de mR"] == found["de"]["mR"]
     assert headline["mR"] == entry["all"]["mean_of_languages"]["mR"]
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
-    found["de"]["i2t"]["r1"] += 0.1
+    found["de"]["i2t"]["R@1"] += 0.1
     assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
 
 
@@ -73,14 +73,14 @@ def test_equal_captions_of_a_run_are_right_by_language_and_traced(scored_run: An
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
     assert list(results.protocols(entry)) == ["same_text"]
     found = entry["same_text"]
-    assert (found["captions"], found["t2i"]["r1"], found["relevance"]["source"]) == (2, 100, "equal captions")
+    assert (found["captions"], found["t2i"]["R@1"], found["relevance"]["source"]) == (2, 100, "equal captions")
     assert {name: numbers["captions"] for name, numbers in found["languages"].items()} == {"de": 1, "en": 1}
     rows = pd.read_csv("q.csv", keep_default_na=False).groupby("language")
     assert {language: len(part) for language, part in rows} == {"": IMAGES + 2, "de": IMAGES + 1, "en": IMAGES + 1}
     for language, part in rows:
         numbers = found["languages"].get(language, found)
         hits = part[part["direction"] == "i2t"][f"{NAME} R@1"]
-        assert 100 * hits.mean() == pytest.approx(numbers["i2t"]["r1"])
+        assert 100 * hits.mean() == pytest.approx(numbers["i2t"]["R@1"])
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
     found["relevance"]["pairs"]["t2i"] = 23
@@ -121,13 +121,13 @@ def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manife
     assert scored_run("evaluate", "-S", "run.features=[region,grid]", "-S", "run.ensembles=[]")[0] == 0
     metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
     for language in ("de", "en"):
-        rsums = [metrics[name]["all"]["languages"][language]["rsum"] for name in pair]
-        row = found[f"all, {language}"]["rsum"]
+        rsums = [metrics[name]["all"]["languages"][language]["RSUM"] for name in pair]
+        row = found[f"all, {language}"]["RSUM"]
         assert (row["a"], row["b"]) == pytest.approx(rsums)
     assert "24 captions in de, protocol all" in scored_run("compare", *pair)[1]
     few = json.loads(scored_run("compare", *pair, "--json", "-S", "evaluate.resamples=100")[1])["contrasts"]
     swaps = 40 * 6 * 3  # for six recalls of three parts; the least p is 1 / (1 + swaps)
-    each = [row["rsum"]["p"] * (1 + swaps) for row in few.values()]
+    each = [row["RSUM"]["p"] * (1 + swaps) for row in few.values()]
     assert each == pytest.approx(np.round(each))
     assert min(each) < swaps
     merged = json.loads(scored_run("compare", *pair, "--same-text", "positive", "--json")[1])["contrasts"]

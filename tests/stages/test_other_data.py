@@ -41,7 +41,7 @@ def test_the_whole_chain_needs_no_path_and_gives_the_numbers_of_the_heads_own_da
     assert code == 0, err
     same = pipeline("compare", HEAD, f"{HEAD}+nnn", "--json", "--protocol", "all")[1]
     mine, theirs = (next(iter(json.loads(text)["contrasts"].values())) for text in (out, same))
-    assert mine["rsum"] == theirs["rsum"]
+    assert mine["RSUM"] == theirs["RSUM"]
     steps = json.loads(pipeline("trace", f"similarities/other/{SYSTEM}.zarr", "--json")[1])
     assert {"embedded again", "bytes that were scored"} <= {step["what"] for step in steps if step["verdict"]
                                                             == "matches"}

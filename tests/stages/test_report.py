@@ -17,6 +17,7 @@ import pytest
 from invented_heads import head
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval.top import hubness, occurrences
 from pipeline.evaluation.statistics import holm
 from pipeline.report import page
@@ -127,8 +128,8 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
     assert len(rows) == 5  # R and the region head are one system
     rsum, drawn, *recalls = (" ".join("".join(cell.itertext()).split()) for cell in rows[-1].findall("h:td", NAMESPACE))
     assert drawn == ""
-    wanted = [(scores["rsum"], scores["interval"]["rsum"])]  # first: a phone shows no more
-    wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("r1", "r5", "r10")]
+    wanted = [(scores["RSUM"], scores["interval"]["RSUM"])]  # first: a phone shows no more
+    wanted += [(scores[way][k], scores["interval"][way][k]) for way in ("i2t", "t2i") for k in ("R@1", "R@5", "R@10")]
     assert [rsum, *recalls] == ["{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted]
     assert rows[-1].find("h:th/h:sup", NAMESPACE).text == "†"
     assert rows[0].find("h:th/h:sup", NAMESPACE) is None  # trained BUTD regions
@@ -180,13 +181,13 @@ def test_explorer_and_members_count_as_right_what_the_metrics_do(pipeline: Calla
     for place, system in enumerate(data["systems"]):
         for way in ("t2i", "i2t"):
             hits = [100 * (rank <= 1) for rank in data["queries"][way]["ranks"][place]]
-            assert sum(hits) / len(hits) == pytest.approx(measured[system["name"]]["qrels"][way]["r1"])
+            assert sum(hits) / len(hits) == pytest.approx(measured[system["name"]]["qrels"][way]["R@1"])
     for query in data["t2i"]:
         files = {data["images"][place]["file"] for place in query["right"]}
         assert files == {data["files"][row] for row in asked["right"][query["number"]]}
     page = "".join(tree.itertext())
     assert "What is right here: the judgements in q.csv" in page
-    whole = measured["vse2ad-RGP-bigru-s0"]["qrels"]["rsum"]
+    whole = measured["vse2ad-RGP-bigru-s0"]["qrels"]["RSUM"]
     assert f"RSUM {whole:.1f}, protocol qrels" in "".join(
         tree.find(".//h:section[@id='members']", NAMESPACE).itertext())
     Path("q.csv").write_text(Path("q.csv").read_text(encoding="utf-8") + f"{captions[-1]},{images[0]}\n",
@@ -235,13 +236,13 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
               for feature in invented_run.FEATURES]
     matrices = [store.similarity[:] for store in stores]
     owner = stores[0].caption_image
-    without = retrieval.evaluate((matrices[0] + matrices[1]) / 2, owner).rsum
+    without = evaluate((matrices[0] + matrices[1]) / 2, owner).rsum
     row = tables[1].findall("h:tbody/h:tr", NAMESPACE)[2]
     cells = [" ".join("".join(cell.itertext()).split()) for cell in row]
     assert cells[0] == "patch"
-    assert cells[1] == f"{retrieval.evaluate(matrices[2], owner).rsum:.1f}"
+    assert cells[1] == f"{evaluate(matrices[2], owner).rsum:.1f}"
     assert cells[2] == f"{without:.1f}"
-    assert cells[3].startswith(f"{retrieval.evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [")
+    assert cells[3].startswith(f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [")
     rows = [row for table in tables for row in table.findall("h:tbody/h:tr", NAMESPACE)]
     chances, corrected = ([float("".join(row[at].itertext())) for row in rows] for at in (-2, -1))
     assert corrected == pytest.approx(holm(chances), rel=0.1)

@@ -81,14 +81,14 @@ def test_results_are_there_and_traceable(project: Path) -> None:
     assert (made_from["dataset"], made_from["split"], made_from["seed"]) == ("sample", "test", 0)
     assert made_from["untrained"] == ["region", "grid", "patch"]
     assert [len(member["checkpoint"]) for member in made_from["members"]] == [64] * 3
-    assert 0 <= results["vse2ad-RGP-bigru-s0"]["all"]["rsum"] <= 600
+    assert 0 <= results["vse2ad-RGP-bigru-s0"]["all"]["RSUM"] <= 600
     single, ensemble = (results[f"vse2ad-{name}-bigru-s0"]["all"] for name in ("region", "R"))
     assert single == ensemble
 
 
 def test_tables_hold_published_and_measured_rows_apart(project: Path) -> None:
     text = (project / "results" / "tables" / "vse2ad_table1.tex").read_text(encoding="utf-8")
-    rsum = json.loads((project / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]["rsum"]
+    rsum = json.loads((project / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"]["all"]["RSUM"]
     panel = text.index("on the sample of rendered scenes")
     assert 0 < text.index("527.8") < panel  # VSE+2AD, BiGRU, R on COCO 1K as published
     assert "527.8" not in text[panel:]
@@ -105,9 +105,9 @@ def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> Non
     shown = run.told("plots", "show")
     charts = {file: plot["content"] for file, (plot, *_) in shown["data"].items()}
     assert not shown.get("errors")
-    assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("rsum", "negatives")}  # a chart each
+    assert set(charts) == {f"results/curves/{value}/heads.csv" for value in ("RSUM", "negatives")}  # a chart each
     page = (project / "results" / "report.html").read_text(encoding="utf-8")
-    for x, y, file in (("epochs", "rsum", "history.csv"), ("steps", "negatives", "steps.csv")):
+    for x, y, file in (("epochs", "RSUM", "history.csv"), ("steps", "negatives", "steps.csv")):
         chart = charts[f"results/curves/{y}/heads.csv"]
         assert [chart["encoding"][channel]["field"] for channel in ("x", "y", "color")] == [x, y, "head"]
         assert "<DVC_METRIC" not in json.dumps(chart)
@@ -118,7 +118,7 @@ def test_plots_and_the_page_show_the_same_curves(run: Run, project: Path) -> Non
             assert values[x].astype(int).tolist() == list(range(1, len(written) + 1))
             assert values[y].astype(float).tolist() == written[y].tolist()
             (feature,) = {"region", "grid", "patch"} & set(head.split("-"))
-            for epoch, rsum in enumerate(written["rsum"] if y == "rsum" else (), start=1):
+            for epoch, rsum in enumerate(written["RSUM"] if y == "RSUM" else (), start=1):
                 assert f"{feature}, seed 0, epoch {epoch}: {rsum:.1f}</title>" in page
 
 
@@ -127,10 +127,10 @@ def test_metrics_show_what_the_page_and_the_table_show(run: Run, project: Path) 
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert set(shown["data"]) == {f"results/headline/{name}.json" for name in measured}
     row = shown["data"]["results/headline/vse2ad-RGP-bigru-s0.json"]["data"]
-    recalls = {f"{way} R@{k}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"r{k}"]
+    recalls = {f"{way} R@{k}": measured["vse2ad-RGP-bigru-s0"]["all"][way][f"R@{k}"]
                for way in ("i2t", "t2i") for k in (1, 5, 10)}
     rsum = row["RSUM"]
-    assert row == {"RSUM": measured["vse2ad-RGP-bigru-s0"]["all"]["rsum"], **recalls}
+    assert row == {"RSUM": measured["vse2ad-RGP-bigru-s0"]["all"]["RSUM"], **recalls}
     for file in ("report.html", "tables/vse2ad_table1.md"):
         assert f"{rsum:.1f}" in (project / "results" / file).read_text(encoding="utf-8")
 
@@ -143,7 +143,7 @@ def test_figures_are_drawn_as_far_as_there_is_something_to_draw(project: Path) -
 
 def test_ablations_stand_in_the_tables_that_they_fit(project: Path) -> None:
     measured = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
-    rsum = measured["vse2ad-noadopt-region-bigru-s0"]["all"]["rsum"]
+    rsum = measured["vse2ad-noadopt-region-bigru-s0"]["all"]["RSUM"]
     text = (project / "results" / "tables" / "vse2ad_table3.md").read_text(encoding="utf-8")
     assert text.count("| −AdOpt") == 2  # published and measured
     assert f"{rsum:.1f}" in text
@@ -281,5 +281,5 @@ def test_one_parameter_reruns_only_what_depends_on_it(run: Run, project: Path) -
     changed = run.told("metrics", "diff")
     grid = changed["results/headline/vse2ad-grid-bigru-s0.json"]["RSUM"]
     assert (grid["old"], grid["new"]) == tuple(
-        results["vse2ad-grid-bigru-s0"]["all"]["rsum"] for results in (before, after))
+        results["vse2ad-grid-bigru-s0"]["all"]["RSUM"] for results in (before, after))
     assert not any("vse2ad-region" in name for name in changed)

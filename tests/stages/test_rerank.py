@@ -47,7 +47,7 @@ def measured(pipeline: Any, name: str, *more: str, split: str = "test") -> dict[
     code, out, err = pipeline("evaluate", "--system", path(name, split), "--json", *more)
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
-    return {way: found[way] for way in ("i2t", "t2i")} | {"rsum": found["rsum"]}
+    return {way: found[way] for way in ("i2t", "t2i")} | {"RSUM": found["RSUM"]}
 
 
 @pytest.mark.usefixtures("made")
@@ -55,8 +55,8 @@ def test_ten_candidates_leave_r10_and_all_give_the_scorers_own_numbers(pipeline:
     retriever, scorer = measured(pipeline, R), measured(pipeline, G)
     assert pipeline(*RERANK, "--k", "10")[0] == 0
     ten = measured(pipeline, NEW)
-    assert [ten[way]["r10"] for way in ("i2t", "t2i")] == [retriever[way]["r10"] for way in ("i2t", "t2i")]
-    assert ten["i2t"]["r1"] != retriever["i2t"]["r1"]
+    assert [ten[way]["R@10"] for way in ("i2t", "t2i")] == [retriever[way]["R@10"] for way in ("i2t", "t2i")]
+    assert ten["i2t"]["R@1"] != retriever["i2t"]["R@1"]
     for k in (str(IMAGES), "all"):  # of images these are as many, of captions more
         assert pipeline(*RERANK, "--k", k, "--name", "whole")[0] == 0
     assert measured(pipeline, "whole") == scorer
@@ -136,7 +136,7 @@ def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[
     assert "was reranked with another protocol" in refused(*RERANK, "--k", "2")
     three = measured(pipeline, NEW)
     assert three == measured(pipeline, NEW, "--folds", "3")
-    assert three["rsum"] >= measured(pipeline, R, "--folds", "3")["rsum"]
+    assert three["RSUM"] >= measured(pipeline, R, "--folds", "3")["RSUM"]
     for other in ("2", "1"):
         assert "were reranked by the protocol 3fold, which is not the one asked for" in refused(
             "evaluate", "--system", path(NEW), "--folds", other)
@@ -217,11 +217,11 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert "on val, the best of 42" in out
     choice, on_val = path("choice", "val"), ("-S", "score.split=val")
     record = System.open(choice).made_from["reranked"]
-    best = record["tuned"]["rsum"]
+    best = record["tuned"]["RSUM"]
     for weight in ("0", "0.3", "1"):
         assert pipeline(*RERANK, *on_val, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
-        assert measured(pipeline, "one", split="val")["rsum"] <= best + 1e-9
-    assert measured(pipeline, "choice", split="val")["rsum"] == pytest.approx(best)
+        assert measured(pipeline, "one", split="val")["RSUM"] <= best + 1e-9
+    assert measured(pipeline, "choice", split="val")["RSUM"] == pytest.approx(best)
     assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
     there = System.open(path(NEW)).made_from["reranked"]
     assert {key: there[key] for key in ("k", "combine", "weight")} == {
@@ -364,7 +364,7 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     found = System.open(there)
     assert (found.made_from["trained_on"], found.made_from["dataset"]) == ("sample", "other")
     found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])
-    assert found_there["rsum"] == pytest.approx(measured(pipeline, "same")["rsum"])
+    assert found_there["RSUM"] == pytest.approx(measured(pipeline, "same")["RSUM"])
     steps, same = ({(step["what"].replace(zero, R), step["verdict"]) for step in json.loads(
         pipeline("trace", store, "--json")[1])} for store in (there, path("same")))
     assert ("pairs scored again", "matches") in steps

@@ -134,6 +134,6 @@ def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -
     chosen = path(R).parent / "val" / "chosen.zarr"
     record = System.open(chosen).made_from["reranked"]
     found = measured(pipeline, chosen)
-    recalls = [sum(found[language][way][f"r{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
+    recalls = [sum(found[language][way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
                for language in ("de", "en")]
-    assert record["tuned"]["rsum"] == pytest.approx(np.mean(recalls))
+    assert record["tuned"]["RSUM"] == pytest.approx(np.mean(recalls))

@@ -199,8 +199,8 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     numbers = json.loads(pipeline(*enlarged, "--json")[1])
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     assert numbers["queries"] == alone["queries"] == {"i2t": 4, "t2i": 20}
-    assert numbers["t2i"]["mean_rank"] > alone["t2i"]["mean_rank"]
-    assert numbers["rsum"] <= alone["rsum"]
+    assert numbers["t2i"]["MeanR"] > alone["t2i"]["MeanR"]
+    assert numbers["RSUM"] <= alone["RSUM"]
     assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
     kept = results.read_recorded(Path("results", "recorded.json"))
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
@@ -266,8 +266,8 @@ def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..
     numbers = json.loads(pipeline("evaluate", "--system", store, *enlarged)[1])
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     for way in ("i2t", "t2i"):
-        assert numbers[way]["r10"] == pytest.approx(alone[way]["r10"])
-        assert numbers[way]["mean_rank"] != alone[way]["mean_rank"]
+        assert numbers[way]["R@10"] == pytest.approx(alone[way]["R@10"])
+        assert numbers[way]["MeanR"] != alone[way]["MeanR"]
     assert "was reranked among distractors; name them with --distractors" in refused("evaluate", "--system", store)
     assert pipeline("trace", store, "--embed", "0")[0] == 0
     forged.copied(OWN, OWN.with_name("twin.zarr"))

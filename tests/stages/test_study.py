@@ -55,7 +55,7 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
     compared = json.loads(pipeline("compare", "vse2ad-noadpool-region-bigru", "vse2ad-region-bigru", "--json", "-S",
                                    "evaluate.resamples=100")[1])["contrasts"]["all"]
     again = json.loads((project / "results" / "claims.json").read_text())[0]["measured"]
-    assert again["rsum"] == compared["rsum"]
+    assert again["RSUM"] == compared["RSUM"]
 
 
 def test_without_training_only_heads_that_are_there_are_measured(project: Path, pipeline: Any) -> None:
@@ -92,7 +92,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
 
     def with_p(*arguments: Any) -> dict[str, Any]:  # four images alone give a p of 1, which no correction changes
         found = compare(*arguments)
-        return found | {"rsum": found["rsum"] | {"p": 0.03}}
+        return found | {"RSUM": found["RSUM"] | {"p": 0.03}}
 
     first = LOADED(Path())[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
@@ -100,7 +100,7 @@ def test_ps_are_corrected_for_all_claims(project: Path, pipeline: Any, monkeypat
     code, _, err = pipeline("study", *TINY)
     assert code == 0, err
     found = json.loads((project / "results" / "claims.json").read_text())
-    assert [each["measured"]["rsum"]["holm"] for each in found] == [0.06, 0.06]
+    assert [each["measured"]["RSUM"]["holm"] for each in found] == [0.06, 0.06]
     assert [each["verdict"] for each in found] == ["cannot tell", "cannot tell"]
     assert "| 0.03 | 0.06 | cannot tell |" in (project / "results" / "claims.md").read_text()
 

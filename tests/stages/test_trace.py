@@ -195,7 +195,7 @@ def test_a_perfect_matrix_with_new_digests_is_not_that_of_its_embeddings(pipelin
     tampering.perfect(SCORES)
     tampering.sealed_anew(SCORES)
     all_is_scored_anew(pipeline)
-    assert json.loads(METRICS.read_text())[ENSEMBLE]["all"]["rsum"] == 600
+    assert json.loads(METRICS.read_text())[ENSEMBLE]["all"]["RSUM"] == 600
     assert wrong(pipeline) == [f"{SCORES}: scores again, from its embeddings differs"]
 
 
@@ -231,8 +231,8 @@ def test_settings_that_are_changed_in_all_results_are_not_the_heads(pipeline: An
     assert wrong(pipeline) == [f"heads/sample/{HEAD}/head.json: the settings it was trained with differs"]
 
 
-@pytest.mark.parametrize(("keys", "what"), [(("t2i", "r5"), "measured again, all"),
-                                            (("interval", "rsum"), "intervals again, all")])
+@pytest.mark.parametrize(("keys", "what"), [(("t2i", "R@5"), "measured again, all"),
+                                            (("interval", "RSUM"), "intervals again, all")])
 def test_numbers_with_a_new_digest_are_not_those_that_are_measured(pipeline: Any, run: Path, keys: tuple[str, str],
                                                                    what: str) -> None:
     def better(entry: dict[str, Any]) -> None:
@@ -261,7 +261,7 @@ TINY = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16",
 def test_tables_and_figures_take_no_results_that_were_edited(pipeline: Any, refused: Callable[..., str],
                                                              run: Path) -> None:
     kept = METRICS.read_text()
-    tampering.edit(ENSEMBLE, "all", "rsum")(METRICS)
+    tampering.edit(ENSEMBLE, "all", "RSUM")(METRICS)
     for command in ("tables", "figures", "report"):
         assert f"the entry of {ENSEMBLE} is not as it was measured" in refused(command)
     METRICS.write_text(kept)

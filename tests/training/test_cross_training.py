@@ -71,13 +71,13 @@ def test_a_recipe_learns_and_goes_on_where_it_stopped(make: Make, recipe: str, t
     training.train(whole)
     assert tree(job.folder) == tree(whole.folder)
     assert state.history[-1]["loss"] < state.history[0]["loss"]
-    assert 0 <= state.history[-1]["rsum"] <= 600
+    assert 0 <= state.history[-1]["RSUM"] <= 600
 
 
 def test_joint_training_is_selected_by_the_mean_of_both(make: Make) -> None:
     state = training.train(make("join"))
     row = state.history[0]
-    assert row["rsum"] == pytest.approx((row["emb_rsum"] + row["ce_rsum"]) / 2)
+    assert row["RSUM"] == pytest.approx((row["emb RSUM"] + row["ce RSUM"]) / 2)
     assert {"ce_loss", "ce_first", "loss", "violations"} <= set(row)
 
 
@@ -165,7 +165,7 @@ def test_a_round_takes_its_tasks_in_turn(make: Make, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(kind, "__call__", step)
     state = training.train(make("join-tance", {"epochs": 1}))
     assert done[:8] == ["emb", "ce", "ance", "ce"] * 2
-    assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb_rsum", "ce_rsum"} <= set(state.history[0])
+    assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb RSUM", "ce RSUM"} <= set(state.history[0])
     for place, length in enumerate(read[0].lengths):  # other wrong pairs of the same right ones
         own = [read[each].tokens[place, :length] for each in (0, 1, 3)]
         assert torch.equal(own[0], own[1])

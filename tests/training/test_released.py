@@ -145,7 +145,7 @@ def test_embeddings_are_those_of_their_formulas(
             numbers = [1, *(WORDS.index(word) if word in WORDS else 3 for word in words), 2]
             torch.testing.assert_close(torch.from_numpy(found_captions[row]), captions(numbers), atol=1e-5, rtol=1e-5)
     assert len({tuple(row) for row in encode(head.text, split.captions)}) > 1
-    assert head.description["origin"]["val_rsum"] == 498.7
+    assert head.description["origin"]["val RSUM"] == 498.7
     assert head.description["training"]["epochs"] == 25
     assert head.description["training"]["batch_size"] == 128
 
@@ -250,7 +250,7 @@ def test_what_the_file_does_not_say_is_left_out(
     training.convert(job, read, vocabulary)
     described = (job.folder / "head.json").read_text()
     assert "NaN" not in described
-    assert json.loads(described)["origin"]["val_rsum"] is None
+    assert json.loads(described)["origin"]["val RSUM"] is None
     training.convert(job, read, vocabulary)  # is there already
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pipeline import training
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -104,14 +105,14 @@ def rsum_on_val(job: training.TrainingJob, language: str) -> float:
     assert isinstance(job.source, FeatureStore)
     head = training.Head.open(job.folder)
     images, captions = head.embed(job.source, val, 8)
-    return retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum
+    return evaluate(retrieval.Embeddings(images, captions), val.caption_image).rsum
 
 
 def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_alone(several: training.TrainingJob
                                                                                       ) -> None:
     english = changed(several, languages=["en"])
     state = training.train(english)
-    assert state.history[state.best]["rsum"] == pytest.approx(rsum_on_val(english, "en"))
+    assert state.history[state.best]["RSUM"] == pytest.approx(rsum_on_val(english, "en"))
     assert recorded(english)["languages"] == ["en"]
     words = json.loads((english.folder / "text" / "vocabulary.json").read_text(encoding="utf-8"))
     listed = json.dumps(words)
@@ -124,17 +125,17 @@ def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_
 def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob) -> None:
     state = training.train(changed(several, sampling="balanced"))
     sums = [rsum_on_val(several, language) for language in ("en", "fr")]
-    assert state.history[state.best]["rsum"] == pytest.approx(np.mean(sums))
+    assert state.history[state.best]["RSUM"] == pytest.approx(np.mean(sums))
 
 
 def test_what_is_measured_on_val_is_the_mean_over_languages(bilingual: Manifest, rng: np.random.Generator) -> None:
     val = bilingual.split("val")
     assert val.languages is not None
     scores = rng.normal(size=(len(val.image_ids), len(val.captions))).astype(np.float32)
-    each = [retrieval.evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
+    each = [evaluate(scores[:, val.languages == name], val.caption_image[val.languages == name]).rsum
             for name in ("en", "fr")]
     assert each[0] != each[1]
-    assert loop._of_scores(scores, val)["rsum"] == pytest.approx(np.mean(each))
+    assert loop._of_scores(scores, val)["RSUM"] == pytest.approx(np.mean(each))
 
 
 @pytest.mark.parametrize(("changes", "said"), [

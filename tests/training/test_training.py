@@ -14,6 +14,7 @@ from folders import tree
 
 from pipeline import training
 from pipeline.compute import half, made_with, products
+from pipeline.evaluation.metrics import evaluate
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -32,8 +33,8 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     history = pd.read_csv(job.folder / "history.csv")
     assert history["epoch"].tolist() == [0, 1, 2]
     assert history["epochs"].tolist() == [1, 2, 3]
-    assert {"loss", "negatives", "align", "uniform", "i2t_r1", "t2i_r10", "rsum"} <= set(history)
-    assert state.best == history["rsum"].idxmax()
+    assert {"loss", "negatives", "align", "uniform", "i2t R@1", "t2i R@10", "RSUM"} <= set(history)
+    assert state.best == history["RSUM"].idxmax()
     steps = pd.read_csv(job.folder / "steps.csv")
     assert steps[["epoch", "step"]].to_numpy().tolist() == [[epoch, step] for epoch in range(3) for step in range(5)]
     assert steps["steps"].tolist() == list(range(1, 16))
@@ -47,9 +48,8 @@ def test_training_learns_and_selects_on_val(job: training.TrainingJob, scenes: M
     whole = head.embed(store, scenes.split("val"), 64)
     np.testing.assert_allclose(images, whole[0], atol=1e-5)
     np.testing.assert_allclose(captions, whole[1], atol=1e-5)
-    from pipeline.evaluation import retrieval
-    rsum = retrieval.evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
-    assert rsum == pytest.approx(state.history[state.best]["rsum"])
+    rsum = evaluate(images @ captions.T, scenes.split("val").caption_image).rsum
+    assert rsum == pytest.approx(state.history[state.best]["RSUM"])
 
 
 def test_steps_of_another_version_are_not_mixed_in(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
+    from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic, at, flat, nested
+    from pipeline.evaluation.metrics.standard import Metrics, evaluate, measure
 
 METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({
     "R": "pipeline.evaluation.metrics.kinds:Hit",
@@ -22,8 +24,8 @@ METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({
     "AP": "pipeline.evaluation.metrics.kinds:AveragePrecision",
     "mAP@R": "pipeline.evaluation.metrics.kinds:AveragePrecisionAtR",
     "Rprec": "pipeline.evaluation.metrics.kinds:RPrecision",
-    "median_rank": "pipeline.evaluation.metrics.kinds:MedianRank",
-    "mean_rank": "pipeline.evaluation.metrics.kinds:MeanRank",
+    "MedR": "pipeline.evaluation.metrics.kinds:MedianRank",
+    "MeanR": "pipeline.evaluation.metrics.kinds:MeanRank",
     "mean_recall": "pipeline.evaluation.metrics.kinds:MeanRecall",
     "RSUM": "pipeline.evaluation.metrics.kinds:RSum",
     "mR": "pipeline.evaluation.metrics.kinds:MeanOfSix",

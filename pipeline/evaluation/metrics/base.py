@@ -5,18 +5,16 @@ Intervals are over test sets of other images, each drawn with its captions.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Floats, Ids, Metrics, QueryRanks, Ranks, Relevance, Scores, Ties, protocol
+from pipeline.evaluation.metrics.numbers import Statistic, nested
+from pipeline.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Relevance, Scores, Ties
 from pipeline.evaluation.retrieval.placements import Placements, place
-from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.evaluation.statistics.intervals import Interval, wilson
+from pipeline.evaluation.statistics.wilson import Interval, wilson
 
 Cutoff = Literal["none", "optional", "needed"]
 
@@ -54,6 +52,10 @@ class Fold:
                    Ranked(best[1], relevance.drawn_with[best[1].query], t2i and t2i.broken(ties)),
                    relevance.shape[0], ties)
 
+    def ranked(self, direction: str) -> Ranked:
+        """The queries of one direction."""
+        return self.i2t if direction == "i2t" else self.t2i
+
 
 @dataclass(frozen=True)
 class Metric(ABC):
@@ -69,7 +71,7 @@ class Metric(ABC):
         less_is_better: Whether the smallest value is the best.
         is_share: Whether it is printed in percent.
         is_median: Whether the queries' median is taken, not their mean.
-        summed: None for a number for each direction; else the sum of both directions' is taken, times this.
+        summed: None for a number for each direction; else the sum of both directions' is taken, divided by this.
         most: The largest value.
         k: The cutoff, None for none.
         grade: Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0 is right.
@@ -99,6 +101,25 @@ class Metric(ABC):
     def scale(self) -> float:
         """By what a value is multiplied when it is printed."""
         return 100 if self.is_share else 1
+
+    def number(self, folds: Sequence["Fold"], direction: str, values: Sequence[Floats] | None = None) -> float:
+        """Compute the metric, the mean over folds of the mean or median over queries.
+
+        Args:
+            folds: The pool, or its parts.
+            direction: i2t or t2i; "" for a metric that is `summed`.
+            values: What `values` gave for each fold of the direction, where that is known.
+
+        Returns:
+            The number as printed: shares in percent.
+        """
+        if not direction:
+            return sum(self.number(folds, way) for way in ("i2t", "t2i")) / (self.summed or 1)
+        known = values or [self.values(fold.ranked(direction), fold.ties) for fold in folds]
+        return float(np.mean([self._mean(each) for each in known]))
+
+    def _mean(self, values: Floats) -> float:
+        return float(np.median(values)) if self.is_median else self.scale * math.fsum(values) / len(values)
 
     def values(self, ranked: Ranked, ties: Ties) -> Floats:
         """Compute the value of each query.
@@ -144,9 +165,6 @@ class Sampling(Protocol):
     block_megabytes: float  # size of all blocks in memory at once (10^6 bytes)
 
 
-DIRECTIONS: tuple[retrieval.Direction, ...] = ("i2t", "t2i")
-
-
 def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
             block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Fold:
     """One pool, with all right candidates placed where a metric asks for them."""
@@ -157,61 +175,31 @@ def fold_of(source: Scores, ranks: Ranks, metrics: Sequence[Metric], ties: Ties,
     return Fold.of(relevance, (ranks.i2t, ranks.t2i), ties, every)
 
 
-def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics,
-            rules: str | retrieval.Protocol, settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
-    """Compute several metrics of a pool whose best right candidates are ranked already."""
-    relevance = as_relevance(truth, source.shape)
-    folds, done = [], 0
-    parts = protocol(rules).parts(relevance.owner, source.shape[0])
-    for ranks, part in zip(found.ranks, parts, strict=True):
-        images, captions = ranks.shape
-        folds.append(fold_of(retrieval.select(source, *part), ranks, metrics, found.ties, settings.block_megabytes,
-                             partial(_told, progress, done, images, images + captions)))
-        done += images
-    return as_dict(measure(metrics, folds, settings.resamples, settings.seed))
+def with_intervals(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
+                   directions: Sequence[str] = ("i2t", "t2i")) -> dict[Statistic, Interval]:
+    """Compute several metrics with their 95 % intervals."""
+    return {Statistic(way, str(metric)): _with_interval(metric, folds, way, resamples, seed)
+            for metric in metrics for way in (directions if metric.summed is None else [""])}
 
 
-def _told(progress: Callable[[int], object], before: int, images: int, queries: int, done: int) -> None:
-    progress(before + done * images // queries)
-
-
-def measure(metrics: Sequence[Metric], folds: Sequence[Fold], resamples: int = 1000, seed: int = 0,
-            directions: Sequence[str] = DIRECTIONS) -> dict[str, dict[str, Interval]]:
-    """Compute several metrics with their intervals."""
-    return {str(metric): _of_metric(metric, folds, directions, resamples, seed) for metric in metrics}
-
-
-def as_dict(numbers: dict[str, dict[str, Interval]]) -> dict[str, Any]:
+def as_dict(numbers: Mapping[Statistic, Interval]) -> dict[str, Any]:
     """Turn numbers into plain JSON values."""
-    return {name: {way: each.value for way, each in ways.items()} | {
-        "interval": {way: [each.low, each.high] for way, each in ways.items()}} for name, ways in numbers.items()}
+    return {**nested({name: each.value for name, each in numbers.items()}),
+            "interval": nested({name: [each.low, each.high] for name, each in numbers.items()})}
 
 
-def _of_metric(metric: Metric, folds: Sequence[Fold], directions: Sequence[str], resamples: int, seed: int
-               ) -> dict[str, Interval]:
-    parts = {}
-    for way in directions if metric.summed is None else DIRECTIONS:
-        ranked = [getattr(fold, way) for fold in folds]
-        values = [metric.values(each, fold.ties) for each, fold in zip(ranked, folds, strict=True)]
-        parts[way] = values, [each.drawn_with for each in ranked]
+def _with_interval(metric: Metric, folds: Sequence[Fold], way: str, resamples: int, seed: int) -> Interval:
+    parts = [([metric.values(fold.ranked(each), fold.ties) for fold in folds],
+              [fold.ranked(each).drawn_with for fold in folds]) for each in ([way] if way else ["i2t", "t2i"])]
+    value = metric.number(folds, way, parts[0][0])
     if metric.is_median:
-        return {way: Interval(float(np.mean([np.median(each) for each in values])),
-                              *of_median(values, owners, resamples, seed), CONFIDENCE)
-                for way, (values, owners) in parts.items()}
-    means = {way: float(np.mean([math.fsum(each) / len(each) for each in values]))
-             for way, (values, _) in parts.items()}
-    if metric.summed is not None:
-        return {"both": _number(metric, metric.summed * sum(means.values()),
-                                metric.summed * joint(list(parts.values())))}
-    return {way: _number(metric, means[way], joint([part])) for way, part in parts.items()}
-
-
-def _number(metric: Metric, value: float, each: Floats) -> Interval:
+        return Interval(value, *of_median(*parts[0], resamples, seed), CONFIDENCE)
+    each = joint(parts) / (metric.summed or 1)
     if not metric.is_share:
         return Interval(value, *of_mean(value, each, least=1), CONFIDENCE)
     share, scale = each / metric.most, metric.scale * metric.most
-    low, high = wilson(np.array([value / metric.most]), np.array([(share**2).sum()]), len(each), CONFIDENCE)
-    return Interval(metric.scale * value, scale * float(low[0]), scale * float(high[0]), CONFIDENCE)
+    low, high = wilson(np.array([value / scale]), np.array([(share**2).sum()]), len(each), CONFIDENCE)
+    return Interval(value, scale * float(low[0]), scale * float(high[0]), CONFIDENCE)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:

@@ -4,16 +4,16 @@ Each is computed by a closed form over all orders of tied candidates. Their defi
 `tests/evaluation/metrics/metric_definitions.py`.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from pipeline.evaluation.metrics.base import Metric, Ranked
+from pipeline.evaluation.metrics.base import Fold, Metric, Ranked
+from pipeline.evaluation.metrics.numbers import RECALLS
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.evaluation.retrieval.ranks import Floats, Ties
 from pipeline.parts.errors import InputError
-
-RECALLS = (1, 5, 10)
 
 
 class MeanRank(Metric):
@@ -22,7 +22,7 @@ class MeanRank(Metric):
     Ties: the mean rank over all orders.
     """
 
-    name, is_share, less_is_better = "mean_rank", False, True
+    name, is_share, less_is_better = "MeanR", False, True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         if missing := int((ranked.best.greater >= NEVER).sum()):
@@ -37,7 +37,7 @@ class MedianRank(MeanRank):
     Ties: the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic.
     """
 
-    name, is_median = "median_rank", True
+    name, is_median = "MedR", True
 
 
 class ReciprocalRank(Metric):
@@ -100,12 +100,17 @@ class RSum(Metric):
         total: Floats = sum((ranked.best.hits(k, ties) for k in RECALLS), start=ranked.best.hits(0, ties))
         return total
 
+    def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
+        if direction:
+            return sum(Hit(k).number(folds, direction) for k in RECALLS)
+        return super().number(folds, direction)
+
 
 class MeanOfSix(RSum):
     """The mean of R@1, R@5 and R@10 of both directions: RSUM / 6. Source: Geigle et al., TACL 2022."""
 
     name, most = "mR", 1.0
-    summed = 1 / 6
+    summed = 6.0
 
 
 class MeanRecall(RSum):
@@ -116,6 +121,9 @@ class MeanRecall(RSum):
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
         return super().of_queries(ranked, ties) / len(RECALLS)
+
+    def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
+        return super().number(folds, direction) / len(RECALLS)
 
 
 class Recall(Metric):

@@ -1,4 +1,4 @@
-"""Image-text retrieval: similarities and relevance in, ranks and recalls out, by protocol."""
+"""Image-text retrieval: similarities and relevance in, ranks out, by protocol."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, Marks, Singles
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
-    from pipeline.evaluation.retrieval.metrics import RECALLS, DirectionMetrics, Metrics, evaluate, measure
     from pipeline.evaluation.retrieval.protocols import PROTOCOLS, Protocol, consecutive_captions, protocol
     from pipeline.evaluation.retrieval.ranking import rank
     from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties

@@ -5,15 +5,14 @@ answers rank as by chance are some rows read again. Notes change no number. Thre
 head, a weak system or hubs give; the tests simulate these.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.retrieval import siblings
 from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Matrix
-from pipeline.evaluation.retrieval.metrics import Metrics
-from pipeline.evaluation.retrieval.ranks import QueryRanks
+from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, of_direction
 
@@ -49,29 +48,29 @@ def of_vectors(images: Any, captions: Any) -> list[str]:
             f"its length{either}"]
 
 
-def of_scores(source: Scores, relevance: Relevance, found: Metrics, ids: tuple[Ids, Ids] | None = None,
+def of_scores(source: Scores, relevance: Relevance, found: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
               ordered: bool = False) -> list[str]:
     """Notice distances, vectors in place of a matrix, and rows or columns in another order.
 
     Args:
         source: The scores [I, C].
         relevance: What is right.
-        found: What was measured of them.
+        found: Their ranks, fold by fold.
         ids: Of images [I] and captions [C], where they are known.
         ordered: Whether ids were stored with the scores, so that their order is known.
 
     Returns:
         At most one note.
     """
-    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in found.ranks]),
-            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in found.ranks])]
-    if min(*map(len, both), *(size for ranks in found.ranks for size in ranks.shape)) < FEWEST:
+    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in found]),
+            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in found])]
+    if min(*map(len, both), *(size for ranks in found for size in ranks.shape)) < FEWEST:
         return []
     if min(np.median(each) for each in both) > END:
-        size = found.ranks[0].shape[0]
+        size, rank = found[0].shape[0], np.mean([np.median(ranks.t2i.ranks()) for ranks in found])
         what = "are these distances? --distance ranks the smallest first" if isinstance(source, Matrix) else (
             "is the sign of the scores reversed?")
-        return [f"the right answers rank at the end (median rank {found.t2i.median_rank:,.0f} of {size:,} images): "
+        return [f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): "
                 f"{what}"]
     if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
         return []

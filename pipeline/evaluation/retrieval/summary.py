@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
+from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import TERMINAL, wrapped
 
@@ -20,9 +21,8 @@ class Series(NamedTuple):
 # each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
-DIRECTIONS = {"i2t": "image → caption", "t2i": "caption → image"}
-TASKS = DIRECTIONS | {"i2i": "image → image", "t2t": "caption → caption"}
-RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("median rank", "mean rank", "tied queries")
+DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
+RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("MedR", "MeanR", "tied queries")
 COLUMNS = RECALLS + RANKS
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
@@ -35,7 +35,7 @@ def to_text(results: Results) -> str:
         tables = [*aligned([["", *RECALLS], *(row[:4] for row in rows)])]
         if "tied" in numbers:  # not of a run file, which does not tell the ranks beyond its lists
             tables += aligned([["", *RANKS], *([row[0], *row[4:]] for row in rows)])
-        rsum = [f"  RSUM {_rsum(numbers)}"] if "rsum" in numbers else []
+        rsum = [f"  RSUM {_rsum(numbers)}"] if "RSUM" in numbers else []
         parts += [wrapped(_title(name, numbers)), *tables, *rsum,
                   *(wrapped(line, "  ") for line in _remarks(numbers)), ""]
     parts += [line for each in _seeds(results) for line in (wrapped(each), "")]
@@ -77,13 +77,13 @@ def _title(name: str, numbers: Mapping[str, Any]) -> str:
 
 def _row(numbers: Mapping[str, Any], way: str) -> list[str]:
     interval = numbers.get("interval", {}).get(way, {})
-    return [*(ranged(numbers[way][k], interval.get(k)) for k in ("r1", "r5", "r10")),
-            *([f"{numbers[way]['median_rank']:.1f}", f"{numbers[way]['mean_rank']:.1f}", str(numbers["tied"][way])]
+    return [*(ranged(numbers[way][k], interval.get(k)) for k in RECALLS),
+            *([f"{numbers[way]['MedR']:.1f}", f"{numbers[way]['MeanR']:.1f}", str(numbers["tied"][way])]
               if "tied" in numbers else "–––")]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> str:
-    return "–" if "rsum" not in numbers else ranged(numbers["rsum"], numbers.get("interval", {}).get("rsum"))
+    return "–" if "RSUM" not in numbers else ranged(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
 
 
 def ranged(value: float, interval: Iterable[float] | None) -> str:
@@ -94,7 +94,7 @@ def ranged(value: float, interval: Iterable[float] | None) -> str:
 def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
-        yield from (f"{judged} {line}" for line in _metrics({"metrics": metrics}))
+        yield from (f"{judged} {line}" for line in _metrics(metrics, shown=()))
     yield from _languages(numbers)
     if lacks := numbers.get("left_out"):
         yield f"left out of the data set or this pool: {by_reason(lacks)}"
@@ -112,18 +112,20 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
         yield f"mean of languages: mR {ranged(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
 
-def _metrics(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """Write a line on a run file's judged queries, one on relevance from elsewhere, and one a metric."""
+def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")) -> Iterator[str]:
+    """Write a line on a run file's judged queries, one on relevance from elsewhere, and one a metric not in tables."""
     if "run" in numbers:
         yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in numbers["queries"].items())
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
         yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else
                f"{pairs['i2t']} pairs of image queries, {pairs['t2i']} of caption queries"))
-    for name, ways in numbers.get("metrics", {}).items():
-        told = ((f"{TASKS[way]} " if way in TASKS else "") + ranged(value, ways["interval"][way])
-                for way, value in ways.items() if way != "interval")
-        yield f"{name}: " + ", ".join(told)
+    metrics: dict[str, list[str]] = defaultdict(list)
+    for (way, name), interval in flat(numbers.get("interval", {})).items():
+        if name not in shown:
+            value = ranged(at(numbers, Statistic(way, name)), interval)
+            metrics[name].append(f"{TASKS[way]} {value}" if way else value)
+    yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
 
 
 def _seeds(results: Results) -> Iterator[str]:
@@ -134,10 +136,10 @@ def _seeds(results: Results) -> Iterator[str]:
             systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
     for (series, protocol), of_seeds in systems.items():
         if len(runs := list(of_seeds.values())) > 1:
-            told = "; ".join(f"{title} " + ", ".join(_spread(run[way][k] for run in runs) for k in ("r1", "r5", "r10"))
+            told = "; ".join(f"{title} " + ", ".join(_spread(run[way][k] for run in runs) for k in RECALLS)
                              for way, title in DIRECTIONS.items())
             yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
-                   f"RSUM {_spread(run['rsum'] for run in runs)}")
+                   f"RSUM {_spread(run['RSUM'] for run in runs)}")
 
 
 def _spread(values: Iterable[float]) -> str:
@@ -146,7 +148,7 @@ def _spread(values: Iterable[float]) -> str:
 
 
 def _with_intervals(results: Results) -> bool:
-    return any("interval" in numbers or "metrics" in numbers for _, numbers in results)
+    return any("interval" in numbers for _, numbers in results)
 
 
 def _escape(text: str) -> str:

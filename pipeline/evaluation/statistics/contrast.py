@@ -3,23 +3,18 @@
 Two systems are compared by each recall and RSUM; of three or more, each pair by RSUM.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from pipeline.evaluation.retrieval.metrics import RECALLS, Metrics
+from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, TASKS, Statistic, at, nested
+from pipeline.evaluation.metrics.standard import Metrics
 from pipeline.evaluation.retrieval.summary import aligned
-from pipeline.evaluation.statistics.image_hits import STATISTICS
 from pipeline.evaluation.statistics.significance import compare, holm, over_seeds
 from pipeline.parts.wrapping import wrapped
 
 # What `of` gives, with `holm` and what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
-
-TITLES = {f"{way}_r{k}": f"{title}, R@{k}" for way, title in (("i2t", "image → caption"), ("t2i", "caption → image"))
-          for k in RECALLS} | {"rsum": "RSUM"}
-# The metrics' names, short enough for a terminal's 80 columns.
-SHORT = {f"{way}_r{k}": f"{way} R@{k}" for way in ("i2t", "t2i") for k in RECALLS} | {"rsum": "RSUM"}
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
@@ -43,7 +38,7 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
     } for name in STATISTICS}
     return {"images": a[0].images, "captions": a[0].captions, "protocol": a[0].protocol, "ties": a[0].ties,
             "seeds": {"a": len(a), "b": len(b)},
-            "over": ["images", "seeds"] if found["rsum"].over_seeds else ["images"], **rows}
+            "over": ["images", "seeds"] if found[RSUM].over_seeds else ["images"], **nested(rows)}
 
 
 def correct(contrasts: Sequence[dict[str, Any]]) -> None:
@@ -52,21 +47,20 @@ def correct(contrasts: Sequence[dict[str, Any]]) -> None:
     The RSUMs are one family of tests, the recalls another.
     """
     for family in (STATISTICS[:-1], STATISTICS[-1:]):
-        rows = [contrast[name] for contrast in contrasts for name in family]
+        rows = [at(contrast, name) for contrast in contrasts for name in family]
         for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
             row["holm"] = corrected
 
 
-def _means(runs: Sequence[Metrics]) -> dict[str, float]:
-    by_run = [[*run.i2t.recalls.values(), *run.t2i.recalls.values(), run.rsum] for run in runs]
-    return {name: sum(values) / len(runs) for name, values in zip(STATISTICS, zip(*by_run, strict=True), strict=True)}
+def _means(runs: Sequence[Metrics]) -> dict[Statistic, float]:
+    return {name: sum(run[name] for run in runs) / len(runs) for name in STATISTICS}
 
 
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
     """Write a small text table for each protocol, of the contrasts of all pairs."""
     parts = [*(wrapped(f"{key}  {name}") for key, name in _keys(names)), ""]
     for each in contrasts:
-        parts += [title(each[0]), *aligned([_columns(names), *_rows(len(names), each, SHORT)]), ""]
+        parts += [title(each[0]), *aligned([_columns(names), *_rows(len(names), each, str)]), ""]
     return "\n".join([*parts, *map(wrapped, _notes(contrasts))])
 
 
@@ -76,7 +70,7 @@ def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -
     lines = ["| " + " | ".join(_columns(names)) + " |", f"|:--|--:|--:|--:|--:|{last}"]
     for each in contrasts:
         lines += [f"| *{title(each[0])}* | | | | | |",
-                  *("| " + " | ".join(row) + " |" for row in _rows(len(names), each, TITLES))]
+                  *("| " + " | ".join(row) + " |" for row in _rows(len(names), each, _title))]
     return "\n\n".join([", ".join(f"{key}: `{name}`" for key, name in _keys(names)), "\n".join(lines),
                         *_notes(contrasts)])
 
@@ -97,17 +91,22 @@ def title(contrast: Contrast) -> str:
             f"{contrast['protocol']}")
 
 
-def _rows(systems: int, contrasts: Sequence[Contrast], titles: Mapping[str, str]) -> list[list[str]]:
+def _title(name: Statistic) -> str:
+    return f"{TASKS[name.direction]}, {name.metric}" if name.direction else name.metric
+
+
+def _rows(systems: int, contrasts: Sequence[Contrast], titled: Callable[[Statistic], str]) -> list[list[str]]:
     """Of two systems a row for each statistic; of more one for each system, then one for each pair."""
     if systems == 2:
         (only,) = contrasts
-        return [[titles[name], *(mean_cell(only[name], side) for side in "ab"), *difference_cells(only[name])]
-                for name in STATISTICS]
+        rows = {name: at(only, name) for name in STATISTICS}
+        return [[titled(name), *(mean_cell(row, side) for side in "ab"), *difference_cells(row)]
+                for name, row in rows.items()]
     of_pair = dict(zip(combinations(range(systems), 2), contrasts, strict=True))
     sides = [(of_pair[0, 1], "a"), *((of_pair[0, number], "b") for number in range(1, systems))]
-    means = [mean_cell(each["rsum"], side) for each, side in sides]
+    means = [mean_cell(each["RSUM"], side) for each, side in sides]
     return [*([str(number), mean, "", "", "", ""] for number, mean in enumerate(means, 1)),
-            *([f"{b + 1} - {a + 1}", "", *difference_cells(each["rsum"]), ", ".join(each["over"])]
+            *([f"{b + 1} - {a + 1}", "", *difference_cells(each["RSUM"]), ", ".join(each["over"])]
               for (a, b), each in of_pair.items())]
 
 

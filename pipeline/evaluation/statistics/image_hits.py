@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Marks, Metrics, Ranks, Ties
+from pipeline.evaluation.metrics.numbers import RECALLS
+from pipeline.evaluation.metrics.standard import Metrics
+from pipeline.evaluation.retrieval import Floats, Ids, Marks, Ranks, Ties
 from pipeline.parts.errors import refusing
 
-# The order of the statistics in every array here: six recalls, i2t first, then their sum.
-STATISTICS = (*(f"{direction}_r{k}" for direction in ("i2t", "t2i") for k in RECALLS), "rsum")
-
-# The largest value of each statistic.
+# The largest value of each of `STATISTICS`, which have this order in every array here.
 MOST = np.array([100.0] * 6 + [600.0])
 # For each image: the hits of six recalls, then its number of queries in both directions.
 COLUMNS = 2 * len(RECALLS) + 2

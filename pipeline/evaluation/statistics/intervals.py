@@ -6,35 +6,22 @@ Captions in several languages make a pool of each language, and the mean over la
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.retrieval import RECALLS, Floats, Ids, Metrics, Relevance
+from pipeline.evaluation.metrics.numbers import STATISTICS, Statistic, nested
+from pipeline.evaluation.metrics.standard import Metrics
+from pipeline.evaluation.retrieval import Ids, Relevance
 from pipeline.evaluation.retrieval.relevance import as_relevance
-from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, contributions, drawn, gather, statistics
+from pipeline.evaluation.statistics.image_hits import MOST, contributions, drawn, gather, statistics
+from pipeline.evaluation.statistics.wilson import Interval, check_confidence, wilson
 from pipeline.parts.errors import InputError
 
 Languages = npt.NDArray[np.str_]
 
-# Weight of an imaginary extra image whose captions all hit or all miss. Without variation over images, the correlation
-# of captions of one image cannot be estimated; this keeps it above 0. Chosen by `python -m benchmarks.coverage`.
-UNSEEN = 0.1
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A number with its confidence interval."""
-
-    value: float  # as printed: shares in percent, ranks as they are, rsum the sum of percentages
-    low: float  # the interval's lower end, in the same unit
-    high: float  # the interval's upper end, in the same unit
-    confidence: float  # the share of test sets whose interval holds the true value, 0 to 1
-
-
-def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]:
+def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Interval]:
     """Compute Wilson's score interval of each recall and of RSUM, for images drawn with all their captions.
 
     The pool of candidates is fixed. Each image's share of hits is a value from 0 to 1. Its variance over images gives
@@ -47,7 +34,7 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[str, Interval]
         confidence: Between 0 and 1, both excluded.
 
     Returns:
-        An interval for each name in `STATISTICS`.
+        An interval for each of `STATISTICS`.
 
     Raises:
         InputError: For a confidence outside these bounds.
@@ -69,31 +56,9 @@ def interval(metrics: Metrics) -> dict[str, Any]:
         metrics: From `evaluate`.
 
     Returns:
-        [low, high] in percent for each recall, nested as `Metrics.as_dict` is, and for rsum.
+        [low, high] in percent for each recall and RSUM, nested as `Metrics.as_dict` is.
     """
-    each = {name: [found.low, found.high] for name, found in intervals(metrics).items()}
-    ways = {way: {f"r{k}": each[f"{way}_r{k}"] for k in RECALLS} for way in ("i2t", "t2i")}
-    return {**ways, "rsum": each["rsum"]}
-
-
-def check_confidence(confidence: float) -> None:
-    """Check a confidence."""
-    if not 0 < confidence < 1:
-        raise InputError(f"expected a confidence between 0 and 1, received {confidence}")
-
-
-def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
-    """Compute Wilson's interval for means of values from 0 to 1, one value for each image."""
-    from scipy.special import stdtrit  # takes 0.2 s to import
-
-    share, freedom = np.clip(share, 0, 1), max(images - 1, 1)
-    spread = squares * images / freedom
-    worth = images * (images * share * (1 - share) + UNSEEN) / (spread + UNSEEN)
-    t = float(stdtrit(freedom, (1 + confidence) / 2))
-    middle = (share + t * t / 2 / worth) / (1 + t * t / worth)
-    half = t * np.sqrt(share * (1 - share) / worth + (t / worth) ** 2 / 4) / (1 + t * t / worth)
-    # At 0 and 1 one end equals the share up to rounding; the interval must always hold the measured value.
-    return np.clip(np.minimum(middle - half, share), 0, 1), np.clip(np.maximum(middle + half, share), 0, 1)
+    return nested({name: [found.low, found.high] for name, found in intervals(metrics).items()})
 
 
 def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import RECALLS, Floats, Metrics
+from pipeline.evaluation.metrics.numbers import RECALLS, STATISTICS, Statistic
+from pipeline.evaluation.metrics.standard import Metrics
+from pipeline.evaluation.retrieval import Floats
 from pipeline.evaluation.statistics import image_hits
-from pipeline.evaluation.statistics.image_hits import MOST, STATISTICS, FoldHits
-from pipeline.evaluation.statistics.intervals import UNSEEN, Interval, check_confidence
+from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.evaluation.statistics.wilson import UNSEEN, Interval, check_confidence
 from pipeline.parts.errors import InputError
 
 # Differences that are closer to each other than this count as equal.
@@ -27,7 +29,7 @@ DRAWN_AT_ONCE = 2_000_000
 class Comparison:
     """The second system minus the first."""
 
-    difference: Interval  # with its interval, in percent (for rsum, the sum of percentages)
+    difference: Interval  # with its interval, in percent (for RSUM, the sum of percentages)
     p: float  # two-sided
     over_seeds: bool  # whether interval and p cover other seeds and other images, or other images alone
 
@@ -54,7 +56,7 @@ class Runs:
 
 
 def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metrics], samples: int = 1000,
-            confidence: float = 0.95, seed: int = 0) -> dict[str, Comparison]:
+            confidence: float = 0.95, seed: int = 0) -> dict[Statistic, Comparison]:
     """Test whether `second` differs from `first` on the same queries.
 
     With two or more seeds of both, interval and p cover other seeds and other images (`difference_over_seeds`). A
@@ -69,7 +71,7 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
         seed: Of the random draws; used if one side is a single run.
 
     Returns:
-        A comparison for each name in `STATISTICS`.
+        A comparison for each of `STATISTICS`.
 
     Raises:
         InputError: If the runs were not measured by one protocol on the same images and captions.
@@ -265,14 +267,14 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
     return found - half, found + half, np.asarray(2 * stdtr(freedom, -np.abs(found) / error))
 
 
-def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
+def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:
     """Compute mean and spread of runs that differ in their seed.
 
     Args:
         runs: Two or more.
 
     Returns:
-        A spread for each name in `STATISTICS`.
+        A spread for each of `STATISTICS`.
 
     Raises:
         InputError: For fewer than two runs, or if they were not measured by one protocol on pools of one size.
@@ -282,7 +284,7 @@ def over_seeds(runs: Sequence[Metrics]) -> dict[str, Spread]:
     kinds = {(run.protocol, run.ties, run.images, run.captions) for run in runs}
     if len(kinds) > 1:
         raise InputError(f"runs differ in protocol, ties, images or captions: {sorted(kinds)}")
-    values = np.array([[*run.i2t.recalls.values(), *run.t2i.recalls.values(), run.rsum] for run in runs])
+    values = np.array([[run[name] for name in STATISTICS] for run in runs])
     columns = (values.mean(0), values.std(0, ddof=1), values.min(0), values.max(0))
     return {name: Spread(len(runs), *(float(column[each]) for column in columns))
             for each, name in enumerate(STATISTICS)}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from pipeline.evaluation.metrics import RSUM
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import BLUE, GREY, LINES, Drawing, FigureInputs, MissingInputs
 from pipeline.report.measured import MeasuredSystem
@@ -28,9 +29,9 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
     for number, points in enumerate(lines):
         line, sizes = LINES[number % len(LINES)], sorted(points)
         label = points[sizes[-1]].label()
-        drawing.plot_mean(axes, {size: points[size].values["rsum"] for size in sizes}, label, line)
-        rows += [{"system": name, "label": label, "images": size, "rsum": rsum} for size in sizes
-                 for name, rsum in zip(points[size].systems, points[size].values["rsum"], strict=True)]
+        drawing.plot_mean(axes, {size: points[size].values[RSUM] for size in sizes}, label, line)
+        rows += [{"system": name, "label": label, "images": size, "RSUM": rsum} for size in sizes
+                 for name, rsum in zip(points[size].systems, points[size].values[RSUM], strict=True)]
     origin = next(iter(lines[0].values())).origin
     axes.set(xscale="log", xlabel="images trained on", ylabel=f"RSUM on {origin.split}")
     axes.legend()
@@ -83,11 +84,11 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
             label, colour = LAYERS[fewer]
             size = sum(counts.get(member.head, 0) for member in system.members)
             at = place + (0.2 if fewer else -0.2)
-            axes.bar(at, system.mean("rsum"), 0.36, color=colour, label=label if place == 0 else None)
-            axes.annotate(f"{size / 1e6:.1f} M" if size else "?", (at, system.mean("rsum")), ha="center", va="bottom",
+            axes.bar(at, system.mean(RSUM), 0.36, color=colour, label=label if place == 0 else None)
+            axes.annotate(f"{size / 1e6:.1f} M" if size else "?", (at, system.mean(RSUM)), ha="center", va="bottom",
                           fontsize=7)
             rows.append({"system": system.systems[0], "part": system.part, "layers": label,
-                         "parameters": size or None, "rsum": system.mean("rsum")})
+                         "parameters": size or None, "RSUM": system.mean(RSUM)})
     origin, shown = pairs[0][False].origin, [system for pair in pairs for system in pair.values()]
     axes.set_xticks(range(len(pairs)), [pair[False].part for pair in pairs])
     axes.set(ylabel=f"RSUM on {origin.split}")

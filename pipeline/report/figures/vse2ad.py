@@ -28,7 +28,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     for line, heads in zip(LINES, pair.values(), strict=False):
         values: dict[int, list[float]] = defaultdict(list)
         for row in (row for head in heads for row in head.history):
-            values[int(row["epoch"]) + 1].append(row["rsum"])
+            values[int(row["epoch"]) + 1].append(row["RSUM"])
         drawing.plot_mean(axes, values, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -39,8 +39,8 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
                              seeds=drawing.seeds_sentence(max(map(len, pair.values()))))
     rows: list[dict[str, object]] = [
         {"objective": objective, "head": head.name, "seed": head.seed, "epochs": int(row["epoch"]) + 1,
-         "rsum": row["rsum"]} for objective, heads in pair.items() for head in heads for row in head.history]
-    rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "rsum": point[column]}
+         "RSUM": row["RSUM"]} for objective, heads in pair.items() for head in heads for row in head.history]
+    rows += [{"objective": objective, "head": "published", "epochs": point["epochs"], "RSUM": point[column]}
              for objective, column in PUBLISHED.items() for point in published.training_curve()]
     return Drawing(figure, caption, pd.DataFrame(rows), members=[head.member for own in pair.values() for head in own])
 

@@ -31,9 +31,9 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
     """
     heads = _differing_in_k(inputs)
     rows = [{"head": head.name, "k_image": _k(head.setting("image_pooling")), "k_text": _k(head.setting(
-        "text_pooling")), "seed": head.seed, "rsum": head.best} for head in heads]
+        "text_pooling")), "seed": head.seed, "RSUM": head.best} for head in heads]
     table = pd.DataFrame(rows)
-    grid = table.pivot_table(index="k_image", columns="k_text", values="rsum", aggfunc="mean").sort_index(
+    grid = table.pivot_table(index="k_image", columns="k_text", values="RSUM", aggfunc="mean").sort_index(
         axis=0).sort_index(axis=1)
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 0.9 + 0.32 * len(grid))
     values = np.ma.masked_invalid(grid.to_numpy())

@@ -42,7 +42,7 @@ class Chart:
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
     """A chart for each recipe and text encoder of the heads that were trained here, all on the same axes."""
-    every = [row["rsum"] for head in heads for row in head.history]
+    every = [row["RSUM"] for head in heads for row in head.history]
     epochs = max((len(head.history) for head in heads), default=0)
     groups: dict[tuple[str, str], list[TrainedHead]] = {}
     for head in (head for head in heads if head.history):
@@ -64,7 +64,7 @@ def _chart(title: str, heads: Sequence[TrainedHead], every: Sequence[float], epo
 
     lines = []
     for head in heads:
-        values = [(int(row["epoch"]) + 1, row["rsum"]) for row in head.history]
+        values = [(int(row["epoch"]) + 1, row["RSUM"]) for row in head.history]
         best = max(range(len(values)), key=lambda index: (values[index][1], -index))
         lines.append(Line(f"{head.feature}, seed {head.seed}", head.feature,
                           [(x(epoch), y(rsum)) for epoch, rsum in values], values, best))

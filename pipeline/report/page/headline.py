@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
+from pipeline.evaluation.metrics.numbers import at
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
-from pipeline.report.published import COLUMNS
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
@@ -25,7 +26,7 @@ class Counterpart:
 
     test_set: str  # the papers' test set
     same: bool  # whether the system was measured on it, with the papers' networks
-    numbers: Mapping[str, str]  # column, i2t_r1 … rsum -> number as printed
+    numbers: Mapping[Statistic, str]  # as printed
 
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
@@ -37,7 +38,7 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
         for row in rows:
             if header and row.header.identity == header.identity:
                 for test_set in {key[0] for key in row.numbers} - found.keys():
-                    numbers = {column: str(number.value) for column in COLUMNS
+                    numbers = {column: str(number.value) for column in STATISTICS
                                if (number := row.numbers.get((test_set, column))) and number.value is not None}
                     same = test_set == system.origin.benchmark and not names.stand_ins(system.members)
                     found[test_set] = Counterpart(test_set, same, numbers)
@@ -71,9 +72,9 @@ class HeadlineRow:
     text: str  # its text encoder, "" for a dual encoder
     visual: str  # its visual features; of a pretrained dual encoder, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
-    numbers: Mapping[str, HeadlineNumber]  # column, i2t_r1 … rsum -> number
+    numbers: Mapping[Statistic, HeadlineNumber]  # of `STATISTICS`
     stand_ins: Sequence[str]  # networks that are not the papers'
-    best: frozenset[str]  # the columns in which it is the best of the table, or ties with it
+    best: frozenset[Statistic]  # the columns in which it is the best of the table, or ties with it
     span: Span  # RSUM as it is drawn
     languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
@@ -84,7 +85,7 @@ class HeadlineRow:
         return ", ".join(filter(None, (self.method, self.text)))
 
     @property
-    def same(self) -> Mapping[str, str]:
+    def same(self) -> Mapping[Statistic, str]:
         """The papers' numbers of it on the same test set with the same networks, {} for none."""
         return next((each.numbers for each in self.published if each.same), {})
 
@@ -138,7 +139,7 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
                  if not (system.origin.zero_shot or system.origin.transductive)}
     ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
-            for column in COLUMNS}
+            for column in STATISTICS}
     tests = emphasis.PairedTests()
     if bold == "tied":
         best = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
@@ -147,30 +148,30 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
     return Headline(systems[0].origin, _rows(systems, metrics, best), notes if ranked else [])
 
 
-def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[str, Set[int]]
+def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[Statistic, Set[int]]
           ) -> list[HeadlineRow]:
-    numbers = [{column: _number(system, column, metrics) for column in COLUMNS} for system in systems]
+    numbers = [{column: _number(system, column, metrics) for column in STATISTICS} for system in systems]
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = (most - least) or 1.0
     rows = []
     for index, (system, shown, (low, high)) in enumerate(zip(systems, numbers, ends, strict=True)):
         o = system.origin
-        span = Span(*(100 * (value - least) / width for value in (system.mean("rsum"), low, high)))
-        winners = frozenset(column for column in COLUMNS if index in best[column])
+        span = Span(*(100 * (value - least) / width for value in (system.mean(RSUM), low, high)))
+        winners = frozenset(column for column in STATISTICS if index in best[column])
         encoder = system.members[0].encoder if o.zero_shot else None
         visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
         title = names.method(o.recipe, o.visual)
         if encoder:
             visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
-        languages = {column.removesuffix("_mR"): str(rounded(system.mean(column)))
-                     for column in system.values if column.endswith("_mR")}
+        languages = {name.direction: str(rounded(system.mean(name)))
+                     for name in system.values if name.direction and name.metric == "mR"}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
                                 names.stand_ins(system.members), winners, span, languages, counterparts(system)))
     return rows
 
 
-def _number(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> HeadlineNumber:
+def _number(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> HeadlineNumber:
     mean, spread = system.printed(column)
     if spread is not None:
         return HeadlineNumber(str(mean), spread=str(spread))
@@ -179,15 +180,15 @@ def _number(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> 
 
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:
     """The interval of RSUM; over several seeds, or without an interval, the lowest and highest."""
-    interval = _interval(system, "rsum", metrics)
-    return interval if interval and len(system.systems) == 1 else (min(system.values["rsum"]),
-                                                                     max(system.values["rsum"]))
+    interval = _interval(system, RSUM, metrics)
+    return interval if interval and len(system.systems) == 1 else (min(system.values[RSUM]),
+                                                                     max(system.values[RSUM]))
 
 
-def _interval(system: MeasuredSystem, column: str, metrics: Mapping[str, Any]) -> tuple[float, float] | None:
+def _interval(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> tuple[float, float] | None:
     """The interval that `pipeline evaluate` wrote for one run; None where it wrote none."""
     interval = metrics[system.systems[0]][system.origin.protocol].get("interval")
     if not interval:
         return None
-    low, high = interval["rsum"] if column == "rsum" else interval[column[:3]][column[4:]]
+    low, high = at(interval, column)
     return float(low), float(high)

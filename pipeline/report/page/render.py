@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from markupsafe import Markup
 
+from pipeline.evaluation.metrics import STATISTICS
 from pipeline.features.store.layout import read_header
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
@@ -84,8 +85,8 @@ def render(page: Page) -> str:
               "base-uri 'none'; form-action 'none'")
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
     data = json.dumps(_known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
-    return html.page("report/page/page.html", _known, page=page, policy=policy, style=Markup(style),
-                      script=Markup(script), stand_in=STAND_IN,
+    return html.page("report/page/page.html", _known, page=page, statistics=list(STATISTICS), policy=policy,
+                      style=Markup(style), script=Markup(script), stand_in=STAND_IN,
                       data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode())
 
 

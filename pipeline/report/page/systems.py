@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.evaluation.retrieval import Direction, Metrics, Protocol, evaluate
+from pipeline.evaluation.metrics import Metrics, evaluate
+from pipeline.evaluation.retrieval import Direction, Protocol
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
 from pipeline.evaluation.retrieval.top import Hubness, hubness, occurrences
 from pipeline.evaluation.statistics import contrast
@@ -35,7 +36,7 @@ class Effect:
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        return max(abs(end) for part in self.parts for rsum in [part.found["rsum"]]
+        return max(abs(end) for part in self.parts for rsum in [part.found["RSUM"]]
                    for end in (rsum["difference"], *rsum["interval"])) or 1.0
 
 

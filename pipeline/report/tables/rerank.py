@@ -6,9 +6,10 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, Results, tasks
-from pipeline.report.published import PublishedRow
+from pipeline.report.published import LANGUAGES, PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.report.table import Column
@@ -33,15 +34,12 @@ def _measured_main(system: MeasuredSystem) -> RowHeader | None:
 
 # Tables 2 and 7: mean recall on Multi30K by language, trained on all languages or on English.
 
-LANGUAGES = ("en", "de", "fr", "cs")
 TEST_SET = "multi30k"
-# Ending of the columns of `MeasuredSystem.values` that have a language's mean recall.
-OF_LANGUAGE = "_mR"
 
 
 def _columns_of(languages: Sequence[str], mean: tuple[str, str]) -> TableColumns:
     """A column for each language, and one for the mean: its heading, and its name in the paper's file."""
-    single = [*((language, language) for language in languages), mean]
+    single = [*((language, Statistic(language, "mR")) for language in languages), (mean[0], Statistic("", mean[1]))]
     return TableColumns(("Method",), ((TEST_SET, ""),), rsum=False,
                         single=tuple(Column(heading, key=(TEST_SET, name)) for heading, name in single))
 
@@ -50,14 +48,12 @@ def _by_language(trained_on: tuple[str, ...], mean: str, has_part: Callable[[str
                  ) -> Iterator[MeasuredSystem]:
     """Systems whose heads were all trained on these languages, with a number for each language and their mean."""
     for system in results.systems:
-        values = {column.removesuffix(OF_LANGUAGE): numbers for column, numbers in system.values.items()
-                  if column.endswith(OF_LANGUAGE)}
+        values = {name: numbers for name, numbers in system.values.items() if name.direction and name.metric == "mR"}
         if values and {tuple(member.settings.get("languages", ())) for member in system.members} == {trained_on}:
-            meant = [numbers for language, numbers in values.items() if has_part(language)]
+            meant = [numbers for name, numbers in values.items() if has_part(name.direction)]
             means = tuple(fmean(each) for each in zip(*meant, strict=True))
-            tested = {column.removesuffix(OF_LANGUAGE): each for column, each in system.tested.items()
-                      if column.endswith(OF_LANGUAGE)}
-            yield replace(system, values=values | ({mean: means} if means else {}), tested=tested)
+            tested = {name: each for name, each in system.tested.items() if name in values}
+            yield replace(system, values=values | ({Statistic("", mean): means} if means else {}), tested=tested)
 
 
 def _of_languages(number: int, trained_on: tuple[str, ...], mean: tuple[str, str], has_part: Callable[[str], bool],
@@ -68,7 +64,7 @@ def _of_languages(number: int, trained_on: tuple[str, ...], mean: tuple[str, str
 
     def elsewhere(columns: TableColumns, system: MeasuredSystem) -> TableColumns:
         """The languages of other data, those of Multi30K first."""
-        languages = [name for name in system.values if name != mean[1]]
+        languages = [name.direction for name in system.values if name.direction]
         return _columns_of(sorted(languages, key=lambda name: (*LANGUAGES, name).index(name)), mean)
 
     return RetrievalTable.listed(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipeline.evaluation.metrics import Statistic
 from pipeline.parts.errors import InputError, refusing
 from pipeline.report.measured import Results
 from pipeline.report.published import PublishedRow
@@ -44,7 +45,8 @@ class TimeTable(PaperTable):
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """A time, see `PaperTable.printed_cells`."""
         marks = (EXTRAPOLATED,) * (row.cells.get("extrapolated") == "1")
-        return {(self.name, row["n_images"]): (f"{self.column}_seconds", Cell(row[self.column], marks=marks))}
+        key = self.name, Statistic(row["n_images"], "time")
+        return {key: (f"{self.column}_seconds", Cell(row[self.column], marks=marks))}
 
     def together(self, header: RowHeader) -> Hashable:
         """Rows of one machine stand together."""
@@ -56,7 +58,7 @@ class TimeTable(PaperTable):
             return Measured()
         rows = []
         for method in METHODS:
-            taken = {size: self.time(timed.latency, method, SIZES[size]) for size in self.columns.shown()}
+            taken = {size: self.time(timed.latency, method, SIZES[size.direction]) for size in self.columns.shown()}
             cells = {(self.name, size): Cell(printed_time(each[0]), marks=(EXTRAPOLATED,) * each[1])
                      for size, each in taken.items() if each}
             label = "EMB (BiGRU)" if method == "EMB" else method
@@ -119,7 +121,7 @@ class ErrorTable(PaperTable):
                 row.numbers.update({key: cell for key, (_, cell) in _errors(line).items()})
         for row in rows.values():
             if missing := {column.key for column in self.columns.numbers()} - row.numbers.keys():
-                first = tuple(sorted(missing)[0][1].rsplit(" ", 1))
+                first = tuple(sorted(missing)[0][1])
                 raise InputError(f"results of {row.header.labels} lack {first}; run `pipeline synthetic` again")
         return Measured(list(rows.values()))
 
@@ -132,7 +134,7 @@ def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
 def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
     """The errors as the paper prints them: .065 for 0.065, and 0 for 0.000."""
     values = {size: rounded(float(line[size]), places=3) for size in ERRORS}
-    return {(SYNTHETIC, f"{line['pattern']} {size}"): (
+    return {(SYNTHETIC, Statistic(str(line["pattern"]), size)): (
         size, Cell(str(value).removeprefix("0") if value else "0", value=value)) for size, value in values.items()}
 
 

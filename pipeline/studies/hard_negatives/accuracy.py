@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.evaluation.retrieval.ranks import Floats
-from pipeline.evaluation.statistics.intervals import wilson
+from pipeline.evaluation.statistics.wilson import wilson
 from pipeline.studies.hard_negatives.questions import Question
 
 CONFIDENCE = 0.95

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked
@@ -48,7 +48,7 @@ def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, An
         if best is None or rsum > best[0] + 1e-9:
             best = rsum, k, how
     assert best is not None
-    return best[1], best[2], {"split": "val", "tried": tried, "rsum": best[0]}
+    return best[1], best[2], {"split": "val", "tried": tried, "RSUM": best[0]}
 
 
 def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float) -> float:
@@ -56,11 +56,11 @@ def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, A
     rules, owner = reranked.protocol_of(record), retriever.caption_image
     scores = reranked.source(retriever.scores, found, owner, record)
     if not scores.languages:
-        return retrieval.evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
+        return evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
     each = []
     for part in scores.languages:
         images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
-        each.append(retrieval.evaluate(scores.select(images, captions), np.searchsorted(images, owner[captions]),
+        each.append(evaluate(scores.select(images, captions), np.searchsorted(images, owner[captions]),
                                        Protocol(rules.name, folds=rules.folds), block_megabytes=block_megabytes).rsum)
     return float(np.mean(each))
 

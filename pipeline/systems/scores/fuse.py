@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Ids, evaluate, rows_of
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Ids, rows_of
 from pipeline.parts.errors import InputError, look_up
 from pipeline.systems.fusion.combining import PerQuery
 from pipeline.systems.fusion.methods import BY_ORDER, FUSIONS, shares
@@ -108,7 +109,7 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
         progress(tried)
         if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
             best, chosen = rsum, weights
-    return chosen, {"tried": tried, "rsum": best, "on": [store.name for store in on],
+    return chosen, {"tried": tried, "RSUM": best, "on": [store.name for store in on],
                     "seals": [store.seal for store in on]}
 
 

@@ -15,6 +15,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import same_text
+from pipeline.evaluation.metrics import Metrics
 from pipeline.evaluation.retrieval import Collection, Ids, Protocol, mistakes, rows_of
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.files.digest import of_folder, sha256
@@ -241,12 +242,12 @@ def notes_of_vectors(system: System) -> list[str]:
     return mistakes.of_vectors(scores.images, scores.captions)
 
 
-def notes(system: System, found: retrieval.Metrics) -> list[str]:
+def notes(system: System, found: Metrics) -> list[str]:
     """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns is known."""
     ids = (system.image_ids, system.caption_ids) if system.has_ids else None
     ordered = bool(system.made_from or system.pools)
     return [f"{system.name}: {each}" for each in mistakes.of_scores(
-        system.scores, as_relevance(system.truth, system.shape), found, ids, ordered)]
+        system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered)]
 
 
 def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
 from pipeline.evaluation.judgements.names import Names
-from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, measure as measure_folds, of_pool
-from pipeline.evaluation.retrieval import RECALLS, Collection, Metrics, Protocol, Relevance, Ties, placements
+from pipeline.evaluation.metrics import RECALLS, Metrics, evaluate, measure as measure_ranks, parse_all
+from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, with_intervals
+from pipeline.evaluation.metrics.numbers import joined
+from pipeline.evaluation.metrics.standard import of_pool
+from pipeline.evaluation.retrieval import Collection, Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval, pack
 from pipeline.evaluation.statistics.intervals import mean_recall
@@ -47,20 +49,20 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
     done, numbers, hits, ranked = 0, {}, {}, []
     for part in system.parts(rules):
         name, pool = part.language, part.system
-        found = retrieval.evaluate(pool.scores, pool.truth, part.rules, ties, settings.block_megabytes,
+        found = evaluate(pool.scores, pool.truth, part.rules, ties, settings.block_megabytes,
                                    after(progress, done))
         numbers[name] = found.as_dict() | {"interval": interval(found)}
         if named:
-            numbers[name]["metrics"] = of_pool(named, pool.scores, pool.truth, found, part.rules, settings,
-                                               after(progress, done + pool.shape[0]))
+            numbers[name] = joined(numbers[name], of_pool(named, pool.scores, pool.truth, found, part.rules, settings,
+                                                          after(progress, done + pool.shape[0])))
         hits[name] = pack(found, pool.image_ids, pool.caption_ids)
         ranked.append((part, found))
         done += passes * pool.shape[0]
     whole, of_images = numbers.pop(""), hits.pop("")
     if numbers:
         for each in numbers.values():
-            each["mR"] = each["rsum"] / 6
-            each["interval"]["mR"] = [end / 6 for end in each["interval"]["rsum"]]
+            each["mR"] = each["RSUM"] / 6
+            each["interval"]["mR"] = [end / 6 for end in each["interval"]["RSUM"]]
         mean, *ends = mean_recall({part.language: (part.images, found) for part, found in ranked[1:]})
         whole |= {"languages": numbers, "mean_of_languages": {"mR": mean, "interval": {"mR": ends}}}
         of_images |= {"languages": hits}
@@ -94,21 +96,16 @@ def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings
         tell(f"{truth.qrels}: read as {judged.title}")
         relevance, beyond = judged.relevance, {"left_out": judged.left_out} if judged.left_out else {}
     fold = runs.fold_of(path, run, collection, relevance, ties)
-    named, recalls = parse_all(settings.metrics), {f"r{k}": f"R@{k}" for k in RECALLS}
     listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
-    if len(listed) < 2 and (summed := [str(metric) for metric in named if metric.summed is not None]):
+    summed = [str(metric) for metric in parse_all(settings.metrics) if metric.summed is not None]
+    if summed and len(listed) < 2:
         raise InputError(f"{path}: ranks one direction only; leave out the metric {summed[0]}, which needs both")
-    every = [*parse_all([*recalls.values(), *["RSUM"][:len(listed) - 1]]), *named]
-    found = as_dict(measure_folds(every, [fold], settings.resamples, settings.seed, listed))
-    interval: dict[str, Any] = {way: {key: found[name]["interval"][way] for key, name in recalls.items()}
-                                for way in listed}
-    numbers: dict[str, Any] = {way: {key: found[name][way] for key, name in recalls.items()} for way in listed}
-    if len(listed) > 1:
-        numbers["rsum"], interval["rsum"] = found["RSUM"]["both"], found["RSUM"]["interval"]["both"]
+    always = [f"R@{k}" for k in RECALLS] + (["RSUM"] if len(listed) == 2 else [])
+    numbers = as_dict(with_intervals(parse_all([*always, *settings.metrics]), [fold], settings.resamples,
+                                     settings.seed, listed))
     images, captions = collection.shape
     return {**numbers, "images": images, "captions": captions, "captions_unused": 0,
             "queries": {way: len(getattr(fold, way).best) for way in listed}, "ties": ties, "protocol": "all",
-            "interval": interval, **({"metrics": {str(each): found[str(each)] for each in named}} if named else {}),
             **({"split": columns.known_split} if columns.known_split else {}), "run": path.name, **beyond}
 
 
@@ -135,8 +132,8 @@ def extend(system: System, name: str, settings: Evaluate, progress: Progress = l
     scores, found, done = retrieval.select(system.scores, rows, columns), {}, 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
-        measured, done = retrieval.measure([ranks]), done + 2 * len(rows)
-        found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measured, "all", settings,
+        done += 2 * len(rows)
+        found[judged] = of_pool(parse_all(METRICS[judged]), scores, truth, measure_ranks([ranks]), "all", settings,
                                 after(progress, done - len(rows)))
     return {"extended": found}
 
@@ -149,7 +146,7 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     right, metrics = cxc(Path(settings.cxc), system), parse_all(METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     fold = Fold.of(right.across, (ranks.i2t, ranks.t2i), "expected")
-    found = as_dict(measure_folds(metrics, [fold], settings.resamples, settings.seed))
+    found = as_dict(with_intervals(metrics, [fold], settings.resamples, settings.seed))
     if vectors := _vectors(system):
         from pipeline.evaluation.retrieval.embeddings import Others  # and with it torch
 
@@ -157,11 +154,9 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
                  for side, pairs in zip(vectors, (right.images, right.captions), strict=True)]
         drawn = right.across.drawn_with[every[1].query]
         within = Fold(Ranked(every[0].best(), every[0].query), Ranked(every[1].best(), drawn), system.scores.shape[0])
-        same = as_dict(measure_folds(metrics, [within], settings.resamples, settings.seed))
-        for metric, ways in found.items():
-            for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
-                ways[task] = same[metric][way]
-                ways["interval"][task] = same[metric]["interval"][way]
+        same = as_dict(with_intervals(metrics, [within], settings.resamples, settings.seed))
+        for task, way in (("i2i", "i2t"), ("t2t", "t2i")):
+            found[task], found["interval"][task] = same[way], same["interval"][way]
     return found
 
 

@@ -121,7 +121,7 @@ class System(Collection):
 
     @cached_property
     def scores(self) -> Scores:
-        """The scores [I, C], as `retrieval.evaluate` takes them."""
+        """The scores [I, C], as `evaluate` takes them."""
         return self.kind.scores()
 
     @property
@@ -140,7 +140,7 @@ class System(Collection):
 
     @property
     def truth(self) -> Relevance | Ids:
-        """The right answers, as `retrieval.evaluate` takes them."""
+        """The right answers, as `evaluate` takes them."""
         return self.caption_image if self.relevance is None else self.relevance
 
     @property

@@ -65,12 +65,12 @@ def test_the_four_tasks_agree_with_sorting(files: tuple[Path, dict[str, np.ndarr
     cross = images @ captions.T
     within = {task: side @ side.T - 1e9 * np.eye(len(side)) for task, side in (("i2i", images), ("t2t", captions))}
     for k in (1, 5, 10):
-        assert found[f"R@{k}"]["i2t"] == pytest.approx(recall(cross, right["i2t"], k))
-        assert found[f"R@{k}"]["t2i"] == pytest.approx(recall(cross.T, right["i2t"].T, k))
+        assert found["i2t"][f"R@{k}"] == pytest.approx(recall(cross, right["i2t"], k))
+        assert found["t2i"][f"R@{k}"] == pytest.approx(recall(cross.T, right["i2t"].T, k))
         for task, scores in within.items():
-            assert found[f"R@{k}"][task] == pytest.approx(recall(scores, right[task], k))
-            low, high = found[f"R@{k}"]["interval"][task]
-            assert low <= found[f"R@{k}"][task] <= high
+            assert found[task][f"R@{k}"] == pytest.approx(recall(scores, right[task], k))
+            low, high = found["interval"][task][f"R@{k}"]
+            assert low <= found[task][f"R@{k}"] <= high
     assert json.loads(json.dumps(found)) == found
 
 

@@ -77,10 +77,10 @@ def test_the_package_is_the_oracle(truth: Any, pool: tuple[np.ndarray, ...], mon
     assert len(truth.eccv_gts["i2t"]) == 30
     names = {("eccv", "mAP@R"): "eccv_map_at_r", ("eccv", "Rprec"): "eccv_rprecision",
              **{(judged, f"R@{k}"): f"{judged}_r{k}" for judged in ("eccv", "cxc") for k in (1, 5, 10)}}
-    assert {(judged, metric) for judged, metrics in found.items() for metric in metrics} == set(names)
+    assert {(judged, metric) for judged, numbers in found.items() for metric in numbers["t2i"]} == set(names)
     for (judged, metric), theirs in names.items():
         for way in WAYS:
-            value, (low, high) = found[judged][metric][way], found[judged][metric]["interval"][way]
+            value, (low, high) = found[judged][way][metric], found[judged]["interval"][way][metric]
             assert value == pytest.approx(100 * expected[theirs][way], abs=1e-10)
             assert 0 <= low <= value <= high <= 100
 

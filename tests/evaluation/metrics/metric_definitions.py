@@ -64,7 +64,7 @@ def ndcg(grades: np.ndarray, k: int | None = None) -> float:
 
 DEFINITIONS: dict[str, Callable[..., float]] = {
     "R": hit, "Recall": recall, "P": precision, "MRR": reciprocal_rank, "nDCG": ndcg, "AP": average_precision,
-    "mAP@R": average_precision_at_r, "Rprec": r_precision, "mean_rank": lambda grades, k: float(rank(grades))}
+    "mAP@R": average_precision_at_r, "Rprec": r_precision, "MeanR": lambda grades, k: float(rank(grades))}
 """A metric's name -> its value for one query. The others are made from these, see `summary`."""
 
 
@@ -81,7 +81,7 @@ def summary(scores: np.ndarray, right: np.ndarray) -> dict[str, float]:
         ranked = [grades[np.argsort(-row)] for row, grades in zip(asked, truth, strict=True) if grades.any()]
         for k in (1, 5, 10):
             numbers[f"{way} R@{k}"] = 100 * float(np.mean([hit(grades, k) for grades in ranked]))
-        numbers[f"{way} median_rank"] = float(np.median([rank(grades) for grades in ranked]))
-        numbers[f"{way} mean_rank"] = float(np.mean([rank(grades) for grades in ranked]))
+        numbers[f"{way} MedR"] = float(np.median([rank(grades) for grades in ranked]))
+        numbers[f"{way} MeanR"] = float(np.mean([rank(grades) for grades in ranked]))
     six = [value for name, value in numbers.items() if "R@" in name]
     return numbers | {"RSUM": sum(six), "mR": sum(six) / 6}

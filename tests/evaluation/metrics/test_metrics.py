@@ -9,17 +9,9 @@ import pytest
 from metric_definitions import DEFINITIONS, orders
 
 from benchmarks import agreement
-from pipeline.evaluation.metrics import METRICS, parse, parse_all
-from pipeline.evaluation.metrics.base import Fold, Metric, as_dict, fold_of, measure, of_median
-from pipeline.evaluation.retrieval import (
-    Embeddings,
-    Protocol,
-    Relevance,
-    as_similarity,
-    consecutive_captions,
-    evaluate,
-    rank,
-)
+from pipeline.evaluation.metrics import METRICS, evaluate, parse, parse_all
+from pipeline.evaluation.metrics.base import Fold, Metric, as_dict, fold_of, of_median, with_intervals
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, consecutive_captions, rank
 from pipeline.evaluation.retrieval.placements import place
 from pipeline.evaluation.retrieval.ranks import Ties
 from pipeline.evaluation.retrieval.relevance import Positives
@@ -84,9 +76,10 @@ def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
 def test_a_constant_matrix_scores_at_chance() -> None:
     relevance = Relevance.of_owner(consecutive_captions((40, 200)), 40)
     fold = fold_of(as_similarity(np.zeros((40, 200))), rank(np.zeros((40, 200)), relevance), [parse("AP")], "expected")
-    numbers = measure([parse("Recall@10"), parse("Rprec"), parse("P@7")], [fold])
-    assert [each["i2t"].value for each in numbers.values()] == pytest.approx([5.0, 2.5, 2.5])
-    assert numbers["Recall@10"]["t2i"].value == pytest.approx(25.0)
+    numbers = with_intervals([parse("Recall@10"), parse("Rprec"), parse("P@7")], [fold])
+    found = [numbers["i2t", name].value for name in ("Recall@10", "Rprec", "P@7")]
+    assert found == pytest.approx([5.0, 2.5, 2.5])
+    assert numbers["t2i", "Recall@10"].value == pytest.approx(25.0)
 
 
 @pytest.mark.parametrize("kind", ["matrix", "embeddings", "zscore", "rank"])
@@ -117,27 +110,25 @@ def test_recalls_by_name_are_those_of_always_with_the_same_intervals(rng: np.ran
     metrics = evaluate(rng.random((30, 120)) + (np.arange(30)[:, None] == owner) * 0.3, owner,
                        Protocol("thirds", folds=3))
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
-    named = as_dict(measure(parse_all(["R@5", "RSUM", "mR", "mean_recall", "median_rank", "mean_rank"]), folds))
+    named = as_dict(with_intervals(parse_all(["R@5", "RSUM", "mR", "mean_recall", "MedR", "MeanR"]), folds))
     always = interval(metrics)
     for way in ("i2t", "t2i"):
-        assert named["R@5"][way] == pytest.approx(getattr(metrics, way).recalls[5])
-        assert named["R@5"]["interval"][way] == pytest.approx(always[way]["r5"])
-        recalls = getattr(metrics, way).recalls
-        assert named["mean_recall"][way] == pytest.approx(sum(recalls.values()) / 3)
-        for name in ("median_rank", "mean_rank"):
-            assert named[name][way] == pytest.approx(getattr(getattr(metrics, way), name))
-            low, high = named[name]["interval"][way]
-            assert 1 <= low <= named[name][way] <= high
-    assert named["RSUM"]["both"] == pytest.approx(metrics.rsum)
-    assert named["RSUM"]["interval"]["both"] == pytest.approx(always["rsum"])
-    assert named["mR"]["both"] == pytest.approx(metrics.rsum / 6)
+        assert named["interval"][way]["R@5"] == pytest.approx(always[way]["R@5"])
+        assert named[way]["mean_recall"] == pytest.approx(sum(metrics[way, f"R@{k}"] for k in (1, 5, 10)) / 3)
+        for name in ("R@5", "MedR", "MeanR"):
+            assert named[way][name] == metrics[way, name]
+            low, high = named["interval"][way][name]
+            assert 1 <= low <= named[way][name] <= high
+    assert named["RSUM"] == metrics.rsum
+    assert named["interval"]["RSUM"] == pytest.approx(always["RSUM"])
+    assert named["mR"] == metrics.rsum / 6
 
 
 def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -> None:
     scores = np.array([[3.0, 1.0], [2.0, 0.0]])  # captions find their images in places 1 and 2
     metrics = evaluate(scores, np.arange(2))
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), "expected") for each in metrics.ranks]
-    assert metrics.t2i.median_rank == measure([parse("median_rank")], folds)["median_rank"]["t2i"].value == 1.5
+    assert metrics["t2i", "MedR"] == with_intervals([parse("MedR")], folds)["t2i", "MedR"].value == 1.5
     of_one_image = [np.array([1.0, 4.0])], [np.zeros(2, np.int64)]  # every test set is the same
     assert of_median(*of_one_image, 3, 0) == (2.5, 2.5)
 
@@ -150,7 +141,7 @@ def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
         return Fold.of(ranks.relevance, (ranks.i2t, ranks.t2i), "expected")
 
     whole = np.mean([np.median(ranked(seed).t2i.best.ranks()) for seed in range(1000, 1200)])
-    found = [measure([parse("median_rank")], [ranked(seed)], 200)["median_rank"]["t2i"] for seed in range(60)]
+    found = [with_intervals([parse("MedR")], [ranked(seed)], 200)["t2i", "MedR"] for seed in range(60)]
     held = sum(each.low <= whole <= each.high for each in found)
     assert 52 <= held <= 60
     assert np.mean([each.high - each.low for each in found]) < whole

@@ -16,9 +16,9 @@ from sorting import noisy_pairs
 from waiting import until
 
 from pipeline.compute import by_path, cluster
-from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.metrics.base import of_pool
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, evaluate, workers
+from pipeline.evaluation.metrics import evaluate, parse_all
+from pipeline.evaluation.metrics.standard import of_pool
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, workers
 from pipeline.evaluation.retrieval.blocks import open_npy
 from pipeline.evaluation.retrieval.embeddings import Enlarged
 from pipeline.files import atomic

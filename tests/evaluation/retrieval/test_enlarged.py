@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sorting import noisy_pairs
 
-from pipeline.evaluation.retrieval import Embeddings, Protocol, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol
 from pipeline.evaluation.retrieval.embeddings import Enlarged, Joined
 from pipeline.parts.errors import InputError
 
@@ -28,8 +29,8 @@ def test_it_is_the_whole_product_with_captions_of_no_image(sizes: tuple[int, ...
     told: list[int] = []
     measured = evaluate(enlarged, owner, block_megabytes=megabytes, progress=told.append)
     assert measured.as_dict() == evaluate(whole, owner).as_dict()
-    assert (measured.images, measured.i2t.queries, measured.t2i.queries) == (sum(sizes), 30, 90)
-    assert measured.t2i.tied == (3 if len(sizes) > 1 else 6)  # without distractors the other photograph asks as well
+    assert (measured.images, measured.queries["i2t"], measured.queries["t2i"]) == (sum(sizes), 30, 90)
+    assert measured.tied["t2i"] == (3 if len(sizes) > 1 else 6)  # without distractors the other photograph asks as well
     assert told[-1] == sum(sizes)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, consecutive_captions, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, consecutive_captions
 from pipeline.parts.errors import InputError
 
 
@@ -57,7 +58,7 @@ def test_five_folds_are_averaged_and_kept() -> None:
     told: list[int] = []
     metrics = evaluate(source, owner, "coco_1k_5fold", progress=told.append)
     assert (metrics.images, metrics.captions, told[-1]) == (5000, 25000, 5000)
-    assert metrics.t2i.queries == 25000
+    assert metrics.queries["t2i"] == 25000
     folds = [
         evaluate(
             Embeddings(source.images[at : at + 1000], source.captions[5 * at : 5 * at + 5000]), owner[:5000]
@@ -67,13 +68,13 @@ def test_five_folds_are_averaged_and_kept() -> None:
     for fold, alone in zip(metrics.as_dict()["folds"], folds, strict=True):
         assert {**fold, "protocol": "all"} == alone.as_dict()
     assert metrics.rsum == pytest.approx(np.mean([fold.rsum for fold in folds]))
-    assert metrics.i2t.median_rank == pytest.approx(np.mean([fold.i2t.median_rank for fold in folds]))
+    assert metrics["i2t", "MedR"] == pytest.approx(np.mean([fold["i2t", "MedR"] for fold in folds]))
 
 
 def test_captions_left_out_and_ties_are_counted_in_all_folds() -> None:
     metrics = evaluate(np.zeros((4, 24)), np.arange(24) // 6, Protocol("halves", captions_per_image=5, folds=2))
     assert (metrics.captions, metrics.captions_unused) == (20, 4)
-    assert (metrics.i2t.tied, metrics.t2i.tied) == (metrics.i2t.queries, metrics.t2i.queries) == (4, 20)
+    assert (metrics.tied["i2t"], metrics.tied["t2i"]) == (metrics.queries["i2t"], metrics.queries["t2i"]) == (4, 20)
 
 
 def test_folds_follow_the_map_not_the_position_of_captions() -> None:

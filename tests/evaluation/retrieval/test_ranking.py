@@ -11,7 +11,8 @@ import torch
 import zarr
 from sorting import argsort_loops, measure, random_matrix
 
-from pipeline.evaluation.retrieval import Protocol, evaluate, rank
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Protocol, rank
 from pipeline.evaluation.retrieval.ranks import Ties
 from pipeline.parts.errors import InputError
 
@@ -35,10 +36,10 @@ def test_agrees_with_the_argsort_loops_without_ties() -> None:
         scores = generator.permutation(images * images * 5).reshape(images, -1).astype(np.float32)
         metrics = evaluate(scores, np.repeat(np.arange(images), 5))
         for direction, expected in argsort_loops(scores).items():
-            measured = getattr(metrics, direction)
-            numbers = [*measured.recalls.values(), np.floor(measured.median_rank), measured.mean_rank]
+            recalls = [metrics[direction, f"R@{k}"] for k in (1, 5, 10)]
+            numbers = [*recalls, np.floor(metrics[direction, "MedR"]), metrics[direction, "MeanR"]]
             assert numbers == pytest.approx(expected)
-            assert measured.tied == 0
+        assert metrics.tied == {"i2t": 0, "t2i": 0}
 
 
 @pytest.mark.parametrize("right", [{0}, {1, 4}, {0, 2, 5}])
@@ -57,10 +58,10 @@ def test_chances_equal_the_share_of_all_orders_of_tied_captions(right: set[int])
 @pytest.mark.parametrize("value", [0.0, 0.3, -7.0])
 def test_a_constant_matrix_scores_exactly_at_chance(value: float) -> None:
     metrics = evaluate(np.full((40, 40), value, np.float16), np.arange(40))
-    for way in (metrics.i2t, metrics.t2i):
-        assert way.recalls == {1: 2.5, 5: 12.5, 10: 25.0}
-        assert way.median_rank == way.mean_rank == 20.5
-        assert way.tied == way.queries == 40
+    for way in ("i2t", "t2i"):
+        assert [metrics[way, f"R@{k}"] for k in (1, 5, 10)] == [2.5, 12.5, 25.0]
+        assert metrics[way, "MedR"] == metrics[way, "MeanR"] == 20.5
+        assert metrics.tied[way] == metrics.queries[way] == 40
     assert evaluate(np.full((40, 40), value), np.arange(40), ties="pessimistic").rsum == 0
     assert evaluate(np.full((40, 40), value), np.arange(40), ties="optimistic").rsum == 600
 
@@ -70,9 +71,9 @@ def test_duplicated_images_share_their_hits() -> None:
     scores[1] = scores[0] = scores[0] + scores[1]
     metrics = evaluate(scores, np.arange(20))
     # Captions 0 and 1 each find either of two equal images; images 0 and 1 each find either of two captions.
-    assert metrics.t2i.recalls[1] == metrics.i2t.recalls[1] == 95.0
-    assert metrics.t2i.recalls[5] == 100.0
-    assert (metrics.t2i.tied, metrics.i2t.tied) == (2, 2)
+    assert metrics["t2i", "R@1"] == metrics["i2t", "R@1"] == 95.0
+    assert metrics["t2i", "R@5"] == 100.0
+    assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (2, 2)
 
 
 def test_blocks_of_any_size_give_the_same_counts() -> None:
@@ -100,8 +101,8 @@ def test_a_query_whose_right_candidate_is_the_last_has_the_last_rank(candidates:
 def test_items_without_partner_are_candidates_but_no_queries() -> None:
     scores = np.array([[0.5, 0.9, 0.1], [0.6, 0.2, 0.3]])
     metrics = evaluate(scores, [0, -1, -1])
-    assert (metrics.i2t.queries, metrics.t2i.queries) == (1, 1)
-    assert (metrics.i2t.mean_rank, metrics.t2i.mean_rank) == (2, 2)
+    assert (metrics.queries["i2t"], metrics.queries["t2i"]) == (1, 1)
+    assert (metrics["i2t", "MeanR"], metrics["t2i", "MeanR"]) == (2, 2)
     assert (metrics.images, metrics.captions) == (2, 3)
 
 
@@ -119,7 +120,7 @@ def test_refuses_what_is_not_finite_with_its_place(value: float, kind: type, pla
 
 def test_sums_that_overflow_are_no_infinities() -> None:
     scores = np.full((4, 4), 3e38, np.float32)
-    assert evaluate(scores, np.arange(4)).t2i.recalls[1] == 25
+    assert evaluate(scores, np.arange(4))["t2i", "R@1"] == 25
 
 
 def test_refuses_a_nan_in_a_fold_with_its_place_in_the_whole_matrix() -> None:
@@ -185,11 +186,11 @@ def test_takes_tensors_of_any_float() -> None:
 
 def test_metrics_are_plain_json_values() -> None:
     metrics = evaluate(np.eye(3), [0, 1, 2]).as_dict()
-    ranks = {"r1": 100.0, "r5": 100.0, "r10": 100.0, "median_rank": 1.0, "mean_rank": 1.0}
+    ranks = {"R@1": 100.0, "R@5": 100.0, "R@10": 100.0, "MedR": 1.0, "MeanR": 1.0}
     assert metrics == {
         "i2t": ranks,
         "t2i": ranks,
-        "rsum": 600.0,
+        "RSUM": 600.0,
         "images": 3,
         "captions": 3,
         "captions_unused": 0,

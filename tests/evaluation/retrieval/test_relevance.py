@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sorting import best_positions
 
-from pipeline.evaluation.retrieval import Embeddings, Protocol, QueryRanks, Relevance, evaluate, rank
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol, QueryRanks, Relevance, rank
 from pipeline.evaluation.retrieval.relevance import Positives, as_relevance
 from pipeline.evaluation.statistics import intervals
 from pipeline.parts.errors import InputError
@@ -116,4 +117,4 @@ def test_captions_of_images_outside_the_pool_are_drawn_with_their_first_right_im
     relevance = Relevance.of_pairs(np.array([0, 1, 1]), np.array([0, 0, 1]), (2, 2), owner=np.array([-1, 1]))
     assert relevance.drawn_with.tolist() == [0, 1]
     metrics = evaluate(np.eye(2), relevance)
-    assert intervals(metrics)["t2i_r1"].value == 100
+    assert intervals(metrics)["t2i", "R@1"].value == 100

@@ -14,7 +14,8 @@ import scipy.sparse
 import torch
 import zarr
 
-from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity
 from pipeline.evaluation.retrieval.similarity import Selection
 from pipeline.parts.errors import InputError
 
@@ -70,13 +71,14 @@ def test_pickles_archives_and_absent_files_are_refused(tmp_path: Path, scores: n
 LARGER_THAN_MEMORY = """
 import resource, sys
 import numpy as np
-from pipeline.evaluation.retrieval import Embeddings, as_similarity, evaluate, select
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, as_similarity, select
 _, limit = resource.getrlimit(resource.RLIMIT_DATA)
 held = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (held + 200_000_000, limit))  # of private memory, as copies on write are
 scores = select(as_similarity(sys.argv[1]), np.arange(49_000, 49_400), np.arange(246_000, 250_000))
 vectors = Embeddings(sys.argv[2], sys.argv[2])
-print(evaluate(scores, np.arange(4000) // 10).i2t.recalls[10], vectors.block(slice(0, 2), slice(5, 8)).sum().item())
+print(evaluate(scores, np.arange(4000) // 10)["i2t", "R@10"], vectors.block(slice(0, 2), slice(5, 8)).sum().item())
 """
 
 

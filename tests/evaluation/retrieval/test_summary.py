@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import Protocol, evaluate, summary
-from pipeline.evaluation.statistics import STATISTICS, contrast, interval
+from pipeline.evaluation.metrics import STATISTICS, evaluate, nested
+from pipeline.evaluation.retrieval import Protocol, summary
+from pipeline.evaluation.statistics import contrast, interval
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def test_every_protocol_of_a_system_is_shown(write: Any) -> None:
     text = write(runs)
     for _, numbers in runs:
         assert f"net-s0, 20 images x 20 captions, protocol {numbers['protocol']}" in text
-        assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["rsum"], *numbers["interval"]["rsum"]) in text
+        assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]) in text
     assert "seeds" not in text
 
 
@@ -33,7 +34,7 @@ def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
     runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
     runs += [("net-s4", measured(1) | {"series": other, "seed": 4}), ("net-s0", measured(1))]
     runs += [("a copy of the first", runs[0][1])]
-    sums = [numbers["rsum"] for _, numbers in runs[:3]]
+    sums = [numbers["RSUM"] for _, numbers in runs[:3]]
     text = write(runs)
     assert "net, protocol 1fold, mean ± standard deviation of 3 seeds: image → caption " in text
     assert f"RSUM {np.mean(sums):.1f} ± {np.std(sums, ddof=1):.1f}" in text
@@ -42,13 +43,14 @@ def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
 
 def test_numbers_of_most_digits_fit_a_terminal() -> None:
     metrics = evaluate(np.eye(20), np.arange(20))
-    known = {way: {f"r{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {"rsum": [599.9, 600.0]}
+    known = {way: {f"R@{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {"RSUM": [599.9, 600.0]}
     text = summary.to_text([("net-s0", metrics.as_dict() | {"interval": known})])
     assert text.count("100.0 [100.0, 100.0]") == 6
     assert [line for line in text.splitlines() if len(line) > 80] == []
     tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0], "p": 0.000909, "holm": 0.000909,
               "spread": {"a": 346.4, "b": 346.4}}
-    found = dict.fromkeys(STATISTICS, tested) | {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
+    found = nested(dict.fromkeys(STATISTICS, tested))
+    found |= {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
     for names in (("first", "second"), [str(number) for number in range(12)]):
         text = contrast.to_text(names, [[found] * (len(names) * (len(names) - 1) // 2)])
         assert [line for line in text.splitlines() if len(line) > 80] == []

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from sorting import noisy_pairs
 
-from pipeline.evaluation.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
+from pipeline.evaluation.metrics import Metrics, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
 from pipeline.evaluation.statistics import ImageHits, chances, compare, enough_samples, pack
 from pipeline.evaluation.statistics.image_hits import gather
 from pipeline.parts.errors import InputError

@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 from sorting import noisy_pairs
 
-from pipeline.evaluation.retrieval import Embeddings, Metrics, Protocol, consecutive_captions, evaluate
-from pipeline.evaluation.statistics import STATISTICS, intervals
-from pipeline.evaluation.statistics.intervals import UNSEEN, wilson
+from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
+from pipeline.evaluation.statistics import intervals
+from pipeline.evaluation.statistics.wilson import UNSEEN, wilson
 from pipeline.parts.errors import InputError
 
 CAPTIONS = 5
@@ -34,11 +35,11 @@ def test_intervals_hold_the_recalls_and_their_sum(folds: int) -> None:
     found, numbers = intervals(metrics), metrics.as_dict()
     assert tuple(found) == STATISTICS
     for name in STATISTICS[:-1]:
-        assert found[name].value == pytest.approx(numbers[name[:3]][name[4:]])
-    assert found["rsum"].value == pytest.approx(metrics.rsum)
+        assert found[name].value == pytest.approx(numbers[name.direction][name.metric])
+    assert found["", "RSUM"].value == pytest.approx(metrics.rsum)
     assert all(each.low < each.value < each.high for each in found.values())
-    wide, narrow = (intervals(metrics, level)["rsum"] for level in (0.99, 0.5))
-    assert wide.low < found["rsum"].low < narrow.low < narrow.high < found["rsum"].high < wide.high
+    wide, narrow = (intervals(metrics, level)["", "RSUM"] for level in (0.99, 0.5))
+    assert wide.low < found["", "RSUM"].low < narrow.low < narrow.high < found["", "RSUM"].high < wide.high
     with pytest.raises(InputError, match="confidence between 0 and 1"):
         intervals(metrics, 1.0)
 
@@ -48,7 +49,7 @@ def test_folds_count_every_image_once() -> None:
     whole, folds = hits_of(np.arange(200) % 4 > 0), np.arange(200) % 4 > 0
     scores = np.where(np.eye(200) == 1, folds[:, None], 0.5)
     parts = evaluate(scores, np.arange(200), Protocol("all", folds=4))
-    assert intervals(parts)["t2i_r1"].low == pytest.approx(intervals(whole)["t2i_r1"].low, abs=0.05)
+    assert intervals(parts)["t2i", "R@1"].low == pytest.approx(intervals(whole)["t2i", "R@1"].low, abs=0.05)
 
 
 def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
@@ -56,15 +57,15 @@ def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
     right, asking = np.arange(400) % 2 > 0, np.flatnonzero(np.arange(400) < 240)
     scores = np.where(np.eye(400) == 1, right[:, None], 0.5)[:, asking]
     whole = evaluate(scores, asking, Protocol("all", folds=2))
-    halves = [(found.high - found.low) / 2 for found in (intervals(fold)["t2i_r1"] for fold in whole.folds)]
-    found = intervals(whole)["t2i_r1"]
+    halves = [(found.high - found.low) / 2 for found in (intervals(fold)["t2i", "R@1"] for fold in whole.folds)]
+    found = intervals(whole)["t2i", "R@1"]
     assert halves[1] > 2 * halves[0]
     assert (found.high - found.low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
 
 
 def test_intervals_have_the_width_of_the_binomial() -> None:
     """One caption an image makes the queries independent: the error of a recall is that of a proportion."""
-    found = intervals(hits_of(np.arange(1000) < 700))["t2i_r1"]
+    found = intervals(hits_of(np.arange(1000) < 700))["t2i", "R@1"]
     error = 100 * np.sqrt(0.7 * 0.3 / 1000)
     assert found.value == 70
     assert (found.low, found.high) == pytest.approx((70 - 1.96 * error, 70 + 1.96 * error), abs=0.1)
@@ -72,7 +73,7 @@ def test_intervals_have_the_width_of_the_binomial() -> None:
 
 def test_captions_of_one_image_count_together() -> None:
     """Five equal captions tell no more than one: the interval must not shrink by the square root of five."""
-    one, five = (intervals(hits_of(np.arange(200) < 140, captions))["t2i_r1"] for captions in (1, 5))
+    one, five = (intervals(hits_of(np.arange(200) < 140, captions))["t2i", "R@1"] for captions in (1, 5))
     assert (five.low, five.high) == pytest.approx((one.low, one.high))
 
 
@@ -83,9 +84,9 @@ def test_all_right_and_all_wrong_are_not_certain(captions: int) -> None:
     for name in STATISTICS[:-1]:
         assert best[name].high == 100
         assert 99.5 < best[name].low < 99.7
-    assert 597 < best["rsum"].low < best["rsum"].high == 600
-    assert worst["t2i_r1"].low == 0
-    assert 0.3 < worst["t2i_r1"].high < 0.5
+    assert 597 < best["", "RSUM"].low < best["", "RSUM"].high == 600
+    assert worst["t2i", "R@1"].low == 0
+    assert 0.3 < worst["t2i", "R@1"].high < 0.5
 
 
 @pytest.mark.parametrize("together", [0.1, 0.3, 0.5])

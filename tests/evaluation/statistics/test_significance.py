@@ -7,13 +7,8 @@ import pytest
 from scipy import stats
 from sorting import noisy_pairs
 
-from pipeline.evaluation.retrieval import (
-    Embeddings,
-    Metrics,
-    Protocol,
-    consecutive_captions,
-    evaluate,
-)
+from pipeline.evaluation.metrics import Metrics, evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
 from pipeline.evaluation.statistics import compare, contrast, over_seeds
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.significance import Runs, difference_of_runs, difference_over_seeds
@@ -29,18 +24,18 @@ def system(noise: float, seed: int, images: int = 200, folds: int = 1) -> Metric
 @pytest.mark.parametrize("folds", [1, 4])
 def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> None:
     base, better = system(1.5, 0, folds=folds), system(1.0, 0, folds=folds)
-    comparison = compare(base, better, samples=500)["rsum"]
+    comparison = compare(base, better, samples=500)["", "RSUM"]
     assert comparison.difference.value == pytest.approx(better.rsum - base.rsum)
     assert comparison.difference.low > 0
     assert comparison.p == pytest.approx(1 / 501)
-    back = compare(better, base, samples=500)["rsum"]
+    back = compare(better, base, samples=500)["", "RSUM"]
     assert back.difference.value == pytest.approx(-comparison.difference.value)
     assert {each.p for each in compare(base, base, samples=100).values()} == {1.0}
 
 
 def test_p_is_uniform_where_systems_are_alike() -> None:
     chances = [
-        compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["rsum"].p for seed in range(60)
+        compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["", "RSUM"].p for seed in range(60)
     ]
     assert np.mean(np.array(chances) <= 0.2) == pytest.approx(0.2, abs=0.15)
     assert np.mean(chances) == pytest.approx(0.5, abs=0.12)
@@ -51,7 +46,7 @@ def test_p_equals_the_share_of_all_swaps() -> None:
     before, after = np.zeros((12, 12)), np.zeros((12, 12))
     np.fill_diagonal(before, [-1] * 3 + [1] * 9)
     np.fill_diagonal(after, 1)
-    p = compare(evaluate(before, np.arange(12)), evaluate(after, np.arange(12)), samples=4000)["t2i_r1"].p
+    p = compare(evaluate(before, np.arange(12)), evaluate(after, np.arange(12)), samples=4000)["t2i", "R@1"].p
     assert p == pytest.approx(0.25, abs=0.03)
 
 
@@ -60,7 +55,7 @@ def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     number = np.arange(200)
     runs = [[evaluate(np.where(np.eye(200) == 1, right[:, None], 0.5), number, Protocol("all", folds=folds))]
             for right in (number % 3 > 0, number % 4 > 0) for folds in (1, 4)]
-    whole, folds, again = (contrast.of(before, after, 500, seed)["t2i_r1"]["interval"] for before, after, seed in (
+    whole, folds, again = (contrast.of(before, after, 500, seed)["t2i", "R@1"]["interval"] for before, after, seed in (
         (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
     assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
     assert folds != again
@@ -122,7 +117,7 @@ def test_a_difference_that_seeds_explain_is_none() -> None:
     noises = (1.3, 1.6, 1.9), (1.1, 1.3, 1.7)
     groups = [[system(noise, seed + 10 * side) for seed, noise in enumerate(group)]
               for side, group in enumerate(noises)]
-    found = compare(*groups)["rsum"]
+    found = compare(*groups)["", "RSUM"]
     runs = [[run.rsum for run in group] for group in groups]
     assert found.over_seeds
     assert found.difference.low < 0 < found.difference.high
@@ -145,10 +140,10 @@ def test_images_that_are_hard_for_both_recipes_do_not_widen_the_interval(rng: np
 def test_seeds_that_agree_wholly_are_not_certain_beyond_the_images() -> None:
     """Stores copied under other seeds' names: nothing varies over seeds, and of equal systems nothing over images."""
     one, other = system(1.5, 0), system(1.4, 5)
-    same = compare([one, one], [one, one])["rsum"]
+    same = compare([one, one], [one, one])["", "RSUM"]
     assert same.difference.low < same.difference.value == 0 < same.difference.high
     assert same.p == 1
-    single, copied = compare(one, other)["rsum"], compare([one, one], [other, other])["rsum"]
+    single, copied = compare(one, other)["", "RSUM"], compare([one, one], [other, other])["", "RSUM"]
     # One is of the randomisation test, the other drawn over images: alike, not equal.
     assert copied.difference.high == pytest.approx(single.difference.high, rel=0.15)
     assert copied.p == pytest.approx(single.p, abs=0.05)
@@ -169,8 +164,8 @@ def test_seeds_of_equal_recalls_on_other_images_are_not_certain() -> None:
 
 def test_one_run_of_a_side_leaves_seeds_out() -> None:
     runs = [system(1.5, seed) for seed in range(2)]
-    assert not compare(runs, system(1.4, 5), samples=50)["rsum"].over_seeds
-    assert not compare(system(1.4, 5), runs, samples=50)["rsum"].over_seeds
+    assert not compare(runs, system(1.4, 5), samples=50)["", "RSUM"].over_seeds
+    assert not compare(system(1.4, 5), runs, samples=50)["", "RSUM"].over_seeds
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -193,7 +188,7 @@ def test_equal_recipes_differ_in_five_of_a_hundred_cases(count: int, spread: flo
 
 def test_spread_over_seeds() -> None:
     runs = [system(1.5, seed) for seed in range(3)]
-    spread = over_seeds(runs)["rsum"]
+    spread = over_seeds(runs)["", "RSUM"]
     sums = [run.rsum for run in runs]
     assert (spread.seeds, spread.smallest, spread.largest) == (3, min(sums), max(sums))
     assert spread.mean == pytest.approx(np.mean(sums))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.evaluation.statistics.intervals import wilson
+from pipeline.evaluation.statistics.wilson import wilson
 from pipeline.parts.errors import InputError
 from pipeline.studies.hard_negatives import accuracy, questions as published
 from pipeline.studies.hard_negatives.questions import Question

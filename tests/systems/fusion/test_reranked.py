@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
 from pipeline.parts.errors import InputError
 from pipeline.systems.reranking import candidates
@@ -123,8 +124,8 @@ def test_rows_and_columns_in_another_order_give_the_same_numbers(rng: np.random.
     for query, caption in enumerate(captions.tolist()):
         assert sorted(images[two["t2i"].places[query]]) == sorted(one["t2i"].places[caption])
     whole = reranked(retriever, scorer, 3)
-    assert retrieval.evaluate(select(whole, images, captions), place[OWNER[captions]]).rsum == pytest.approx(
-        retrieval.evaluate(whole, OWNER).rsum, abs=1e-9)
+    assert evaluate(select(whole, images, captions), place[OWNER[captions]]).rsum == pytest.approx(
+        evaluate(whole, OWNER).rsum, abs=1e-9)
 
 
 def test_equal_vectors_outside_the_candidates_stay_equal(rng: np.random.Generator) -> None:
@@ -140,11 +141,11 @@ def test_equal_vectors_outside_the_candidates_stay_equal(rng: np.random.Generato
 def test_another_pool_is_refused(rng: np.random.Generator) -> None:
     scores = rng.normal(size=(IMAGES, CAPTIONS)).astype(np.float32)
     two = Protocol("two", folds=2)
-    assert retrieval.evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum == \
-        retrieval.evaluate(scores, OWNER, two).rsum
+    assert evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum == \
+        evaluate(scores, OWNER, two).rsum
     for made, measured in ((two, Protocol("three", folds=3)), (two, PROTOCOLS["all"]), (PROTOCOLS["all"], two)):
         with pytest.raises(InputError, match=f"reranked by the protocol {made.name}, which is not the one asked for"):
-            retrieval.evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
+            evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
 
 
 def test_an_image_has_its_fold(rng: np.random.Generator) -> None:

@@ -11,7 +11,8 @@ import torch
 import zarr
 from torch import Tensor
 
-from pipeline.evaluation.retrieval import Embeddings, Protocol, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Embeddings, Protocol
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
 from pipeline.systems.fusion import methods as module
@@ -129,8 +130,8 @@ def test_duplicates_of_computed_members_tie_by_rank_whatever_the_blocks(rng: np.
     captions[200:] = captions[:200]
     for megabytes in (32, 0.05):
         metrics = evaluate(RankFusion([Embeddings(images, captions)], [1]), np.arange(400), block_megabytes=megabytes)
-        assert metrics.i2t.recalls[1] == metrics.t2i.recalls[1] == 50
-        assert (metrics.i2t.tied, metrics.t2i.tied) == (400, 400)
+        assert metrics["i2t", "R@1"] == metrics["t2i", "R@1"] == 50
+        assert (metrics.tied["i2t"], metrics.tied["t2i"]) == (400, 400)
 
 
 def test_float64_scores_are_ranked_in_all_their_digits() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import as_similarity, evaluate
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.parts.errors import InputError
 from pipeline.systems import rescoring
@@ -124,8 +125,8 @@ def test_a_hub_that_all_queries_prefer_is_found_by_each(data: Data) -> None:
     for name in ("inverted-softmax", "qb-norm", "dual-softmax", "nnn", "csls"):
         options: dict[str, Any] = {} if name == "csls" else {"bank": "test"}
         found = rescoring.build(name, **options).rescore(as_similarity(scores), test)  # type: ignore[arg-type]
-        assert evaluate(found, np.arange(3)).t2i.recalls[1] == 100, name
-    assert evaluate(as_similarity(scores), np.arange(3)).t2i.recalls[1] == pytest.approx(100 / 3)
+        assert evaluate(found, np.arange(3))["t2i", "R@1"] == 100, name
+    assert evaluate(as_similarity(scores), np.arange(3))["t2i", "R@1"] == pytest.approx(100 / 3)
 
 
 def test_large_beta_does_not_overflow(data: Data) -> None:

@@ -11,6 +11,7 @@ import pytest
 import zarr
 
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.parts.errors import InputError
@@ -99,8 +100,8 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
     members = [System.of(str(each), each, None, np.arange(12), np.arange(24)) for each in (first, second)]
     rules = retrieval.Protocol("thirds", folds=3)
     owner = np.arange(24) // 2
-    expected = retrieval.evaluate(fuse(members, "rank", [1, 3]).scores, owner, rules)
-    assert retrieval.evaluate(store.scores, owner, rules).as_dict() == expected.as_dict()
+    expected = evaluate(fuse(members, "rank", [1, 3]).scores, owner, rules)
+    assert evaluate(store.scores, owner, rules).as_dict() == expected.as_dict()
     with pytest.raises(InputError, match=r"by rank .* has no one matrix"):
         _ = store.similarity
 

@@ -40,8 +40,8 @@ def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
 
 @pytest.mark.parametrize("write", [to_text, to_markdown])
 def test_evaluate_says_it(write: Any) -> None:
-    ways = {"r1": 100.0, "r5": 100.0, "r10": 100.0, "median_rank": 1.0, "mean_rank": 1.0}
-    numbers = {"images": 2, "captions": 2, "protocol": "all", "ties": "expected", "rsum": 600.0, "i2t": ways,
+    ways = {"R@1": 100.0, "R@5": 100.0, "R@10": 100.0, "MedR": 1.0, "MeanR": 1.0}
+    numbers = {"images": 2, "captions": 2, "protocol": "all", "ties": "expected", "RSUM": 600.0, "i2t": ways,
                "t2i": ways, "tied": {"i2t": 0, "t2i": 0}}
     assert "left out" not in write([("mine", numbers)])
     judged = {"source": "q", "pairs": {"i2t": 2, "t2i": 2}, "graded": False, "left_out": {"not 4 columns": 1}}

@@ -1,0 +1,58 @@
+"""How numbers are named: a direction and a metric; in JSON {"i2t": {"R@1": 55.1}, "t2i": {...}, "RSUM": 412.3}."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+# What is asked and what is found; the last two are tasks of CxC alone.
+TASKS = {"i2t": "image → caption", "t2i": "caption → image", "i2i": "image → image", "t2t": "caption → caption"}
+
+
+class Statistic(NamedTuple):
+    """What a number is: the metric of a direction, or of both together.
+
+    Attributes:
+        direction: A key of `TASKS`, "" for both. Tables also have metrics of something else, such as a language.
+        metric: Its name, see `pipeline.evaluation.metrics`.
+    """
+
+    direction: str
+    metric: str
+
+    def __str__(self) -> str:
+        """The heading of its column in a flat table: i2t R@1, RSUM."""
+        return f"{self.direction} {self.metric}".lstrip()
+
+
+RECALLS = (1, 5, 10)
+RSUM = Statistic("", "RSUM")
+# What systems are compared by: six recalls and their sum.
+STATISTICS = (*(Statistic(way, f"R@{k}") for way in ("i2t", "t2i") for k in RECALLS), RSUM)
+
+
+def nested(numbers: Mapping[Statistic, Any]) -> dict[str, Any]:
+    """Numbers as JSON has them: by direction and metric."""
+    found: dict[str, Any] = {}
+    for (direction, metric), value in numbers.items():
+        (found.setdefault(direction, {}) if direction else found)[metric] = value
+    return found
+
+
+def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
+    """One of the numbers that `nested` nested."""
+    return numbers[statistic.direction][statistic.metric] if statistic.direction else numbers[statistic.metric]
+
+
+def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested numbers of both; the first's where both have one."""
+    found = {**second, **first}
+    return {name: joined(value, second[name]) if isinstance(value, Mapping) and name in second else value
+            for name, value in found.items()}
+
+
+def flat(numbers: Mapping[str, Any]) -> dict[Statistic, Any]:
+    """What `nested` was made of."""
+    found: dict[Statistic, Any] = {}
+    for name, value in numbers.items():
+        found |= {Statistic(name, metric): each for metric, each in value.items()} if name in TASKS else {
+            Statistic("", name): value}
+    return found

@@ -1,0 +1,156 @@
+"""What every evaluation measures: R@1, R@5, R@10, median and mean rank of both directions, and RSUM."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics.base import Fold, Metric, Sampling, as_dict, fold_of, with_intervals
+from pipeline.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
+from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, Statistic, nested
+from pipeline.evaluation.retrieval import Progress, Protocol, Ranks, Scores, Ties, protocol as find
+from pipeline.evaluation.retrieval.ranks import check_ties
+from pipeline.evaluation.retrieval.relevance import as_relevance
+from pipeline.evaluation.retrieval.workers import after
+
+STANDARD: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank(), RSum())
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Everything measured on one similarity matrix.
+
+    Attributes:
+        numbers: Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them.
+        images: How many were ranked.
+        captions: How many were ranked.
+        captions_unused: How many the protocol leaves out (a sixth caption of an image, say).
+        protocol: Its name.
+        ties: How ties count.
+        ranks: The counts of every query, one entry for each fold (or one alone).
+    """
+
+    numbers: Mapping[Statistic, float]
+    images: int
+    captions: int
+    captions_unused: int
+    protocol: str
+    ties: Ties
+    ranks: tuple[Ranks, ...] = field(repr=False, compare=False)
+
+    def __getitem__(self, statistic: tuple[str, str]) -> float:
+        """A number by its direction and metric: `metrics["i2t", "R@1"]`."""
+        return self.numbers[Statistic(*statistic)]
+
+    @property
+    def rsum(self) -> float:
+        """The sum of the six recalls, in percent: at most 600."""
+        return self.numbers[RSUM]
+
+    @property
+    def queries(self) -> dict[str, int]:
+        """How many queries each direction has."""
+        return {"i2t": sum(len(fold.i2t) for fold in self.ranks), "t2i": sum(len(fold.t2i) for fold in self.ranks)}
+
+    @property
+    def tied(self) -> dict[str, int]:
+        """How many of them share their score with a wrong item."""
+        return {"i2t": sum(fold.i2t.tied for fold in self.ranks), "t2i": sum(fold.t2i.tied for fold in self.ranks)}
+
+    @property
+    def folds(self) -> list["Metrics"]:
+        """The numbers of each fold."""
+        return [measure([ranks], self.protocol, self.ties) for ranks in self.ranks]
+
+    def as_dict(self) -> dict[str, Any]:
+        """List the numbers as plain JSON values.
+
+        Returns:
+            By direction, with RSUM, the sizes and how it was measured.
+        """
+        numbers = nested(self.numbers) | {
+            "images": self.images, "captions": self.captions, "captions_unused": self.captions_unused,
+            "queries": self.queries, "tied": self.tied, "ties": self.ties, "protocol": self.protocol}
+        if len(self.ranks) > 1:
+            numbers["folds"] = [fold.as_dict() for fold in self.folds]
+        return numbers
+
+
+def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all", ties: Ties = "expected",
+             block_megabytes: float = 32, progress: Progress | None = None) -> Metrics:
+    """Measure image-text retrieval in both directions.
+
+    i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among the first K, t2i
+    (caption query, "image retrieval") if the caption's image is.
+
+    Args:
+        similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a `.npy` file or zarr
+            array, `Embeddings`, or a fusion of these.
+        truth: What is right: integers [C], the row of each caption's image, or a `Relevance` (see `rank`).
+        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and "optimistic" are its
+            bounds.
+        block_megabytes: See `rank`.
+        progress: See `rank`.
+
+    Returns:
+        Recalls in percent, and ranks from 1. The median rank is the median over queries of their expected ranks. No
+        number is rounded.
+
+    Raises:
+        InputError: For bad shapes and types, for a NaN or infinity, or if the protocol's rules are broken.
+
+    >>> import numpy as np
+    >>> evaluate(np.eye(2), [0, 1])["t2i", "R@1"]
+    100.0
+    """
+    check_ties(ties)
+    rules, source = find(protocol), retrieval.as_similarity(similarity)
+    relevance = as_relevance(truth, source.shape)
+    parts = rules.parts(relevance.owner, source.shape[0])
+    ranks = []
+    for images, captions in parts:
+        ranked = progress and after(progress, int(images[0]))
+        pool = retrieval.select(source, images, captions)
+        ranks.append(retrieval.rank(pool, relevance.select(images, captions), block_megabytes, ranked))
+    unused = source.shape[1] - sum(len(captions) for _, captions in parts)
+    return measure(ranks, rules.name, ties, unused)
+
+
+def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
+            ) -> Metrics:
+    """Compute the metrics of ranks.
+
+    Args:
+        ranks: Of one pool, or of several folds, whose mean is taken.
+        protocol: The name of the rules by which they were found.
+        ties: How ties count.
+        captions_unused: How many captions the rules leave out.
+
+    Returns:
+        Recalls, ranks and RSUM.
+    """
+    folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
+    numbers = {Statistic(way, str(metric)): metric.number(folds, way)
+               for way in ("i2t", "t2i", "") for metric in STANDARD if (metric.summed is None) == bool(way)}
+    images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
+    return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
+
+
+def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics, rules: str | Protocol,
+            settings: Sampling, progress: Callable[[int], object]) -> dict[str, Any]:
+    """Compute several metrics of a pool whose best right candidates are ranked already."""
+    relevance = as_relevance(truth, source.shape)
+    folds, done = [], 0
+    parts = find(rules).parts(relevance.owner, source.shape[0])
+    for ranks, part in zip(found.ranks, parts, strict=True):
+        images, captions = ranks.shape
+        folds.append(fold_of(retrieval.select(source, *part), ranks, metrics, found.ties, settings.block_megabytes,
+                             partial(_of_fold, progress, done, images, images + captions)))
+        done += images
+    return as_dict(with_intervals(metrics, folds, settings.resamples, settings.seed))
+
+
+def _of_fold(progress: Callable[[int], object], before: int, images: int, queries: int, done: int) -> None:
+    progress(before + done * images // queries)
