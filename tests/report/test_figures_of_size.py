@@ -41,7 +41,7 @@ def test_lines_are_of_systems_that_differ_in_training_images_alone() -> None:
     assert np.asarray(line.get_xdata()).tolist() == [100, 600]
     assert np.asarray(line.get_ydata()).tolist() == pytest.approx([150, 300])
     assert line.get_label() == "EMB (emb, Region, BERT)"
-    assert drawing.numbers["", "RSUM"].tolist() == [150, 270, 330]
+    assert drawing.numbers["RSUM"].tolist() == [150, 270, 330]
     assert "up to 2 seeds" in drawing.caption
 
 

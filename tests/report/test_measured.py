@@ -279,7 +279,7 @@ def with_value(value: Any) -> dict[str, Any]:
         (broken(members=[3]), "of an earlier version"),
         (broken(seed="first"), "first"),
         (broken(features={}, ensemble=None), "features"),
-        (with_value(float("nan")), "rsum is not a finite number"),
+        (with_value(float("nan")), "RSUM is not a finite number"),
         (with_value("high"), "high"),
         (system("sample", "all") | {"copy": only(with_value(1.0))}, "same system and seed"),
     ],

@@ -31,7 +31,7 @@ def system(noise: float, images: int = IMAGES, each: int = EACH, seed: int = 0) 
 
 def notes(scores: np.ndarray, ids: tuple[np.ndarray, np.ndarray] | None = None, ordered: bool = False) -> list[str]:
     relevance = Relevance.of_owner(np.arange(scores.shape[1]) // (scores.shape[1] // len(scores)), len(scores))
-    return mistakes.of_scores(as_similarity(scores), relevance, evaluate(scores, relevance), ids, ordered)
+    return mistakes.of_scores(as_similarity(scores), relevance, evaluate(scores, relevance).ranks, ids, ordered)
 
 
 def dealt(size: int, count: int) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_ids_say_how_text_sorts_them() -> None:
 def test_each_folds_captions_are_those_that_are_ranked() -> None:
     relevance = Relevance.of_owner(OWNER, IMAGES)
     for scores, count in ((RIGHT, 0), (-RIGHT, 1)):
-        found = evaluate(scores, relevance, retrieval.Protocol("4fold", folds=4))
+        found = evaluate(scores, relevance, retrieval.Protocol("4fold", folds=4)).ranks
         assert len(mistakes.of_scores(as_similarity(scores), relevance, found)) == count
 
 
