@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.evaluation.metrics import STATISTICS, at
+from pipeline.evaluation.metrics.numbers import STATISTICS, at
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json

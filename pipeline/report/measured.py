@@ -9,7 +9,7 @@ from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any
 
-from pipeline.evaluation.metrics import RSUM, STATISTICS, TASKS, Statistic, at, flat
+from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, TASKS, Statistic, at, flat
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing

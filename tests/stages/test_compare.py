@@ -16,7 +16,8 @@ from scored import score
 from tampering import sealed_anew
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import STATISTICS, Metrics, at, evaluate
+from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.metrics.numbers import at
 from pipeline.evaluation.statistics import compare, holm
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System

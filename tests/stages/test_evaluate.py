@@ -141,7 +141,7 @@ def test_text_and_markdown_show_ranks_ties_and_intervals(scored_run: Any) -> Non
         out = scored_run("evaluate", *RUN, "--format", output)[1]
         assert recall in out
         assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
-        assert all(word in out for word in ("median rank", "mean rank", "tied queries", "95 % intervals"))
+        assert all(word in out for word in ("MedR", "MeanR", "tied queries", "95 % intervals"))
     assert max(map(len, scored_run("evaluate", *RUN)[1].splitlines())) <= 80
     assert all(line.count("|") == out.splitlines()[0].count("|") for line in out.splitlines()[:10])
 

@@ -12,7 +12,7 @@ from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
     from pipeline.evaluation.metrics.base import Metric
-    from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic, at, flat, nested
+    from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, STATISTICS, TASKS, Statistic
     from pipeline.evaluation.metrics.standard import Metrics, evaluate, measure
 
 METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable({

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import STATISTICS, evaluate, nested
+from pipeline.evaluation.metrics import STATISTICS, evaluate
+from pipeline.evaluation.metrics.numbers import nested
 from pipeline.evaluation.retrieval import Protocol, summary
 from pipeline.evaluation.statistics import contrast, interval
 

@@ -82,8 +82,8 @@ def test_rescaling_is_among_the_candidates_of_each_query(
         )
         for axis in (0, 1)
     ]
-    assert fused.t2i == evaluate(by_axis[0], OWNER).t2i
-    assert fused.i2t == evaluate(by_axis[1], OWNER).i2t
+    assert fused.as_dict()["t2i"] == evaluate(by_axis[0], OWNER).as_dict()["t2i"]
+    assert fused.as_dict()["i2t"] == evaluate(by_axis[1], OWNER).as_dict()["i2t"]
 
 
 @pytest.mark.parametrize("method", ["zscore", "rank"])
@@ -93,7 +93,7 @@ def test_in_a_fold_only_its_items_are_candidates(method: str) -> None:
     for fold, metrics in enumerate(folds):
         rows, columns = np.arange(10) + 10 * fold, np.flatnonzero(fold == OWNER // 10)
         part = [each.only(rows, columns) for each in members]
-        assert metrics.i2t == evaluate(fuse(part, method, [3, 1]), OWNER[columns] - 10 * fold).i2t
+        assert metrics.as_dict()["i2t"] == evaluate(fuse(part, method, [3, 1]), OWNER[columns] - 10 * fold).as_dict()["i2t"]
 
 
 def test_a_system_of_two_matrices_has_its_weight_in_both_directions(rng: np.random.Generator) -> None:
