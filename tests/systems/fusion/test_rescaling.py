@@ -145,7 +145,7 @@ def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> 
     scores, owner = [rng.random((40, 80)).astype(np.float32) for _ in range(2)], np.arange(80) // 2
     folds = evaluate(fusion([Matrix(each) for each in scores], [0.5, 0.5]), owner, Protocol("two", folds=2)).folds
     half = fusion([Matrix(each[20:, 40:]) for each in scores], [0.5, 0.5])
-    assert folds[1].as_dict()["t2i"] == evaluate(half, owner[40:] - 20).t2i
+    assert folds[1].as_dict()["t2i"] == evaluate(half, owner[40:] - 20).as_dict()["t2i"]
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
