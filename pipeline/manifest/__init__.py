@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pipeline.manifest.build import build, compared
     from pipeline.manifest.dataset import Dataset, load as dataset, names as datasets, refuse_unknown
     from pipeline.manifest.photographs import with_checksums
-    from pipeline.manifest.split import Split
-    from pipeline.manifest.table import SPLITS, Manifest
+    from pipeline.manifest.split import SPLITS, Split
+    from pipeline.manifest.table import Manifest
 
 lazy.offer(__name__)

@@ -21,8 +21,9 @@ from pipeline.manifest.dataset import Dataset, Statistics
 from pipeline.manifest.image_names import Folder, plain, unnamed
 from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.role_graphs import read as graphs_of
+from pipeline.manifest.split import SPLITS
 from pipeline.manifest.split_names import split_of
-from pipeline.manifest.table import AT_ONCE, CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, SPLITS, Manifest, arranged
+from pipeline.manifest.table import AT_ONCE, CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, Manifest, arranged
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted, refusing
 from pipeline.settings.recipe import language_tag

@@ -20,7 +20,7 @@ from pipeline.files import remote
 from pipeline.files.left_out import LeftOut
 from pipeline.files.parsing import text, whole
 from pipeline.manifest.reader import Reader, Source, expecting, members_of, table_of_rows
-from pipeline.manifest.table import SPLITS
+from pipeline.manifest.split import SPLITS
 from pipeline.manifest.text_file import TextFile
 from pipeline.parts.errors import InputError, refusing
 

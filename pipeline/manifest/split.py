@@ -11,6 +11,8 @@ from pipeline.parts.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+SPLITS = ("train", "val", "test")
+
 
 @dataclass(frozen=True)
 class Split:

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline.manifest.table import SPLITS
+from pipeline.manifest.split import SPLITS
 
 # Other names of splits, in lower case. "restval" holds the images of COCO's val2014 that Karpathy's split gives back to
 # training (Karpathy & Fei-Fei 2015).

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "val", "test")
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
