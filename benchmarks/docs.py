@@ -20,9 +20,10 @@ from typing import Any
 
 from benchmarks import numbers, sizes
 from pipeline.files.atomic import write_text
+from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
-from pipeline.provenance.results import digest_of
+from pipeline.provenance.results import HITS, digest_of
 
 PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
          *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
@@ -66,7 +67,7 @@ def rendered(page: str) -> str:
 
 
 def of_results(path: Path, name: str, recipe: str | None = None, commit: str | None = None) -> None:
-    """Recalls and RSUM of a run's systems, or of one recipe's, those of equal scores in one row."""
+    """Recalls and RSUM of a run's systems, or of one recipe's, those with equal hits of every image in one row."""
     every = from_json(path.read_text(encoding="utf-8"))
     entries = {system: entry for system, entry in every.items() if recipe in (None, entry["made_from"]["recipe"])}
     if edited := [system for system, entry in entries.items() if entry["digest"] != digest_of(entry)]:
@@ -80,7 +81,7 @@ def of_results(path: Path, name: str, recipe: str | None = None, commit: str | N
             raise InputError(f"{path}: {system} was not measured by the protocol `all`, whose table this is")
         found = entry["all"]
         values = [*(found[way][f"R@{k}"] for way, k in RECALLS), found["RSUM"]]
-        row = rows.setdefault(entry["made_from"]["contents"]["similarity"], ["", *values])
+        row = rows.setdefault(digest(entry[HITS]), ["", *values])
         row[0] = " = ".join(filter(None, (row[0], labels[system])))
     columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
     numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit)

@@ -30,7 +30,7 @@ import pandas as pd
 import torch
 
 from benchmarks import numbers
-from pipeline import settings, training
+from pipeline import artefacts, settings, training
 from pipeline.evaluation import retrieval
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
@@ -46,6 +46,7 @@ from pipeline.manifest.build import statistics_of
 from pipeline.provenance import record
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
+from pipeline.systems.requests import EmbedRequest, ScoreRequest
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
@@ -214,16 +215,20 @@ class Project:
         opened = self._opened()
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
-        made_from = record.made_from(opened.head, opened.manifest, "test", opened.source, rows)
-        layout.save(self.paths.similarity("sample", "tiny", "test"), [retrieval.Embeddings(*vectors)], split.image_ids,
-                    split.caption_ids, split.caption_image, made_from)
+        made = record.made_from(opened.head, opened.manifest, "test", opened.source, rows)
+        ids = split.image_ids, split.caption_ids, split.caption_image
+        path, request = self.paths.similarity("sample", "tiny", "test"), ScoreRequest(name="tiny", split="test")
+        with artefacts.making(path, request, {}) as draft:
+            assert draft is not None
+            layout.write(draft, [retrieval.Embeddings(*vectors)], ids, made)
 
     def embed(self) -> None:
         """All images and captions in pieces, with invented vectors instead of a network's."""
         opened = self._opened()
         part = opened.split("train")
-        made_from = record.made_from(opened.head, opened.manifest, "train", opened.source, part.store_rows)
-        with layout.writing_vectors(self.folder / "v.zarr", [part], 4, made_from) as (images, captions):
+        made = record.made_from(opened.head, opened.manifest, "train", opened.source, part.store_rows)
+        with artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft, \
+                layout.writing_vectors(draft, [part], 4, made) as (images, captions):  # type: ignore[arg-type]
             for piece in training.pieces.with_captions(part):
                 images[piece.images] = captions[piece.captions[:1]] = 0.5
                 assert all(part.captions[piece.captions])

@@ -49,7 +49,7 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     every_pool = [*chain(*groups)]
     own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
     if not own:  # no reranked system, which has its own; a card's protocols are for its test split
-        benchmark = any(pool.made_from.get("split") == "test" and pool.made_from.get("dataset") == dataset
+        benchmark = any(pool.made_from.split == "test" and pool.made_from.dataset == dataset
                         for pool in every_pool)
         own = [*manifest.dataset(dataset, paths.root).protocols_of("test" if benchmark else None)]
     truth = replace(truth.or_of([rules] if rules else own), left_out=settings.manifest.left_out)

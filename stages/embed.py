@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 from pipeline import dual_encoders, training
+from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
 from pipeline.dual_encoders import Usage, embedding, record as records
 from pipeline.features.store import FeatureStore
-from pipeline.files.atomic import exclusive
 from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import record
+from pipeline.provenance import record, references
 from pipeline.settings import Encoder, Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
+from pipeline.systems.requests import EmbedRequest
 from pipeline.systems.scores import layout
-from pipeline.systems.scores.system import System
+from pipeline.systems.scores.made import Made
 from pipeline.text import unknown
 from pipeline.training import HeadUse, OpenHead, pieces
 from stages import scored_systems
 from stages.arguments import Source, Workers, choose_products, refuse_given
-from stages.progress import Progress, say, unless_done
+from stages.progress import Progress, say, unless_up_to_date
 
 
 def embed(paths: Paths, settings: Settings, dataset: str | None = None, source: Source | None = None,
@@ -91,12 +93,12 @@ class _Asked:
 def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     """Embed with the head of a folder."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
-    described = training.read_description(folder)
-    dataset, store = str(described["dataset"]), paths.features(name, described["feature"])
+    dataset = str(training.read_description(folder)["dataset"])
     path = asked.out or paths.embeddings(name, dataset, folder.name)
-    request = training.scores(folder, paths.manifest(name), store, "+".join(asked.splits), batch_size)
+    made_from, made_by = references.of_use(paths, folder, name)
+    request = EmbedRequest(splits=list(asked.splits), batch_size=batch_size, torch=version("torch"), made_by=made_by)
 
-    def embed() -> str:
+    def embed(draft: Draft) -> str:
         use = HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
                       settings.compute.products)
         # With workers, the network computes there.
@@ -108,19 +110,17 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         rows = np.concatenate([part.store_rows for part in parts])
         opened.source.check(rows)
         split = "+".join(part.name for part in parts)
-        made_from = record.made_from(opened.head, opened.manifest, split, opened.source, rows) | {
-            "trained_on": dataset}
-        made_from["members"][0]["splits"] = {part.name: {"content": opened.source.content(part.store_rows)}
-                                             for part in parts}
-        layout.refuse_no_vectors(path)
+        made = record.made_from(opened.head, opened.manifest, split, opened.source, rows)
+        contents = {part.name: {"content": opened.source.content(part.store_rows)} for part in parts}
+        made = made.changed(trained_on=dataset, members=[made.members[0].changed(splits=contents)])
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
         every = [piece for part in parts for piece in pieces.with_captions(part)]
-        with exclusive(path), Progress(path.stem, "image", int(sizes[-1][0])) as bar:
-            kept = pieces.kept(path, opened, use.device, batch_size, made_from)
+        with Progress(path.stem, "image", int(sizes[-1][0])) as bar:
+            kept = pieces.kept(path, opened, use.device, batch_size, made.recorded())
             words = unknown.counts(parts)
             found = pieces.run(opened, every, kept, batch_size, use.device, asked.place, bar.piece, words)
-            with layout.writing_vectors(path, parts, opened.head.model.dimension, made_from) as vectors:
+            with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
                 for piece, arrays in found:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
@@ -128,7 +128,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             kept.remove()
         return "\n".join([asked.told(parts), *unknown.told(parts, words)])
 
-    unless_done(path, request, embed)
+    unless_up_to_date(path, request, made_from, embed)
 
 
 def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size: int) -> None:
@@ -141,22 +141,21 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                   asked.device or settings.training_of(name).device)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
-    same = records.identity(encoder.model, opened)
-    request = {"encoder": same, "named": encoder.model_dump(), "manifest": manifest.digest,
-               "splits": [part.name for part in parts]}
+    request = EmbedRequest(splits=[part.name for part in parts], encoder={
+        "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json")})
     job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
                         settings.compute.products)
 
-    def embed() -> str:
+    def embed(draft: Draft) -> str:
         with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-            embedding.embed(path, opened, job, lambda found: records.made_from(
+            embedding.embed(path, draft, opened, job, lambda found: records.made_from(
                 encoder.name, encoder.model, opened, encoder.trained_on, manifest, found), place, bar.piece)
-        lines, (member,) = [asked.told(parts)], System.open_vectors(path).made_from["members"]
-        for split, found in member["splits"].items():
+        lines, (member,) = [asked.told(parts)], Made.model_validate(draft.facts).members
+        for split, found in member.splits.items():
             if found["cut_captions"]:
                 share = f"{found['cut_captions'] / found['captions']:.1%}".replace("%", " %")
                 lines.append(f"{found['cut_captions']:,} of {found['captions']:,} captions of {split} ({share}) are "
                              f"longer than {opened.token_limit} tokens; the encoder read their beginning")
         return "\n".join(lines)
 
-    unless_done(path, request, embed)
+    unless_up_to_date(path, request, {"manifest": references.of_manifest(paths.manifest(name))}, embed)

@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import artefacts
+from pipeline.artefacts import Draft
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, ensembles, system_name
 from pipeline.systems.fusion.methods import shares as shares_of
+from pipeline.systems.requests import FuseRequest
 from pipeline.systems.scores import fuse, judged
-from pipeline.systems.scores.made import LACKS
+from pipeline.systems.scores.made import Folds, Fusion, Made
 from pipeline.systems.scores.system import System
 from stages.arguments import refuse_repeats
-from stages.progress import Progress, say, unless_done
+from stages.progress import Progress, say, unless_up_to_date
 
-# Entries of a member's record that an ensemble's record does not take over.
-OF_A_MEMBER = ("named", "rescored", "bank", "reranked", "steps", "visual", "protocol", "contents")
 LETTERS = [feature.letter for feature in FEATURES.values()]
 
 
@@ -53,8 +52,8 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
     places = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
     refuse_repeats(places)
     stores = [judged.with_record(path, columns) for path in places]
-    path = paths.similarity(dataset, name, stores[0].made_from["split"])
-    if path.exists() and System.open(path).made_from.get("ensemble") != name:
+    path = paths.similarity(dataset, name, str(stores[0].split))
+    if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
     chosen, tuned = _tune(stores, on, columns, fusion, weights, settings) if on else (list(weights), {})
     _fuse(path, name, (), stores, fusion, chosen, keep_common, tuned)
@@ -63,7 +62,7 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
 def _mean(place: Callable[[str], Path], name: str, recipe: str, text: str, seed: int, keep_common: bool) -> None:
     """Fuse the heads of a recipe on the features that the name's letters mean. place: from a name to its store."""
     features = of_ensemble(name)
-    stores = [System.open_named(place(system_name(recipe, feature, text, seed))).check() for feature in features]
+    stores = [System.open_named(place(system_name(recipe, feature, text, seed))) for feature in features]
     _fuse(place(system_name(recipe, name, text, seed)), name, features, stores, "mean", (), keep_common, {})
 
 
@@ -73,6 +72,7 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
     scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
+    _check([*stores, *scored])
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
         found, said = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
     say(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['RSUM']:.1f} on val, the best of "
@@ -84,63 +84,70 @@ def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], 
           keep_common: bool, tuned: dict[str, Any]) -> None:
     """Write an ensemble, unless it is up to date. features: those whose heads it averages, as in the papers."""
     shares = shares_of(weights or None, len(stores))
-    of_features = {"features": list(features)} if features else {}
-    made_from = _made_from(name, features, stores) | {
-        "fusion": {**of_features, "method": fusion, "weights": shares, "members": [store.name for store in stores],
-                   "seals": [store.seal for store in stores], **tuned}}
-    request = {"made_from": made_from, "keep_common": keep_common,
-               "versions": artefacts.versions(f"fusions/{fusion}", "scores")}
+    made = _made(name, features, stores).changed(fusion=Fusion(
+        features=list(features), method=fusion, weights=shares, members=[store.name for store in stores], **tuned))
+    request = FuseRequest(name=path.stem, features=list(features), method=fusion, weights=shares,
+                          keep_common=keep_common, **tuned)
 
-    def write() -> str:
+    def write(draft: Draft) -> str:
+        _check(stores)
         for store in stores[1:]:
             store.require_owners_of(stores[0])
-        parts, left_out = _common(stores) if keep_common else (stores, {})
+        parts, left_out = _common(stores) if keep_common else (stores, [])
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
-            fuse.fuse(parts, fusion, shares).save(path, made_from | left_out, fusion, bar.reach)
+            fuse.fuse(parts, fusion, shares).write(draft, made.changed(left_out=left_out), fusion, bar.reach)
         return f"{fusion} of {', '.join(part.name for part in parts)}" + (
-            f", {len(left_out['left_out'])} images left out" if left_out else "")
+            f", {len(left_out)} images left out" if left_out else "")
 
-    unless_done(path, request, write)
+    unless_up_to_date(path, request, {f"member.{number}": store.reference for number, store in enumerate(stores)},
+                      write)
 
 
-def _common(stores: list[System]) -> tuple[list[System], dict[str, Any]]:
-    """The members on the images that all have, with their captions, and the entry `left_out` of made_from."""
+def _check(stores: list[System]) -> None:
+    """Compare stored scores with their digests; those of plain matrices are part of what they are."""
+    for store in stores:
+        if store.record:
+            store.check()
+
+
+def _common(stores: list[System]) -> tuple[list[System], list[int]]:
+    """The members on the images that all have, with their captions, and the images that are left out."""
     kept = reduce(np.intersect1d, [store.image_ids for store in stores])
     if not len(kept):
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
     shared = [(store, np.isin(store.image_ids, kept)) for store in stores]
     return ([store.only(np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])) for store, keep in shared],
-            {"left_out": np.setdiff1d(every, kept).tolist()})
+            np.setdiff1d(every, kept).tolist())
 
 
-def _made_from(name: str, features: Sequence[str], stores: list[System]) -> dict[str, Any]:
-    """The ensemble's record. Members must be of one data set and split; heads of features of one recipe, text, seed."""
+def _made(name: str, features: Sequence[str], stores: list[System]) -> Made:
+    """The ensemble's facts. Members must be of one data set and split; heads of features of one recipe, text, seed."""
     every = [store.made_from for store in stores]
+    first = every[0]
     for store in stores[1:]:
         for key in ("dataset", "split", "manifest", *(("recipe", "text", "seed") if features else ())):
-            if store.made_from[key] != every[0][key]:
-                raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {stores[0].path.name} "
-                                 f"{every[0][key]!r}; score both again")
-    # An entry in which members differ is None for the ensemble; the members' names say it.
-    alike = {key: every[0][key] if all(made[key] == every[0][key] for made in every) else None
-             for key in ("recipe", "text", "seed")}
-    found = {key: value for key, value in every[0].items() if key not in OF_A_MEMBER} | alike
+            mine, wanted = getattr(store.made_from, key), getattr(first, key)
+            if mine != wanted:
+                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {stores[0].path.name} {wanted!r}; "
+                                 "score both again")
+    # A fact in which members differ is None for the ensemble; the members' names say it.
+    alike: dict[str, Any] = {
+        key: getattr(first, key) if all(getattr(made, key) == getattr(first, key) for made in every) else None
+        for key in ("recipe", "text", "seed")}
     engines: dict[str, dict[str, None]] = {}  # feature -> the names of its features, several if members differ
-    for feature, recipe in (pair for made in every for pair in made["features"].items()):
+    for feature, recipe in (pair for made in every for pair in made.features.items()):
         engines.setdefault(feature, {})[recipe] = None
-    heads = {member["head"]: member for made in every for member in made["members"]}
-    found |= {"ensemble": name, "features": {feature: " + ".join(recipes) for feature, recipes in engines.items()},
-              "untrained": list(dict.fromkeys(feature for made in every for feature in made["untrained"])),
-              "members": list(heads.values())}
-    if lacks := {reason: max(made.get(LACKS, {}).get(reason, 0) for made in every)
-                 for made in every for reason in made.get(LACKS, {})}:
-        found[LACKS] = lacks
     protocols = {store.protocol.name: store.protocol for store in stores if store.protocol}
     if len(protocols) > 1:
         raise InputError(f"the members were reranked by the protocols {' and '.join(protocols)}; rerank them by one")
-    for only in protocols.values():
-        found["protocol"] = {"name": only.name, "folds": only.folds}
-    if any(made.has_seen_queries for made in every):  # tables mark it
-        found["steps"] = [{"name": "ensemble", "bank": "test"}]
-    return found
+    return Made(
+        dataset=first.dataset, split=first.split, manifest=first.manifest, trained_on=first.trained_on, ensemble=name,
+        languages=first.languages, left_out=first.left_out, file=first.file, distance=first.distance, **alike,
+        features={feature: " + ".join(recipes) for feature, recipes in engines.items()},
+        untrained=list(dict.fromkeys(feature for made in every for feature in made.untrained)),
+        members=list({member.head: member for made in every for member in made.members}.values()),
+        lacks={reason: max(made.lacks.get(reason, 0) for made in every) for made in every for reason in made.lacks},
+        protocol=next((Folds(name=only.name, folds=only.folds) for only in protocols.values()), None),
+        # tables mark it
+        steps=[{"name": "ensemble", "bank": "test"}] if any(made.has_seen_queries for made in every) else [])

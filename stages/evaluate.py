@@ -74,7 +74,7 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
-        [(name, numbers | _described(Made(result["made_from"]))) for name, result in measured_run.items()
+        [(name, numbers | _described(Made.model_validate(result["made_from"]))) for name, result in measured_run.items()
          for numbers in results.protocols(result).values()], output))
 
 
@@ -130,13 +130,13 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
     wanted = [name for name in systems(run) if name not in missing]
     for name, store in scored_systems.stores(paths, settings, wanted).items():
         store.check()
-        of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.made_from["split"])
+        of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.split)
         truth = judged.Truth.of(asked.settings).or_of(of_card)
         truth = replace(truth, left_out=settings.manifest.left_out)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
-        found[name] = results.entry(store.made_from, asked.recorded, dict(zip(names, every, strict=True)),
+        found[name] = results.entry(store, asked.recorded, dict(zip(names, every, strict=True)),
                                     dict(zip(names, hits, strict=True)))
         tables += rows
     if asked.per_query:
@@ -193,10 +193,10 @@ def _noted(notes: list[str]) -> list[str]:
 def _warn_of_leak(paths: Paths, pool: System) -> None:
     """Warn if a head that was trained on another data set has seen photographs of the pool in training."""
     made = pool.made_from
-    names = made.get("trained_on"), made.get("dataset")
-    if None in names or names[0] == names[1] or not pool.has_ids:
+    names = made.training_data, made.dataset
+    if names[0] == names[1] or not pool.has_ids:
         return
-    both = [paths.manifest(str(name)) for name in names]
+    both = [paths.manifest(name) for name in names]
     if all(path.is_file() for path in both):
         from pipeline.studies.audit.collection import trained_on  # and with it pandas
 
@@ -204,4 +204,4 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
         if seen := trained_on(train, test, pool.image_ids):
             say(f"warning: {pool.name}: its head was trained on {len(seen):,} of these {len(pool.image_ids):,} "
                 f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
-                f"{names[1]}:{made['split']} {names[0]}:train`")
+                f"{names[1]}:{made.split} {names[0]}:train`")

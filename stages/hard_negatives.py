@@ -102,7 +102,7 @@ def _measure(system: System, asked: Sequence[asking.Question], place: Path, trai
                           "digest": digest.digest([list(vars(question).values()) for question in kept])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},
             "images": {"count": len(row), "trained_on": known},
-            "made_from": system.made_from, "made_with": made_with.record()}
+            "made_from": system.made_from.recorded(), "made_with": made_with.record()}
     _tell(found, result)
     return result
 

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Self, TextIO, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, cast
 
 import click
 
 from pipeline.parts.errors import refusing
 from pipeline.parts.wrapping import printable, wrapped
 from stages.values import OutputPath
+
+if TYPE_CHECKING:
+    from pipeline.artefacts import Draft, Reference, Request
 
 # Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
@@ -132,17 +135,16 @@ def _fitted(line: str) -> str:
     return line if len(line) <= width else wrapped(text, line.removesuffix(text), width)
 
 
-def unless_done(path: Path, request: Mapping[str, Any] | None, make: Callable[[], str]) -> None:
-    """Call `make`, unless the result of this request is there, and print what was made. request: None if unknown."""
-    from pipeline.files import record
+def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, Reference]",
+                      write: "Callable[[Draft], str]") -> None:
+    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it."""
+    from pipeline.artefacts import making
 
-    if request is not None and record.is_done(path, request):
-        say(f"{path}: nothing to do", err=False)
-        return
-    made, *more = make().split("\n")
-    if request is not None:
-        record.finish(path, request)
-    say(f"{path}: {made}", *more, err=False)
+    lines = ["nothing to do"]
+    with making(path, request, made_from) as draft:
+        if draft is not None:
+            lines = write(draft).split("\n")
+    say(f"{path}: {lines[0]}", *lines[1:], err=False)
 
 
 def options() -> list[click.Option]:

@@ -114,7 +114,7 @@ def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dic
 def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once: a lone head as its ensemble of one."""
     every = [store.made_from for store in found.values()]
-    of_one = [(made.heads, made.steps) for made in every if made.fusion.get("features")]
+    of_one = [(made.heads, made.steps) for made in every if made.fusion and made.fusion.features]
     shown = {name: store for name, store in found.items()
              if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one}
     folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]

@@ -15,7 +15,7 @@ from pipeline.settings.paths import Paths, reranked
 from pipeline.systems.reranking import PairSource, rerank, resolve
 from pipeline.systems.scores.judged import in_languages
 from pipeline.systems.scores.reranked import Combination
-from pipeline.systems.scores.system import System, recorded
+from pipeline.systems.scores.system import System
 from stages.arguments import Workers, choose_products
 from stages.progress import Progress, say
 
@@ -71,12 +71,12 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     if how.tune and not place.exists():
         raise InputError(f"{place}: --tune chooses on val, which is not scored; run `pipeline score -S "
                          "score.split=val`, and for ensembles `pipeline ensemble -S score.split=val`")
-    store = System.open_named(place).check()
-    if store.made_from.reranked:
+    store = System.open_named(place)
+    if reranked_by := store.made_from.reranked:
         raise InputError(f"{retriever}: is reranked itself; give its retriever "
-                         f"{store.made_from.reranked['retriever']['system']} and a larger k")
+                         f"{reranked_by.retriever} and a larger k")
     file = paths.manifest(dataset)
-    if file.exists() and manifest.Manifest.load(file).digest != store.made_from["manifest"]:
+    if file.exists() and manifest.Manifest.load(file).digest != store.made_from.manifest:
         raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
     pool = in_languages(store, paths)
     source = PairSource(paths, how.trained_on or dataset, dataset, dataset,
@@ -96,14 +96,14 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     else:
         rules = how.rules or _protocol(paths, store)
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
-               how.k, Combination(how.combine, how.weight or 0.0), rules, recorded(distractors),
+               how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
                how.named, how.tuned_on, how.tune, how.redo, settings.evaluate.block_megabytes)
 
 
 def _protocol(paths: Paths, store: System) -> Protocol:
     """The data set's own protocol."""
-    dataset = store.made_from["dataset"]
-    known = manifest.dataset(dataset, paths.root).protocols_of(store.made_from["split"])
+    dataset = store.made_from.dataset
+    known = manifest.dataset(dataset, paths.root).protocols_of(store.split)
     if len(known) > 1:
         raise InputError(f"{dataset} is measured by {' and '.join(known)}, and candidates differ; give --protocol")
     return PROTOCOLS[known[0]]
@@ -116,7 +116,7 @@ def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:
             Progress(f"rerank {job.path.stem}", "pair") as scoring:
         outcome = rerank.rerank(job, place, rerank.Report(finding.reach, scoring.reset, scoring.update))
     record = outcome.made_from.reranked
-    if said := record.get("tuned"):
-        say(f"k {record['k']}, λ {record['weight']:g}: RSUM {said['RSUM']:.1f} on val, the best of "
-            f"{said['tried']}", err=False)
+    if record and (tuned := record.tuned):
+        say(f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
+            err=False)
     say(f"{job.path}: " + (f"{outcome.pairs:,} pairs scored" if outcome.written else "nothing to do"), err=False)

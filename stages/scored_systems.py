@@ -15,6 +15,7 @@ from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
 from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
 from stages.progress import say
 
@@ -58,7 +59,8 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
         try:
             store = System.open_named(path)
             made = store.made_from
-            if made.is_named or made.trained_on != made.dataset or of_seed(made.first, made["seed"]) in known:
+            if made.is_named or made.training_data != made.dataset or (
+                    made.seed is not None and of_seed(made.first, made.seed) in known):
                 _refuse_unfit(paths, store, run)
                 others[path.stem] = store
         except InputError as error:
@@ -69,13 +71,13 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
 def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
     """Refuse a system that cannot be measured with the run's systems, or that is older than its members."""
     made, path = store.made_from, store.path
-    if made.get("trained_on", made["dataset"]) != made["dataset"]:
-        raise InputError(f"{path}: its head was trained on {made['trained_on']}; `pipeline evaluate --system "
+    if made.training_data != made.dataset:
+        raise InputError(f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
                          f"{path} --record` keeps its numbers for the tables")
-    if made.reranked.get("distractors"):
+    if made.reranked and made.reranked.distractors:
         raise InputError(f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
                          f"{path} --distractors STORE`")
-    if not made["members"]:
+    if not made.members:
         raise InputError(f"{path}: is made of plain matrices; measure it with `pipeline evaluate --system {path}`")
     first = next(iter(run.values()))
     stores = record.with_parts({first.path.stem: first, path.stem: store})
@@ -91,9 +93,10 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
         System.open(store).made_from.refuse_vectors(name, verb)
     run = settings.run
     if planned := ensembles(run).get(name):
-        members = [planned._replace(visual=feature).name for feature in of_ensemble(planned.visual)]
-        raise InputError(f"{name}: `pipeline ensemble` makes it of other systems' scores, and it has no vectors of its "
-                         f"own; {verb} its members: {', '.join(members)}")
+        features = of_ensemble(planned.visual)
+        members = [Member(head=planned._replace(visual=feature).name) for feature in features]
+        Made(ensemble=planned.visual, recipe=planned.recipe, text=planned.text, seed=planned.seed, members=members,
+             fusion=Fusion(features=list(features))).refuse_vectors(name, verb)
     if source := {made: each[0] for made, each in (*rescored(run).items(), *reranked(run).items())}.get(name):
         raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
                          f"{source}")

@@ -6,30 +6,32 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline import artefacts, training
+from pipeline import training
+from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
 from pipeline.dual_encoders import record as records
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.files import atomic
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance import record as provenance
+from pipeline.provenance import record as provenance, references
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, heads, rescored, system_name
 from pipeline.settings.run import Rescore
+from pipeline.systems.requests import RescoreRequest, ScoreRequest
 from pipeline.systems.rescoring import RESCORERS, stored
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
 from pipeline.text import unknown
 from stages import scored_systems
 from stages.arguments import Source, Workers, choose_products, refuse_given
-from stages.progress import Progress, unless_done
+from stages.progress import Progress, unless_up_to_date
 
 
 def score(paths: Paths, settings: Settings, feature: str | None = None, dataset: str | None = None,
@@ -52,35 +54,36 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
                    for recipe in recipes for seed in seeds]
     else:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
-    described = {folder: training.read_description(folder) for folder in folders}
-    if not any("finetuned" in head for head in described.values()):
+    if not any("finetuned" in training.read_description(folder) for folder in folders):
         refuse_given("is for a fine-tuned head; others read stored features", images=images)
     split, batch_size = settings.score.split, settings.score.batch_size
     with ExitStack() as stack:
         place = cache(lambda: stack.enter_context(workers.open()))
-        for folder, head in described.items():
-            request = training.scores(folder, paths.manifest(dataset), paths.features(dataset, head["feature"]), split,
-                                      batch_size)
+        for folder in dict.fromkeys(folders):
+            made_from, made_by = references.of_use(paths, folder, dataset)
+            request = ScoreRequest(name=folder.name, split=split, batch_size=batch_size, torch=version("torch"),
+                                   made_by=made_by)
             path = paths.similarity(dataset, folder.name, split)
             used = (paths, folder, dataset, images, device or settings.training_of(dataset).device,
                     settings.compute.products)
-            unless_done(path, request, partial(_score, path, settings, place, used))
+            unless_up_to_date(path, request, made_from, partial(_score, path, settings, place, used))
     for encoder in settings.run.encoders if not (source or feature) else []:
         _score_embeddings(paths, settings, paths.encoded(dataset, encoder.name))
 
 
-def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...]) -> str:
+def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor | None], used: tuple[Any, ...],
+           draft: Draft) -> str:
     """Write a head's scores, and say how many. used: arguments of `HeadUse`, whose import brings torch."""
     use, pieces, place = training.HeadUse(*used), training.pieces, opened_place()
     # With workers, the network computes there.
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made_from = provenance.made_from(opened.head, opened.manifest, split.name, opened.source, split.store_rows)
+    made = provenance.made_from(opened.head, opened.manifest, split.name, opened.source, split.store_rows)
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
-    with atomic.exclusive(path), Progress(path.stem, noun, len(split.image_ids)) as bar:
-        kept = pieces.kept(path, opened, use.device, batch_size, made_from)
+    with Progress(path.stem, noun, len(split.image_ids)) as bar:
+        kept = pieces.kept(path, opened, use.device, batch_size, made.recorded())
         embeds = opened.head.embeds
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
         words = unknown.counts([split])
@@ -88,10 +91,10 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         if embeds:
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
-            layout.save(path, [retrieval.Embeddings(*vectors, double=True)], *ids, made_from,
-                        image_embeddings=vectors[0], caption_embeddings=vectors[1])
+            layout.write(draft, [retrieval.Embeddings(*vectors, double=True)], ids, made,
+                         image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
-            layout.save(path, [Matrix(pieces.matrix(found, split))], *ids, made_from)
+            layout.write(draft, [Matrix(pieces.matrix(found, split))], ids, made)
         kept.remove()
     return "\n".join([f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}",
                       *unknown.told([split], words)])
@@ -111,22 +114,23 @@ def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
 def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str | None = None) -> None:
     """Multiply stored vectors of score.split, unless the result is there. asked: the data set that they must be of."""
     embedded = System.open_vectors(path)
-    dataset, split = embedded.made_from["dataset"], settings.score.split
+    dataset, split = embedded.made_from.dataset, settings.score.split
     if asked not in (None, dataset):
         raise InputError(f"--dataset {asked}: {path} holds embeddings of {dataset}; name another store")
     target = paths.similarity(dataset, path.stem, split)
 
-    def multiply() -> str:
+    def multiply(draft: Draft) -> str:
         choose_products(settings)
         found = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
         ids = found.split.image_ids, found.split.caption_ids, found.split.caption_image.astype(np.int64)
         with Progress(path.stem, "image", len(found.images)) as bar:
-            layout.save(target, [retrieval.Embeddings(found.images, found.captions, double=True)], *ids,
-                        found.made_from, progress=bar.reach, image_embeddings=found.images,
-                        caption_embeddings=found.captions)
+            layout.write(draft, [retrieval.Embeddings(found.images, found.captions, double=True)], ids,
+                         found.made_from, progress=bar.reach, image_embeddings=found.images,
+                         caption_embeddings=found.captions)
         return f"{len(found.images)} images x {len(found.captions)} captions of {split}"
 
-    unless_done(target, {"made_from": embedded.made_from, "split": split}, multiply)
+    made_from = {"vectors": embedded.reference, "manifest": references.of_manifest(paths.manifest(dataset))}
+    unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)
 
 
 def rescore(paths: Paths, settings: Settings, system: str | None = None, name: str | None = None,
@@ -152,13 +156,13 @@ def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, ste
     """Write one rescored system, unless it is there and its source has not changed."""
     path = paths.similarity(dataset, name, split)
     source = System.open_named(paths.similarity(dataset, system, split))
-    made = stored.made_from(source, step.name, step.options, paths)
-    request = {"made_from": made, "versions": artefacts.versions((RESCORERS, step.name), "scores")}
+    request = RescoreRequest(name=name, rescorer=step.name, options=step.options)
+    made, made_from = stored.made(source, request), stored.made_from(source, request, paths)
 
-    def rescore() -> str:
-        corrected = stored.compute(source.check(), made, paths)
+    def rescore(draft: Draft) -> str:
+        corrected = stored.compute(source.check(), made, made_from, paths)
         with Progress(name, "image", len(source.image_ids)) as bar:
-            corrected.save(path, made, progress=bar.reach)
+            corrected.write(draft, made, progress=bar.reach)
         return f"{step.name} of {system}"
 
-    unless_done(path, request, rescore)
+    unless_up_to_date(path, request, made_from, rescore)

@@ -36,24 +36,24 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
     remembered = Remembered(paths.digests)
     store = _store(paths, settings, source, dataset or settings.run.dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
-    name = store.made_from["recipe"]
+    name = str(store.made_from.recipe)
     if store.made_from.is_encoder:
         queries = _by_encoder(settings, store, texts, image)
     else:
-        name = store.made_from["members"][0]["head"]
-        trained_on = store.made_from.get("trained_on", store.made_from["dataset"])
+        name = store.made_from.members[0].head
+        trained_on = store.made_from.training_data
         trained_on = dataset or trained_on
         queries = _by_head(paths, trained_on, name, store, texts, image)
     found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
-    shown, asked = Manifest.load(paths.manifest(store.made_from["dataset"])), [f"“{each}”" for each in texts]
-    if shown.digest != store.made_from["manifest"]:
+    shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
+    if shown.digest != store.made_from.manifest:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now; run "
                          "`pipeline score` or `pipeline embed` again")
     sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
                 for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
                                        strict=True)]
     path = out or paths.root / "results" / "search.html"
-    searched = f"{store.made_from['dataset']} ({store.made_from['split']})"
+    searched = f"{store.made_from.dataset} ({store.split})"
     title = (f"{find.capitalize()} of {searched} nearest to "
              f"{sections[0].query if len(sections) == 1 else f'{len(sections)} texts'}, by {name}")
     atomic.write_text(path, html.search(title, sections))
@@ -99,8 +99,8 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
 
 def _by_encoder(settings: Settings, store: System, texts: list[str], image: Path | None) -> np.ndarray:
     """Embed the queries with a dual encoder and its prompt: float32 [Q, d]."""
-    device = settings.training_of(store.made_from["dataset"]).device
-    encoder = records.open_again(store.made_from["members"][0], device)
+    device = settings.training_of(store.made_from.dataset).device
+    encoder = records.open_again(store.made_from.members[0], device)
     return encoder.embed_images([encoder.prepare(_decoded(image))]) if image else encoder.embed_captions(texts)
 
 

@@ -17,6 +17,7 @@ from pipeline.provenance.trace import image_of, query, trace
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages.progress import Progress, say
 
@@ -31,7 +32,7 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
         raise InputError("--image and --caption name one thing; give one")
     found = _read(paths, result, name)
     if caption is not None:
-        image = image_of(Manifest.load(paths.manifest(found.made_from["dataset"])), caption)
+        image = image_of(Manifest.load(paths.manifest(found.made_from.dataset)), caption)
     steps = []
     with Progress("trace", "step") as bar:
         for step in trace(found, paths, settings, embed, image):
@@ -66,8 +67,8 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
                              "it again, and trace a store of the same system")
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
-        made_from = metrics[name]["made_from"]
-        store = paths.similarity(made_from["dataset"], name, made_from["split"])
+        made_from = Made.model_validate(metrics[name]["made_from"])
+        store = paths.similarity(made_from.dataset, name, str(made_from.split))
         return Result(store, made_from, path, metrics[name])
 
 

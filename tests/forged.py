@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipeline.artefacts import record as records
 from pipeline.files import record
 from pipeline.files.digest import digest
 
@@ -20,10 +21,8 @@ def recorded(folder: Path) -> None:
 def copied(store: Path, copy: Path) -> None:
     """Copy a store of scores as one that was written under the copy's name."""
     shutil.copytree(store, copy)
-    metadata = json.loads((copy / "zarr.json").read_text())
-    metadata["attributes"]["name"] = copy.stem
-    (copy / "zarr.json").write_text(json.dumps(metadata))
-    recorded(copy)
+    made = records.load(copy)
+    records.save(copy, made.changed(request=made.request | {"name": copy.stem}))
 
 
 def entry(file: Path, change: Callable[[dict[str, Any]], object]) -> None:

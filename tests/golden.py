@@ -20,6 +20,7 @@ import foreign
 import given_cpus
 import h5py
 import numpy as np
+import saved
 import torch
 from foreign import manifest as invented_manifest
 from PIL import Image
@@ -54,7 +55,6 @@ from pipeline.systems.reranking import SCORERS, build as build_scorer
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.rescoring.bank import Bank
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 from pipeline.text import TEXTS, role_graphs
@@ -305,7 +305,7 @@ def _system(folder: Path) -> Iterator[Any]:
     scores = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
     made = {"dataset": "sample", "split": "test", "manifest": table.digest, "members": [], "features": {},
             "untrained": []}
-    layout.save(paths.similarity("sample", "mine", "test"), [as_similarity(scores)],  # type: ignore[list-item]
+    saved.save(paths.similarity("sample", "mine", "test"), [as_similarity(scores)],  # type: ignore[list-item]
                           table.images["image_id"].to_numpy(), table.table["caption_id"].to_numpy(),
                           np.repeat(np.arange(4), 2), made)
     yield _of_pairs(build_scorer("system", "mine", PairSource(paths, "sample", "sample", "sample")), table)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import saved
 from invented_heads import head
 from PIL import Image
 
@@ -18,7 +19,6 @@ from pipeline.evaluation.retrieval import as_similarity
 from pipeline.features.store.layout import StoreLayout, create
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
 
@@ -53,11 +53,11 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
     for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():
         parts = [System.open(stores[feature]) for feature in features]
         fused = fuse(parts).scores
-        members = [member for part in parts for member in part.made_from["members"]]
+        members = [member for part in parts for member in part.made_from.members]
         fusion = {"features": list(features), "method": "mean", "weights": [1 / len(parts)] * len(parts),
-                  "members": [part.name for part in parts], "seals": [part.seal for part in parts]}
+                  "members": [part.name for part in parts]}
         _save(root, manifest, f"vse2ad-{ensemble}-bigru-s0", fused, members, ensemble,
-              {feature: ENGINES[feature] for feature in features}, fusion)
+              {feature: ENGINES[feature] for feature in features}, fusion, parts)
     return manifest
 
 
@@ -77,16 +77,18 @@ def _manifest(root: Path, images: int, languages: Sequence[str]) -> Manifest:
     return manifest
 
 
-def _save(root: Path, manifest: Manifest, name: str, scores: object, members: list[dict[str, Any]],
-          ensemble: str | None, features: dict[str, str], fusion: dict[str, Any] | None = None) -> Path:
+def _save(root: Path, manifest: Manifest, name: str, scores: object, members: Sequence[Any],
+          ensemble: str | None, features: dict[str, str], fusion: dict[str, Any] | None = None,
+          parts: Sequence[System] = ()) -> Path:
     split = manifest.split("test")
     made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,
                  "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
                  "manifest": manifest.digest, "members": members, "languages": manifest.languages}
     made_from |= {"fusion": fusion} if fusion else {}
     path = root / "similarities" / "sample" / f"{name}.zarr"
-    layout.save(path, [as_similarity(scores)], split.image_ids, split.caption_ids,
-                          split.caption_image, made_from)
+    saved.save(path, [as_similarity(scores)], split.image_ids, split.caption_ids,
+               split.caption_image, made_from,
+               made_from={f"member.{number}": part.reference for number, part in enumerate(parts)} or None)
     return path
 
 

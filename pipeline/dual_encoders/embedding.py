@@ -12,22 +12,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pipeline.artefacts import Draft
 from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute import products
 from pipeline.compute.tasks import Executor, Wanted
 from pipeline.dual_encoders import load
 from pipeline.dual_encoders.base import DualEncoder, Pixels, Usage
 from pipeline.dual_encoders.record import identity
-from pipeline.files import atomic, images, remote
+from pipeline.files import images, remote
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
+from pipeline.systems.scores.made import Made
 
 # Images in a piece: what is lost at most when a run is cut.
 AT_ONCE = 256
-Record: TypeAlias = Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Any]]
+Record: TypeAlias = Callable[[Mapping[str, Mapping[str, Any]]], Made]
 
 
 class Piece(NamedTuple):
@@ -105,30 +107,28 @@ class _Task(NamedTuple):
 _opened: list[tuple[str, DualEncoder]] = []  # the last one, after its identity
 
 
-def embed(path: Path, encoder: DualEncoder, job: Job, made_from: Record, executor: Executor | None = None,
+def embed(path: Path, draft: Draft, encoder: DualEncoder, job: Job, made: Record, executor: Executor | None = None,
           progress: Callable[[int, bool], object] = lambda images, before: None) -> None:
-    """Embed splits into a store. An interrupted call with the same arguments is resumed."""
-    layout.refuse_no_vectors(path)
+    """Embed splits into the draft of a store. Pieces are kept beside its `path`; an interrupted call is resumed."""
     same = identity(job.model, encoder)
     parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
              for part in parts]
-    with atomic.exclusive(path):
-        kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest,
-                                 "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
-        _opened[:] = [(same, encoder)] if executor is None else []
-        try:
-            kept.run(_embed, tasks, executor, lambda number, before: progress(len(parts[number].image_ids), before))
-            found, dimension = _described(job.splits, (Piece(**arrays) for arrays in kept.all(len(parts))))
-            with layout.writing_vectors(path, job.splits, dimension, made_from(found)) as (images, captions):
-                row = column = 0
-                for piece in (Piece(**arrays) for arrays in kept.all(len(parts))):
-                    images[row:row + len(piece.images)] = piece.images
-                    captions[column:column + len(piece.captions)] = piece.captions
-                    row, column = row + len(piece.images), column + len(piece.captions)
-        finally:
-            _opened.clear()
-        kept.remove()
+    kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest,
+                             "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
+    _opened[:] = [(same, encoder)] if executor is None else []
+    try:
+        kept.run(_embed, tasks, executor, lambda number, before: progress(len(parts[number].image_ids), before))
+        found, dimension = _described(job.splits, (Piece(**arrays) for arrays in kept.all(len(parts))))
+        with layout.writing_vectors(draft, job.splits, dimension, made(found)) as (images, captions):
+            row = column = 0
+            for piece in (Piece(**arrays) for arrays in kept.all(len(parts))):
+                images[row:row + len(piece.images)] = piece.images
+                captions[column:column + len(piece.captions)] = piece.captions
+                row, column = row + len(piece.images), column + len(piece.captions)
+    finally:
+        _opened.clear()
+    kept.remove()
 
 
 def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:

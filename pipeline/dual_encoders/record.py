@@ -12,8 +12,7 @@ from pipeline.files import weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made, lacking
+from pipeline.systems.scores.made import Made, Member, lacking
 from pipeline.systems.scores.system import System
 
 ZERO_SHOT = "zero-shot"
@@ -43,30 +42,28 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
 
 def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None, manifest: Manifest,
               splits: Mapping[str, Mapping[str, Any]]) -> Made:
-    """Compose the record of an encoder's embeddings of splits, in the form of a head's."""
+    """Compose the facts of an encoder's embeddings of splits, in the form of a head's."""
     same = identity(model, encoder)
-    languages = {"languages": manifest.languages} if manifest.languages else {}
-    return Made(languages | lacking(manifest.left_out) | {
-        "dataset": manifest.dataset, "split": "+".join(splits), "recipe": name, "ensemble": None, "features": {},
-        "text": ZERO_SHOT, "seed": 0, "untrained": [], "manifest": manifest.digest,
-        "members": [{"head": name, "checkpoint": same, "files": dict(encoder.files), "weights": same, "feature": "",
-                     "features": "", "store": "", "vocabulary": "", "networks": {"image": {}, "text": {}},
-                     "settings": {}, ENCODER: described(model, encoder, trained_on),
-                     "splits": {split: dict(found) for split, found in splits.items()}}]})
+    member = Member(head=name, checkpoint=same, files=dict(encoder.files), weights=same,
+                    encoder=described(model, encoder, trained_on),
+                    splits={split: dict(found) for split, found in splits.items()})
+    return Made(dataset=manifest.dataset, split="+".join(splits), recipe=name, text=ZERO_SHOT, seed=0,
+                manifest=manifest.digest, languages=manifest.languages, lacks=lacking(manifest.left_out),
+                members=[member])
 
 
-def load_recorded(member: Mapping[str, Any], device: str = "cpu") -> dual_encoders.DualEncoder:
+def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that a record names, whether or not its files are still the same."""
-    said = member[ENCODER]
-    return dual_encoders.load(said["model"], dual_encoders.Usage(**said["usage"], device=device))
+    known = member.encoder or {}
+    return dual_encoders.load(known["model"], dual_encoders.Usage(**known["usage"], device=device))
 
 
-def open_again(member: Mapping[str, Any], device: str = "cpu") -> dual_encoders.DualEncoder:
+def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that made a store's vectors."""
-    said, encoder = member[ENCODER], load_recorded(member, device)
-    if identity(said["model"], encoder) != member["checkpoint"]:
-        raise InputError(f"{said['model']}: its files are not those that {member['head']} was embedded with; run "
-                         "`pipeline embed` again")
+    encoder, model = load_recorded(member, device), (member.encoder or {})["model"]
+    if identity(model, encoder) != member.checkpoint:
+        raise InputError(f"{model}: its files are not those that {member.head} was embedded with; run `pipeline embed` "
+                         "again")
     return encoder
 
 
@@ -82,22 +79,21 @@ class SplitVectors(NamedTuple):
 def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
-    if not made.is_encoder and made.trained_on == made.dataset:
+    if not made.is_encoder and made.training_data == made.dataset:
         raise InputError(f"{embedded.path}: holds the vectors of a head on its own data; name the head in place of the "
                          "store: `pipeline score --system HEAD`")
-    if made["manifest"] != manifest.digest:
+    if made.manifest != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
                          "run `pipeline embed` again")
-    found = made.members[0]["splits"]
+    found = made.members[0].splits
     if name not in found:
         raise InputError(f"{embedded.path}: holds {', '.join(found)}, not {name}; embed it again without --split")
     split = manifest.split(name)
     if not made.is_encoder:
         split = split.only(np.isin(split.image_ids, embedded.image_ids))  # without images that failed in extraction
     again = "; run `pipeline embed` again"
-    of_one = {"splits": {name: found[name]}} if made.is_encoder else found[name]
-    members = [{key: value for key, value in member.items() if key != "splits"} | of_one for member in made.members]
-    made = Made(made | {"split": name, "members": members})
+    of_one = {"splits": {name: found[name]}} if made.is_encoder else {"splits": {}, **found[name]}
+    made = made.changed(split=name, members=[member.changed(**of_one) for member in made.members])
     return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
                         embedded.vectors_of("caption", split.caption_ids, again),
-                        made if made.is_encoder else made.without_digests)
+                        made)

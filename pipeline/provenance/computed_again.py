@@ -23,7 +23,7 @@ from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import judged, layout, measured
 from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.made import CONTENTS, RESCORED
+from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
@@ -33,30 +33,28 @@ ROUNDING = 1e-5
 
 def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores."""
-    single = store.made_from["ensemble"] is None and RESCORED not in store.made_from
-    return not single or "image_embeddings" in (store.made_from.get(CONTENTS) or {"image_embeddings": ""})
+    return store.made_from.is_made_of_others or "image_embeddings" in store.store.record.contents
 
 
 def scores(store: System, paths: Paths) -> Step:
     """Compute scores from embeddings, from the members' scores or from those that were rescored; compare every cell."""
     made, cells = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}"
-    fusion, source = made.get("fusion") or {}, made.get(RESCORED)
-    if source:
-        what, names = f"by {made['steps'][-1]['name']} of {source['system']}", [source["system"]]
-    elif made["ensemble"] is None:
+    if made.rescored:
+        what, names = f"by {made.steps[-1]['name']} of {made.rescored.system}", [made.rescored.system]
+    elif made.ensemble is None:
         what, names = "from its embeddings", []
-    elif not fusion:
+    elif made.fusion is None:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
-        what, names = f"by {fusion['method']} of its members", fusion["members"]
-    places, other = [paths.similarity(made["dataset"], name, made["split"]) for name in names], None
+        what, names = f"by {made.fusion.method} of its members", made.fusion.members
+    places, other = [paths.similarity(made.dataset, name, str(made.split)) for name in names], None
     if all(path.exists() for path in places):
         try:
             parts = [System.open(path) for path in places]
-            if source:
-                again, _ = layout.divided(stored.compute(parts[0], made, paths).scores)
-            elif parts:
-                again = _fused(store, fusion, parts)
+            if made.rescored:
+                again, _ = layout.divided(stored.compute(parts[0], made, store.store.record.made_from, paths).scores)
+            elif made.fusion:
+                again = _fused(store, made.fusion, parts)
             else:
                 vectors = store.embeddings()
                 again = [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
@@ -67,7 +65,7 @@ def scores(store: System, paths: Paths) -> Step:
     return Step(store.path, f"scores again, {what}", cells, other)
 
 
-def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> list[Similarity]:
+def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similarity]:
     """Fuse the members again into the ensemble's matrices.
 
     Raises InputError if the store is read by another fusion than recorded, or a member lacks its images or captions.
@@ -76,12 +74,13 @@ def _fused(store: System, fusion: Mapping[str, Any], members: list[System]) -> l
         return rows_of(member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}")
 
     aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
-    fused = fuse(aligned, fusion["method"], fusion["weights"])
-    matrices, by_query = layout.divided(fused.scores, fusion["method"])
-    how, kind = by_query or {"method": None, "weights": []}, _stored(store)
-    if (how["method"], tuple(how["weights"])) != (kind.method, kind.weights):
+    fused = fuse(aligned, fusion.method, fusion.weights)
+    matrices, by_query = layout.divided(fused.scores, fusion.method)
+    kind = _stored(store)
+    method, weights, each = (by_query.method, by_query.weights, by_query.each) if by_query else (None, [], [])
+    if (method, tuple(weights)) != (kind.method, kind.weights):
         raise InputError(f"it is read by {kind.method or 'mean'} with weights {list(kind.weights)}")
-    if tuple(how.get("matrices", kind.each)) != kind.each:
+    if tuple(each or kind.each) != kind.each:
         raise InputError(f"its members are read as {list(kind.each)} matrices")
     return matrices
 
@@ -110,7 +109,7 @@ def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manife
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
     pool, how = System.open(path), entry.get("evaluated_with")
     # If the manifest has changed, another step says so.
-    known = manifest if manifest is not None and pool.made_from["manifest"] == manifest.digest else None
+    known = manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
     pool = judged.with_languages(pool, known)
     extended = how.get("extended") if how else None
     # Recalls do not depend on how intervals are drawn. If a result does not record that, only recalls are compared.

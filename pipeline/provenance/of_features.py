@@ -18,36 +18,37 @@ from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.made import Member
 
 MADE = "what made it, and which images failed"
 
 
-def steps(path: Path, member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest, split: str,
+def steps(path: Path, member: Member, head: Mapping[str, Any], manifest: Manifest, split: str,
           row: int | None) -> Iterator[Step]:
     """Compare a feature store with what is recorded of it."""
     if not path.exists():
-        yield Step(path, MADE, member["store"], None)
+        yield Step(path, MADE, member.store or None, None)
         return
     try:
         store = FeatureStore(path).require(manifest)
         rows = training.usable(store, manifest.split(split)).store_rows
-        yield Step(path, MADE, member["store"], store.identity)
-        yield Step(path, "bytes that were scored", member.get("content"), store.content(rows))
+        yield Step(path, MADE, member.store or None, store.identity)
+        yield Step(path, "bytes that were scored", member.content or None, store.content(rows))
         if head:
             read = np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & store.done)
             if "origin" not in head:
                 yield Step(path, "bytes that were trained on", head.get("content"), store.content(read))
-        yield Step(path, "weights of its network", member["weights"], store.fingerprint["weights"])
+        yield Step(path, "weights of its network", member.weights or None, store.fingerprint["weights"])
         try:
             built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights
         except InputError:  # the checkpoint is not on this machine
             built = None
-        yield Step(path, "weights of the network, built again", member["weights"], built)
+        yield Step(path, "weights of the network, built again", member.weights or None, built)
         yield from verify.description(path, store.layout)
         yield from _failures(store, manifest)
         yield from _shards(store, row)
     except InputError as error:
-        yield Step(path, MADE, member["store"], str(error))
+        yield Step(path, MADE, member.store or None, str(error))
 
 
 def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:

@@ -14,7 +14,7 @@ from pipeline.files.digest import digest, of_files, sha256
 from pipeline.files.record import compare
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import ENCODER
+from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 
@@ -24,21 +24,21 @@ APART = 1e-3
 Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 
-def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any]) -> Iterator[Step]:
+def steps(folder: Path, member: Member, made_from: Made) -> Iterator[Step]:
     """Compare a head's folder with the result's entry of the head."""
-    recorded: Mapping[str, str | None] = member.get("files") or {"head.json": None}
+    recorded: Mapping[str, str | None] = member.files or {"head.json": None}
     for name in ("best.safetensors", *sorted(recorded, key=lambda name: (name == "head.json", name))):
-        file, known = folder / name, member["checkpoint"] if name == "best.safetensors" else recorded[name]
+        file, known = folder / name, member.checkpoint if name == "best.safetensors" else recorded[name]
         yield Step(file, "SHA-256", known, sha256(file) if file.is_file() else None)
     yield from compare(folder, *training.checkpoint.OPENED)
     try:
         said = training.read_description(folder)
     except InputError:  # the step above says that it is not there, or another one
         return
-    here = made_from.get("trained_on", made_from["dataset"]) == made_from["dataset"]
-    for what, known in (("manifest", made_from["manifest"]), ("store", member["store"])) if here else ():
+    here = made_from.training_data == made_from.dataset
+    for what, known in (("manifest", made_from.manifest), ("store", member.store)) if here else ():
         yield Step(folder / "head.json", f"the {what} it was trained on", known, said.get(what))
-    settings = member.get("settings")
+    settings = member.settings
     found = (said.get("recipe_settings") or {}) | (said.get("training") or {})
     yield Step(folder / "head.json", "the settings it was trained with", digest(settings) if settings else None,
                digest(found))
@@ -47,34 +47,33 @@ def steps(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any])
         words: str | None = texts.kind(str(said.get("text"))).load(folder / "text").digest
     except (InputError, KeyError, ValueError):  # their files cannot be read
         words = None
-    yield Step(folder / "text", "the words it was trained with", member.get("vocabulary"), words)
+    yield Step(folder / "text", "the words it was trained with", member.vocabulary or None, words)
 
 
-def _named(folder: Path, member: Mapping[str, Any], made_from: Mapping[str, Any], said: Mapping[str, Any]) -> Step:
-    """Compare what tables name it by. A head or a result of an earlier release may not record its networks."""
-    keys = [key for key in ("recipe", "text", "seed") if made_from.get(key) is not None]
+def _named(folder: Path, member: Member, made_from: Made, said: Mapping[str, Any]) -> Step:
+    """Compare what tables name it by."""
+    keys = [key for key in ("recipe", "text", "seed") if getattr(made_from, key) is not None]
     features = said.get("features") or {}
     found = {key: said.get(key) for key in (*keys, "feature", "networks")} | {
         "features": features.get("recipe"), "published": "origin" in said}
-    recorded = {key: made_from[key] for key in keys} | {
-        key: member.get(key) for key in ("feature", "networks", "features", "published")}
-    known = "networks" in member and "networks" in said
-    return Step(folder / "head.json", "what it is called", digest(recorded) if known else None, digest(found))
+    recorded = {key: getattr(made_from, key) for key in keys} | {
+        key: getattr(member, key) for key in ("feature", "networks", "features", "published")}
+    return Step(folder / "head.json", "what it is called", digest(recorded), digest(found))
 
 
-def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], store: Path, manifest: Manifest,
+def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Manifest,
                      drawn: int, image: int | None, batch_size: int) -> Iterator[Step]:
     """Compare a dual encoder and what it read with the result's entry of it."""
-    said = member[ENCODER]
+    said = member.encoder or {}
     model = Path(said["model"])
     try:
         encoder = record.load_recorded(member)
     except InputError:
-        yield Step(model, "the encoder's files", member["checkpoint"], None)
+        yield Step(model, "the encoder's files", member.checkpoint, None)
         return
-    for name in dict.fromkeys((*member["files"], *encoder.files)):
-        yield Step(model / name, "SHA-256", member["files"].get(name, "no such file"), encoder.files.get(name))
-    yield Step(model, "the encoder and its usage", member["checkpoint"], record.identity(said["model"], encoder))
+    for name in dict.fromkeys((*member.files, *encoder.files)):
+        yield Step(model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name))
+    yield Step(model, "the encoder and its usage", member.checkpoint, record.identity(said["model"], encoder))
     activation, recorded = (", ".join(f"{tower} {name}" for tower, name in sorted(each.items())) for each in (
         encoder.activation, said.get("activation", {})))
     yield Step(model, "activation of its towers", recorded or None, activation)
@@ -90,10 +89,10 @@ def steps_of_encoder(member: Mapping[str, Any], made_from: Mapping[str, Any], st
 
     if drawn:
         yield _computed_again(store, (), lambda split: (manifest.split(split), embed), drawn, image)
-    for split in made_from["split"].split("+"):  # all photographs, because the digest is over all
+    for split in str(made_from.split).split("+"):  # all photographs, because the digest is over all
         files = photographs(manifest.split(split))
         found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
-        yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member["splits"][split]["content"],
+        yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member.splits[split]["content"],
                    found)
 
 
@@ -124,7 +123,7 @@ def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str
     what, told = "embedded again", f"{drawn} images"
     try:
         scores = System.open_either(store)
-        whole, embed = opened(scores.made_from["split"])
+        whole, embed = opened(str(scores.split))
         chosen = np.random.default_rng().permutation(np.intersect1d(whole.image_ids, scores.image_ids))[:drawn].tolist()
         part = whole.only(np.isin(whole.image_ids, chosen if image is None else [*chosen, image]))
         again = embed(part, scores)

@@ -5,12 +5,11 @@ For a reranked system: its candidates retrieved again, its scorer compared, some
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from pipeline.artefacts import artefact
 from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.files import record
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
@@ -20,9 +19,9 @@ from pipeline.provenance.result import Result
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking import SCORERS, PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
-from pipeline.systems.scores.made import CONTENTS, RERANKED, RESCORED, Made
+from pipeline.systems.scores.made import Reranked
 from pipeline.systems.scores.sources import Vectors
-from pipeline.systems.scores.system import Candidates, System, recorded
+from pipeline.systems.scores.system import Candidates, System
 
 # How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
@@ -35,56 +34,45 @@ def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: flo
     if result.entry is not None and result.source is not None:
         yield Step(result.source, "its entry of this system", result.entry.get("digest"),
                    results.digest_of(result.entry))
-    above = digest(dict(result.made_from)) if result.entry is not None else None
+    above = None if result.entry is None else results.system(result.entry).identity
     yield from _store(result.path, above, paths, manifest, result.entry is not None)
     if result.entry is not None and result.path.exists():
         try:
             yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
         except InputError as error:
             yield Step(result.path, "measured again", "its numbers", str(error))
-    yield from _members(result.made_from, paths, manifest, {result.path})
+    yield from _parts(result.path, paths, manifest, {result.path})
 
 
-def _members(made_from: Mapping[str, Any], paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
-    """seen: stores that are traced already, so that one that is edited to be its own member is followed once."""
-    members = [] if RERANKED in made_from or RESCORED in made_from else made_from["members"]
-    made = Made(made_from)
-    older = () if made_from["ensemble"] is None else [(name, None) for name in made.fusion.get("members") or made.heads]
-    for name, seal in made.parts or older:
-        path = paths.similarity(made_from["dataset"], name, made_from["split"])
-        yield from _store(path, seal, paths, manifest, True)
-        try:
-            theirs = System.open_named(path).made_from
-        except InputError:  # the store's own steps say it
-            continue
-        for member in members:
-            if member["head"] == name:
-                yield Step(path, "the checkpoint it was scored with", member["checkpoint"],
-                           theirs["members"][0]["checkpoint"])
-        if path not in seen:
-            yield from _members(theirs, paths, manifest, seen | {path})
+def _parts(path: Path, paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
+    """Compare the systems that a store was made from, and those that these were made from; `seen` are left out."""
+    try:
+        store = System.open_either(path)
+    except InputError:  # the store's own steps say it
+        return
+    for part in store.made_of:
+        below = paths.similarity(store.made_from.dataset, part.name, str(store.split))
+        yield from _store(below, part.identity, paths, manifest, True)
+        if below not in seen:
+            yield from _parts(below, paths, manifest, seen | {below})
 
 
 def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
-    """above: the store's seal, as recorded in what was made from it; is_recorded: whether there is such a record."""
+    """above: its identity, as recorded in what was made from it; is_recorded: whether there is such a record."""
     if not path.exists():
         yield Step(path, "what made it", above, None)
         return
-    yield from record.compare(path, layout.HEADER)
+    arrays = {array.parent.name for array in path.glob("*/zarr.json")}
     try:
         store = System.open_either(path)
     except InputError as error:
+        yield from artefact.verify(path, layout.HEADER)
         yield Step(path, "what made it", above, str(error))
         return
+    yield from store.store.verify(*sorted({*store.store.record.contents, *arrays}))
     if is_recorded:
-        yield Step(path, "what made it", above, digest(store.made_from))
-        yield Step(path, "the name it was written under", path.stem, layout.written_name(path))
-    recorded, found = store.made_from.get(CONTENTS), layout.digests(path)
-    wrong = layout.changed(path, store.made_from)
-    if not wrong:
-        yield Step(path, f"bytes of its {len(found)} arrays", digest(recorded) if recorded else None, digest(found))
-    for name in wrong or ():
-        yield Step(path / name, "bytes", (recorded or {}).get(name, "no such array"), found.get(name))
+        yield Step(path, "what made it", above, store.reference.identity)
+        yield Step(path, "the name it was written under", path.stem, store.written_name)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     if isinstance(store.kind, Vectors):
         return
@@ -95,12 +83,12 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
 
 
 def _size(store: System) -> str:
-    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions of {store.made_from['split']}"
+    return f"{len(store.image_ids)} images, {len(store.caption_ids)} captions of {store.split}"
 
 
 def _ids(store: System, manifest: Manifest) -> str:
     """The store's size if its rows and columns are right images and captions of its split; else what is wrong."""
-    split = manifest.split(store.made_from["split"])
+    split = manifest.split(str(store.split))
     owner = Collection(split.image_ids, split.caption_ids, split.caption_image).image_of_caption()
     if extra := np.setdiff1d(store.image_ids, split.image_ids).tolist():
         return f"image {extra[0]}, which is not in the split {split.name}"
@@ -117,8 +105,9 @@ def _ids(store: System, manifest: Manifest) -> str:
 
 def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what they are now."""
-    record, dataset = store.made_from.reranked, store.made_from["dataset"]
-    scorer, name = None, record["scorer"]["name"]
+    record, dataset = store.made_from.reranked, store.made_from.dataset
+    assert record is not None
+    scorer, name = None, record.scorer["name"]
     try:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
@@ -127,35 +116,35 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         said: str | None = _other_candidates(found, pool, record) or told
     except InputError as error:
         pool, found, told, said = None, {}, "candidates", str(error)
-    yield Step(store.path, f"candidates again, by {record['retriever']['system']}", told, said)
+    yield Step(store.path, f"candidates again, by {record.retriever}", told, said)
     try:
-        own = record["scorer"].get("trained_on", dataset) if record["scorer"]["kind"] != "system" else dataset
-        source = PairSource(paths, own, dataset, dataset, split=store.made_from["split"])
-        scorer = SCORERS.build(record["scorer"]["kind"], name, source)
+        own = dataset if record.by_system else record.scorer.get("trained_on", dataset)
+        source = PairSource(paths, own, dataset, dataset, split=str(store.split))
+        scorer = SCORERS.build(record.scorer["kind"], name, source)
         made: str | None = digest(scorer.made_from)
     except InputError as error:
         made = str(error)
-    yield Step(store.path, f"what made its scorer {name}", record["scorer"]["made_from"], made)
+    yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
     if scorer is not None and pool is not None:
         yield Step(store.path, "pairs scored again", "equal", _other_pair(found, pool, scorer) or "equal")
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:
     """The pool that its candidates were retrieved from. Raises InputError if embeddings of distractors are missing."""
-    wanted = store.made_from.reranked["distractors"]
+    wanted = [part for role, part in store.store.record.made_from.items() if role.startswith("distractor.")]
     if not wanted:
         return judged.in_languages(kind.retriever, paths)
-    there = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
-    by_seal = {each["seal"]: found for each, found in zip(recorded(there), there, strict=True)}
-    if missing := [each["dataset"] for each in wanted if each["seal"] not in by_seal]:
-        raise InputError(f"the embeddings of {missing[0]} are not below {paths.root / 'embeddings'}")
-    return kind.retriever.among([by_seal[each["seal"]] for each in wanted])
+    existing = [System.open_vectors(path) for path in sorted(paths.root.glob("embeddings/*/*.zarr"))]
+    by_identity = {each.reference.identity: each for each in existing}
+    if missing := [part.name for part in wanted if part.identity not in by_identity]:
+        raise InputError(f"the embeddings {missing[0]} are not below {paths.root / 'embeddings'}")
+    return kind.retriever.among([by_identity[part.identity] for part in wanted])
 
 
-def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Mapping[str, Any]) -> str | None:
+def _other_candidates(found: Mapping[str, reranked.Scored], pool: System, record: Reranked) -> str | None:
     """Describe the first query whose candidates differ when they are retrieved again; None if none does."""
     widths = {each.places.shape[1] for each in found.values()}
-    again = candidates.find(pool, reranked.protocol_of(record), "all" if len(widths) > 1 else widths.pop())
+    again = candidates.find(pool, reranked.protocol_of(record.protocol), "all" if len(widths) > 1 else widths.pop())
     for name, mine in found.items():
         other = again[name]
         if mine.places.shape != other.places.shape:

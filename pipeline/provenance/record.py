@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,15 +11,13 @@ from pipeline import training
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance.head_record import HeadRecord, differences
-from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made, lacking
+from pipeline.systems.scores.made import Made, Member, differences, lacking
 from pipeline.systems.scores.system import System
 
 
 def made_from(head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
               rows: np.ndarray) -> Made:
-    """Compose the record that is written beside a head's scores or vectors; the store adds digests of what is written.
+    """Compose the facts of a head's scores or vectors.
 
     split: its name, or several joined by +. rows: the images' rows in the source.
     """
@@ -28,49 +25,32 @@ def made_from(head: training.Head, manifest: Manifest, split: str, source: train
     feature, features = said["feature"], said["features"]
     networks = said["networks"]
     trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
-    several = {"languages": manifest.languages} if manifest.languages else {}
     of_split = np.flatnonzero(manifest.images["split"].isin(split.split("+")).to_numpy())
-    lacks = lacking(manifest.left_out, int((~source.done[of_split]).sum()))
-    return Made(several | lacks | {
-        "dataset": manifest.dataset, "split": split, "recipe": said["recipe"], "ensemble": None,
-        "features": {feature: features["recipe"]}, "text": said["text"], "seed": said["seed"],
-        "untrained": [] if trained else [feature], "manifest": manifest.digest,
-        "members": [{"head": head.name, "checkpoint": head.checkpoint,
-                     "files": training.checkpoint.digests(head.folder), "store": source.identity,
-                     "content": source.content(rows), "weights": features["weights"], "feature": feature,
-                     "features": features["recipe"], "published": "origin" in said,
-                     "networks": networks, "vocabulary": said["vocabulary"],
-                     "settings": said["recipe_settings"] | said["training"]}]})
+    member = Member(
+        head=head.name, checkpoint=head.checkpoint, files=training.checkpoint.digests(head.folder),
+        store=source.identity, content=source.content(rows), weights=features["weights"], feature=feature,
+        features=features["recipe"], published="origin" in said, networks=networks, vocabulary=said["vocabulary"],
+        settings=said["recipe_settings"] | said["training"])
+    return Made(
+        dataset=manifest.dataset, split=split, recipe=said["recipe"], features={feature: features["recipe"]},
+        text=said["text"], seed=said["seed"], untrained=[] if trained else [feature], manifest=manifest.digest,
+        languages=manifest.languages, lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())),
+        members=[member])
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:
-    """Check that stores to be averaged as seeds of one system differ only in the seed.
-
-    Stores without recorded settings cannot be seeds of a system with recorded settings.
-    """
-    members = [_known(store) for store in stores]
-    for store, mine in zip(stores[1:], members[1:], strict=True):
-        if (members[0] is None) != (mine is None):
-            older = (stores[0] if members[0] is None else store).path.stem
-            raise InputError(f"{older}: does not record the settings of its training, as other seeds do; run `pipeline "
-                             "score` again for it, then `pipeline ensemble`")
-        if members[0] and mine and (why := differences(members[0], mine)):
+    """Check that stores to be averaged as seeds of one system differ only in the seed."""
+    for store in stores[1:]:
+        if why := differences(stores[0].made_from.members, store.made_from.members):
             raise InputError(f"{store.path.stem}: is no seed of the system {stores[0].path.stem}: {why}; train and "
                              "score them alike, or leave it out")
-
-
-def _known(store: System) -> tuple[HeadRecord, ...] | None:
-    try:
-        return tuple(HeadRecord.of(entry) for entry in store.made_from["members"])
-    except (KeyError, TypeError):
-        return None
 
 
 def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
     """Add the systems that others are made from, and their heads, if their scores exist."""
     found = dict(stores)
     for store in stores.values():
-        for name in (*store.made_from.heads, *(name for name, _ in store.made_from.parts)):
+        for name in (*store.made_from.heads, *(part.name for part in store.made_of)):
             path = store.path.with_name(f"{name}.zarr")
             if name not in found and path.exists():
                 found[name] = System.open(path)
@@ -86,23 +66,25 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str],
     head_folder: from the data set that a head was trained on, and its name, to its folder.
     """
     first = next(iter(stores.values()))
-    scored: dict[tuple[str, str], Mapping[str, Any]] = {}
+    scored: dict[tuple[str, str], Member] = {}
     for store in stores.values():
         for key in ("manifest", "split"):
-            if store.made_from[key] != first.made_from[key]:
-                raise InputError(f"{store.path}: its {key} is {store.made_from[key]!r}, that of {first.path.name} "
-                                 f"{first.made_from[key]!r}; score all again")
+            mine, wanted = getattr(store.made_from, key), getattr(first.made_from, key)
+            if mine != wanted:
+                raise InputError(f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; score "
+                                 "all again")
         if not store.made_from.is_made_of_others:
-            scored |= {(store.made_from.trained_on, member["head"]): member for member in store.made_from["members"]}
+            scored |= {(store.made_from.training_data, member.head): member for member in store.made_from.members}
     for head, member in scored.items():
-        if ENCODER not in member:
+        if member.encoder is None:
             _refuse_another_head(head_folder(*head), member)
     for store in stores.values():
         _refuse_another_scorer(store, head_folder)
-        members = store.made_from["members"] if store.made_from.is_made_of_others else []
-        older = [member["head"] for member in members if member["checkpoint"]
-                 != scored.get((store.made_from.trained_on, member["head"]), member)["checkpoint"]]
-        older += [name for name, seal in store.made_from.parts if name in stores and stores[name].seal != seal]
+        made = store.made_from
+        older = [member.head for member in made.members if made.is_made_of_others
+                 and member.checkpoint != scored.get((made.training_data, member.head), member).checkpoint]
+        older += [part.name for part in store.made_of
+                  if part.name in stores and stores[part.name].reference.identity != part.identity]
         if older:
             what, again = store.made_from.made_again(store.name)
             raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
@@ -111,24 +93,24 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str],
 
 def _refuse_another_scorer(store: System, head_folder: Callable[[str, str], Path]) -> None:
     """Compare the checkpoint of a head that scored pairs with the recorded digest."""
-    scorer = store.made_from.reranked.get("scorer", {})
+    scorer = store.made_from.reranked.scorer if store.made_from.reranked else {}
     if "checkpoint" in scorer:
-        file = head_folder(store.made_from.trained_on, scorer["name"]) / "best.safetensors"
+        file = head_folder(store.made_from.training_data, scorer["name"]) / "best.safetensors"
         if file.exists() and sha256(file) != scorer["checkpoint"]:
             raise InputError(f"{file}: is not the checkpoint by which {store.path.stem} was reranked; run `pipeline "
                              f"{store.made_from.made_again(store.name)[1]}` again")
 
 
-def _refuse_another_head(folder: Path, member: Mapping[str, Any]) -> None:
+def _refuse_another_head(folder: Path, member: Member) -> None:
     """Compare a head's files with the recorded digests, except last.safetensors.
 
     No result depends on last.safetensors, and it is three times as large as all the others together.
     """
-    recorded = {"best.safetensors": member["checkpoint"], **member.get("files", {})}
+    recorded = {"best.safetensors": member.checkpoint, **member.files}
     recorded.pop("last.safetensors", None)
     for name, digest in recorded.items():
         file = folder / name
         if file.exists() and sha256(file) != digest:
             what = "the checkpoint that was scored" if name == "best.safetensors" else "as it was when it was scored"
-            raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member['head']}, then "
+            raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member.head}, then "
                              "`pipeline ensemble`")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.artefacts import Reference
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.digest import digest
@@ -20,17 +21,23 @@ COMMAND = "evaluate --system STORE --record"
 # The key of an entry with the hits of each image, by protocol, see `pipeline.evaluation.statistics.image_hits`.
 HITS = "image_hits"
 # The keys of an entry that are not protocols.
-BESIDE = ("made_from", "evaluated_with", HITS, "digest")
+BESIDE = ("system", "made_from", "evaluated_with", HITS, "digest")
 
 
-def entry(made_from: Mapping[str, Any], evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],
+def entry(system: System, evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],
           hits: Mapping[str, Any]) -> dict[str, Any]:
     """Compose an entry.
 
-    made_from: the scores' record. evaluated_with: the settings that give the numbers again. numbers, hits: by protocol.
+    evaluated_with: the settings that give the numbers again. numbers, hits: by protocol.
     """
-    said = {"made_from": dict(made_from), "evaluated_with": dict(evaluated_with), **numbers, HITS: dict(hits)}
-    return said | {"digest": digest(said)}
+    found = {"system": system.reference.model_dump(), "made_from": system.made_from.recorded(),
+             "evaluated_with": dict(evaluated_with), **numbers, HITS: dict(hits)}
+    return found | {"digest": digest(found)}
+
+
+def system(found: Mapping[str, Any]) -> Reference:
+    """Read which system an entry is of, as it was when it was measured."""
+    return Reference.model_validate(found["system"])
 
 
 def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,24 +82,24 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
         if found.get("digest") != digest_of(found):
             raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
         store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
-        if store.exists() and System.open(store).made_from != made_from:
+        if store.exists() and System.open(store).reference != system(found):
             raise InputError(f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`")
 
 
 def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
            numbers: Mapping[str, Any], hits: Mapping[str, Any]) -> str:
     """Write the numbers and hits of one pool into results/recorded.json in place of its entry; return its name."""
-    if not pool.made_from:
+    if not pool.made_from.is_known:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
-    among = [{"dataset": each.made_from["dataset"], "split": each.made_from["split"], "seal": digest(each.made_from),
+    among = [{"dataset": each.made_from.dataset, "split": each.split, **each.reference.model_dump(),
               "images": len(each.image_ids), "captions": len(each.caption_ids)} for each in distractors]
-    name = ", among ".join((f"{pool.name} on {pool.made_from['dataset']}",
+    name = ", among ".join((f"{pool.name} on {pool.made_from.dataset}",
                             *(f"{each['dataset']} {each['split']}" for each in among)))
     with exclusive(path):  # another process may add an entry of its own
         entries = read_recorded(path) if path.exists() else {}
         before = entries.get(name, {})
-        kept = before if before.get("made_from") == pool.made_from else {}
-        entries[name] = entry(pool.made_from, {**evaluated_with, "distractors": among},
+        kept = before if before.get("system") == pool.reference.model_dump() else {}
+        entries[name] = entry(pool, {**evaluated_with, "distractors": among},
                               {**protocols(kept), numbers["protocol"]: numbers},
                               {**kept.get(HITS, {}), numbers["protocol"]: hits})
         write_json(path, entries)

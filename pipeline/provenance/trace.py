@@ -26,8 +26,8 @@ from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.result import Result
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores import ENCODER
 from pipeline.systems.scores.layout import holds_vectors_alone
+from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
@@ -35,38 +35,37 @@ from pipeline.systems.scores.system import System
 def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made_from = result.made_from
-    manifest_path = paths.manifest(made_from["dataset"])
+    dataset, split = made_from.dataset, str(made_from.split)
+    manifest_path = paths.manifest(dataset)
     manifest = Manifest.load(manifest_path, computed=True)
-    row = None if image is None else _row(manifest, image, made_from["split"])
+    row = None if image is None else _row(manifest, image, split)
     yield from of_scores.steps(result, paths, manifest, settings.evaluate.block_megabytes)
     features = []
-    dataset = made_from["dataset"]
 
     def vectors(name: str) -> Path:
-        return result.path if holds_vectors_alone(result.path) else paths.similarity(dataset, name, made_from["split"])
+        return result.path if holds_vectors_alone(result.path) else paths.similarity(dataset, name, split)
 
-    for member in made_from["members"]:
-        if ENCODER in member:
-            yield from of_head.steps_of_encoder(member, made_from, vectors(member["head"]), manifest, drawn,
+    for member in made_from.members:
+        if member.encoder is not None:
+            yield from of_head.steps_of_encoder(member, made_from, vectors(member.head), manifest, drawn,
                                                 image, settings.score.batch_size)
             continue
-        trained_on = made_from.get("trained_on", dataset)
-        folder = paths.head(trained_on, member["head"])
+        trained_on = made_from.training_data
+        folder = paths.head(trained_on, member.head)
         yield from of_head.steps(folder, member, made_from)
         head = training.read_description(folder) if (folder / "head.json").exists() else {}
-        feature = _feature(member, head, made_from)
-        path = paths.features(dataset, feature)
+        path = paths.features(dataset, member.feature)
         if drawn:
-            scored = member["head"] if trained_on == dataset else f"{trained_on}-{member['head']}"
+            scored = member.head if trained_on == dataset else f"{trained_on}-{member.head}"
             yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
                                          settings.score.batch_size)
         if "finetuned" in head:
-            yield _photographs_of(member, head, manifest, made_from)
+            yield _photographs_of(member, head, manifest, split)
         else:
             own = head if trained_on == dataset else {}  # the head was trained on another store
-            yield from of_features.steps(path, member, own, manifest, made_from["split"], row)
+            yield from of_features.steps(path, member, own, manifest, split, row)
             features.append(path)
-    yield Step(manifest_path, "digest of every row", made_from["manifest"], manifest.digest)
+    yield Step(manifest_path, "digest of every row", made_from.manifest, manifest.digest)
     remembered = paths.remembered(dataset)  # a manifest that a library user wrote has no record
     yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
     read: dict[Any, str] = {}
@@ -79,16 +78,15 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
                    f"{file.stat().st_size} bytes" if file.exists() else None)
 
 
-def _photographs_of(member: Mapping[str, Any], head: Mapping[str, Any], manifest: Manifest,
-                    made_from: Mapping[str, Any]) -> Step:
+def _photographs_of(member: Member, head: Mapping[str, Any], manifest: Manifest, split: str) -> Step:
     """What a fine-tuned head reads: the photographs of the split that was scored."""
-    what = f"SHA-256 of the images of {made_from['split']}"
+    what = f"SHA-256 of the images of {split}"
     try:
         source = training.photographs_of(head, manifest)
-        found: str | None = source.content(manifest.split(made_from["split"]).store_rows)
+        found: str | None = source.content(manifest.split(split).store_rows)
     except InputError:
         found = None
-    return Step(manifest.images_folder, what, member.get("content"), found)
+    return Step(manifest.images_folder, what, member.content or None, found)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
@@ -128,11 +126,3 @@ def _row(manifest: Manifest, image: int, split: str) -> int:
         there = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
         raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {there}")
     return int(rows[0])
-
-
-def _feature(member: Mapping[str, Any], head: Mapping[str, Any], made_from: Mapping[str, Any]) -> str:
-    """Which feature a member reads, as it or its head records; for an older one, by its place in the ensemble."""
-    if known := member.get("feature") or head.get("feature"):
-        return str(known)
-    features = list(made_from["features"])
-    return features[min(made_from["members"].index(member), len(features) - 1)]

@@ -14,10 +14,10 @@ from PIL import Image
 
 from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Scores, rank
 from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.head_record import HeadRecord
+from pipeline.parts.errors import InputError
 from pipeline.report import names
 from pipeline.systems.scores.judged import Truth, judge, with_languages
+from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.system import System
 
 WORDS: dict[Direction, dict[str, str]] = {
@@ -50,7 +50,7 @@ class Gallery:
     @classmethod
     def of(cls, store: System, manifest: Manifest, images_folder: Path, truth: Truth = OWN) -> Gallery:
         """Join a system's scores with its captions and photographs."""
-        if store.made_from["manifest"] != manifest.digest:
+        if store.made_from.manifest != manifest.digest:
             raise InputError(f"{store.path}: was scored with another manifest than is there now; score it again")
         texts = dict(manifest.rows(["caption_id", "caption"], lambda rows: rows[
             rows["caption_id"].isin(store.caption_ids)]).itertuples(index=False, name=None))
@@ -64,14 +64,18 @@ class Gallery:
     @property
     def title(self) -> str:
         """Its name for readers, composed from its record; the system's own name if it has no such record."""
-        return names.title(self.pool.made_from) if "recipe" in self.pool.made_from else self.pool.name
+        return names.title(self.pool.made_from) if self.pool.made_from.dataset else self.pool.name
 
     @property
-    def members(self) -> tuple[HeadRecord, ...]:
+    def retriever(self) -> str | None:
+        """The system whose candidates it reranks."""
+        reranked = self.pool.made_from.reranked
+        return reranked.retriever if reranked else None
+
+    @property
+    def members(self) -> tuple[Member, ...]:
         """The heads behind it."""
-        with refusing((KeyError, TypeError), f"{self.pool.name}: does not say which networks made it; run `pipeline "
-                      "score` and `pipeline ensemble` again"):
-            return tuple(HeadRecord.of(entry) for entry in self.pool.made_from["members"])
+        return tuple(self.pool.made_from.members)
 
     @cached_property
     def truth(self) -> Relevance:

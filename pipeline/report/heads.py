@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.files.weights import UNTRAINED
 from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.settings.features import FEATURES
+from pipeline.systems.scores.made import Member
 from pipeline.training.checkpoint import read_description
 
 if TYPE_CHECKING:
@@ -53,15 +53,16 @@ class TrainedHead:
         return self.recipe, self.text, self.seed
 
     @property
-    def member(self) -> HeadRecord:
+    def member(self) -> Member:
         """What it was trained on and with. Heads of earlier versions do not record their networks."""
         record = self.description
         features = record["features"]
         networks = record.get("networks", {"image": {} if features["trained"] else {"weights": UNTRAINED},
                                            "text": {} if record["text"] == "bigru" else {"kind": record["text"]}})
-        return HeadRecord(self.name, self.feature, str(features["recipe"]), networks["image"], networks["text"],
-                      record["recipe_settings"] | record["training"], record["store"], features["weights"],
-                      record["vocabulary"])
+        return Member(
+            head=self.name, feature=self.feature, features=features["recipe"], networks=networks,
+            settings=record["recipe_settings"] | record["training"], store=record["store"], weights=features["weights"],
+            vocabulary=record["vocabulary"])
 
     @property
     def best(self) -> float:

@@ -13,13 +13,11 @@ from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, TASKS, Statist
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.head_record import HeadRecord, differences
 from pipeline.provenance.results import HITS
 from pipeline.report import names
 from pipeline.report.table import rounded
 from pipeline.settings.features import FEATURES
-from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Member, differences
 
 # An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the members.
 SEPARATE = "separate"
@@ -98,7 +96,7 @@ class MeasuredSystem:
     origin: Origin
     systems: tuple[str, ...]
     values: Mapping[Statistic, tuple[float, ...]]
-    members: tuple[HeadRecord, ...]
+    members: tuple[Member, ...]
     tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
 
     def mean(self, column: Statistic) -> float:
@@ -197,8 +195,8 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     """
     found: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
     for name, made_from, protocol, scores in _evaluations(metrics):
-        lone = made_from.get("ensemble") is None
-        seed, run = _run(name, metrics[name], protocol, scores)
+        lone = made_from.ensemble is None
+        seed, run = _run(name, metrics[name], made_from, protocol, scores)
         before = found[run.origin].get(seed)
         if before and before[0] == lone and before[1].values != run.values:
             raise InputError(f"metrics hold {name!r} and {before[1].systems[0]!r}, the same system and seed; drop one")
@@ -207,14 +205,15 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in found.values())
 
 
-def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str, Mapping[str, Any]]]:
+def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Made, str, Mapping[str, Any]]]:
     """(system, what made it, protocol, scores) for each system and protocol."""
     if not isinstance(metrics, Mapping):
         raise InputError("metrics are no mapping of systems to scores; run `pipeline evaluate` again")
     for name, system in metrics.items():
-        made_from = system.get("made_from") if isinstance(system, Mapping) else None
-        if not isinstance(made_from, Mapping):
+        if not isinstance(system, Mapping) or "made_from" not in system:
             raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
+        with refusing(ValueError, f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again"):
+            made_from = Made.model_validate(system["made_from"])
         for protocol, scores in system.items():
             if protocol != "made_from" and isinstance(scores, Mapping) and "RSUM" in scores:
                 yield name, made_from, protocol, scores
@@ -242,29 +241,26 @@ def _reading(what: str) -> AbstractContextManager[None]:
                     f"{error}; run `pipeline evaluate` again")
 
 
-def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
+def _run(name: str, entry: Mapping[str, Any], made: Made, protocol: str, scores: Mapping[str, Any]
+         ) -> tuple[int, MeasuredSystem]:
     """One system by one protocol, with its seed."""
-    made_from = Made(entry["made_from"])
     with _reading("recorded distractors"):
         distractors = tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
                             f"{names.dataset(each['dataset'])}"
                             for each in entry.get("evaluated_with", {}).get("distractors", ()))
     with _reading(f"metrics of {name!r}"):
-        letters, trained_on = made_from.visual, made_from.trained_on
+        letters = made.letters
         origin = Origin(
-            dataset=str(made_from["dataset"]), split=str(made_from["split"]), manifest=str(made_from["manifest"]),
-            protocol=protocol, images=int(scores["images"]), captions=int(scores["captions"]),
-            recipe=str(made_from["recipe"] or names.SEVERAL["recipe"]), visual=letters,
-            text=str(made_from["text"] or names.SEVERAL["text"]),
-            features=tuple((f, str(made_from["features"][f])) for f in FEATURES if f in made_from["features"]),
-            untrained=tuple(sorted(made_from["untrained"])), steps=names.steps(made_from),
-            trained_on="" if trained_on == made_from["dataset"] else trained_on, distractors=distractors,
-            transductive=made_from.has_seen_queries,
-            rerank=_rerank(made_from), lacks=by_reason(scores.get("left_out", {})),
-            zero_shot=not letters and any(ENCODER in member for member in made_from["members"]))
+            dataset=made.dataset, split=str(made.split), manifest=str(made.manifest), protocol=protocol,
+            images=int(scores["images"]), captions=int(scores["captions"]),
+            recipe=made.recipe or names.SEVERAL["recipe"], visual=letters, text=made.text or names.SEVERAL["text"],
+            features=tuple((feature, made.features[feature]) for feature in FEATURES if feature in made.features),
+            untrained=tuple(sorted(made.untrained)), steps=names.steps(made),
+            trained_on="" if made.training_data == made.dataset else made.training_data, distractors=distractors,
+            transductive=made.has_seen_queries, rerank=_rerank(made), lacks=by_reason(scores.get("left_out", {})),
+            zero_shot=not letters and any(member.encoder is not None for member in made.members))
         if origin.zero_shot != (not letters):
             raise ValueError(f"features {letters!r}")
-        seed = int(made_from["seed"] or 0)
     with _reading(where := f"metrics of {name}, {protocol}"):
         values = {column: (float(value),) for column, value in _columns(scores).items()}
     if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
@@ -275,28 +271,24 @@ def _run(name: str, entry: Mapping[str, Any], protocol: str, scores: Mapping[str
         tested = {column: TestedColumn(hits, column) for column in STATISTICS if kept} | {
             Statistic(language, "mR"): TestedColumn(ImageHits(own), RSUM)
             for language, own in kept.get("languages", {}).items()}
-    return seed, MeasuredSystem(origin, (name,), values, _members(name, made_from), tested)
+    return made.seed or 0, MeasuredSystem(origin, (name,), values, _members(name, made), tested)
 
 
-def _rerank(made_from: Made) -> tuple[tuple[str, Any], ...]:
-    last = dict(made_from.steps[-1]) if made_from.steps else {}
+def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
+    last = dict(made.steps[-1]) if made.steps else {}
     if last.pop("name", None) != "rerank":
         return ()
     # A stored system as the scorer is among the members; a head that scores pairs, or a network of pixels, is not.
-    scorer = made_from.get("reranked", {}).get("scorer", {"kind": "system"})
-    own = scorer["kind"] == "system" or scorer.get("checkpoint") in [
-        member["checkpoint"] for member in made_from["members"]]
-    return (*last.items(), *([] if own else [(SEPARATE, True)]))
+    reranked = made.reranked
+    is_member = reranked is None or reranked.by_system or reranked.scorer.get("checkpoint") in made.checkpoints
+    return (*last.items(), *([] if is_member else [(SEPARATE, True)]))
 
 
-def _members(name: str, made_from: Mapping[str, Any]) -> tuple[HeadRecord, ...]:
-    with refusing((KeyError, TypeError), f"metrics of {name!r} do not say which networks and settings made them: they "
-                  "are of an earlier version; run `pipeline score`, `pipeline ensemble` and `pipeline evaluate` "
-                  "again"):
-        members = tuple(HeadRecord.of(entry) for entry in made_from["members"])
-        if {member.feature for member in members if not member.encoder} != made_from["features"].keys():
-            raise KeyError("members")
-        return members
+def _members(name: str, made: Made) -> tuple[Member, ...]:
+    if {member.feature for member in made.members if not member.encoder} != made.features.keys():
+        raise InputError(f"metrics of {name!r} do not say which networks and settings made them; run `pipeline "
+                         "evaluate` again")
+    return tuple(made.members)
 
 
 def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:

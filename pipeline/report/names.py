@@ -14,12 +14,10 @@ from pipeline.dual_encoders.record import ZERO_SHOT
 from pipeline.files.parsing import from_yaml
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.heads import pooling
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import published
 from pipeline.settings.features import FEATURES
 from pipeline.settings.recipe import Variation
-from pipeline.systems.scores import ENCODER
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Member
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
 METHODS, FINETUNED, POOLINGS = NAMES["methods"], NAMES["finetuned"], NAMES["poolings"]
@@ -46,18 +44,19 @@ def method(recipe: str, visual: str = "") -> str:
 
 def title(made_from: Made) -> str:
     """The name of a scored system: "VSE∞, max–max pooling, Region, BiGRU, seed 0"."""
-    letters = made_from.visual
+    letters = made_from.letters
     if not letters:
-        named = made_from["recipe"] or made_from["ensemble"]
-        return ", ".join((zero_shot(named, made_from["members"][0][ENCODER]), *steps(made_from)))
-    return ", ".join((method(made_from["recipe"] or SEVERAL["recipe"], letters), features(letters),
-                      encoder(made_from["text"] or SEVERAL["text"]),
-                      *([] if made_from["seed"] is None else [f"seed {made_from['seed']}"]), *steps(made_from)))
+        named = made_from.recipe or made_from.ensemble or ""
+        return ", ".join((zero_shot(named, made_from.members[0].encoder or {}), *steps(made_from)))
+    return ", ".join((method(made_from.recipe or SEVERAL["recipe"], letters), features(letters),
+                      encoder(made_from.text or SEVERAL["text"]),
+                      *([] if made_from.seed is None else [f"seed {made_from.seed}"]), *steps(made_from)))
 
 
 def steps(made_from: Made) -> tuple[str, ...]:
     """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank test)",)."""
-    found = [f"ensemble {made_from['ensemble']} ({made_from.fusion['method']})"] if made_from.is_own_ensemble else []
+    fusion = made_from.fusion
+    found = [f"ensemble {made_from.ensemble} ({fusion.method})"] if fusion and made_from.is_own_ensemble else []
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
         found.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
@@ -131,13 +130,13 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     return PAPERS.get((feature, engine, image.get("network", ""), image.get("weights", "")), OTHER)
 
 
-def backbone(members: Iterable[HeadRecord]) -> str:
+def backbone(members: Iterable[Member]) -> str:
     """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
     names = dict.fromkeys(network(each.feature, each.features, each.image) for each in members if not each.encoder)
     return OTHER if OTHER in names else "+".join(names)
 
 
-def stand_ins(members: Iterable[HeadRecord]) -> list[str]:
+def stand_ins(members: Iterable[Member]) -> list[str]:
     """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`.
 
     A dual encoder stands for itself.

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from pipeline.evaluation.metrics import Statistic
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
+from pipeline.systems.scores.made import Member
 
 # The mark of a measured row with a step that used all test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
@@ -169,7 +169,7 @@ def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     return [*sets, *[f"Training: {'; '.join(said)}."] * bool(sizes)]
 
 
-def _size(member: HeadRecord) -> str:
+def _size(member: Member) -> str:
     """E.g. `d = 1024, 25 epochs, batches of 128, learning rate 0.0005`, which may differ from the paper's."""
     settings = member.settings
     if member.published:

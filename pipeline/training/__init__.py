@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.training.processes import launch
     from pipeline.training.released import convert, read as read_released
     from pipeline.training.released_cross import convert_cross, read as read_released_cross, recipe_of
-    from pipeline.training.request import TrainingRequest, check_parts, made_by, scores, summary
+    from pipeline.training.request import TrainingRequest, check_parts, made_by, summary
     from pipeline.training.source import ImageSource, Photographs, networks, photographs_of, stored, usable
     from pipeline.training.training_job import TrainingJob
 

@@ -96,34 +96,6 @@ def features(store: Path) -> dict[str, Any]:
             "pending": ledger.pending(store, layout)}
 
 
-def scores(folder: Path, manifest: Path, store: Path, split: str, batch_size: int) -> dict[str, Any] | None:
-    """Collect what a head's scores depend on.
-
-    Args:
-        folder: The head's folder.
-        manifest: The manifest's file.
-        store: The features.
-        split: The split.
-        batch_size: Images or captions at once.
-
-    Returns:
-        JSON values; None if it is only known after loading the head, or the head is missing.
-    """
-    described = checkpoint.read_description(folder)
-    try:
-        if "finetuned" in described:
-            return None
-        recipe = Recipe.model_validate(described["recipe_settings"])
-        record.read(folder)  # an edited one is refused when the head is opened
-        return {"head": sha256(folder / "head.json"), "best": sha256(folder / "best.safetensors"),
-                "manifest": sha256(manifest), "store": features(store), "split": split, "batch_size": batch_size,
-                "versions": made_by(described["text"], recipe, described["aside"].get("tokenizer"))
-                | artefacts.versions("scores"),
-                "torch": version("torch")}
-    except (KeyError, ValueError, OSError, InputError):
-        return None
-
-
 def made_by(text: str, recipe: Recipe, tokenizer: str | None = None) -> dict[str, int | str]:
     """Collect the versions of the parts that make a recipe's heads.
 

@@ -89,8 +89,8 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
 
 def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
     recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
-    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "recipe": recipe, "contents": {
-        "similarity": scores}, "untrained": [name for name in features if name == "patch"]},
+    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "recipe": recipe,
+        "untrained": [name for name in features if name == "patch"]}, "image_hits": {"all": scores},
         "all": {"i2t": recalls, "t2i": recalls, "RSUM": rsum}}
     return said | {"digest": digest(said)}
 

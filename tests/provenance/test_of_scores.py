@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
@@ -18,8 +19,8 @@ from pipeline.provenance import computed_again, of_scores, results
 from pipeline.provenance.result import Result
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores import layout, measured
-from pipeline.systems.scores.made import CONTENTS
+from pipeline.systems.scores import measured
+from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
@@ -34,7 +35,7 @@ def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
         owner = np.array([rows.index(image) for image in split.caption_image[columns]])
         scores = np.random.default_rng(0).random((len(rows), len(columns))).astype(np.float32)
         path = tmp_path / "similarities" / "mine.zarr"
-        layout.save(path, [as_similarity(scores)], split.image_ids[rows],  # type: ignore[list-item]
+        saved.save(path, [as_similarity(scores)], split.image_ids[rows],  # type: ignore[list-item]
                     split.caption_ids[columns], owner,
                     {"dataset": "sample", "split": "test", "manifest": scenes.digest, "ensemble": None, "members": []})
         return System.open(path)
@@ -55,7 +56,8 @@ def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, st
 def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
     system = stored([0, 1])
     other = replace(system, caption_image=1 - system.caption_image)
-    other.save(system.path, {key: each for key, each in system.made_from.items() if key != CONTENTS})
+    saved.save(system.path, [as_similarity(system.similarity)], system.image_ids,  # type: ignore[list-item]
+               system.caption_ids, other.caption_image, system.made_from)
     steps = of_scores.steps(Result(system.path, System.open(system.path).made_from), Paths(tmp_path), scenes, 32)
     found = next(each.found for each in steps if each.what == "whose scores, by the manifest")
     assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
@@ -64,12 +66,13 @@ def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scen
 def test_members_of_members_are_followed(stored: Callable[..., System], scenes: Manifest, tmp_path: Path) -> None:
     inner = stored([0, 1, 2, 3])
     paths = Paths(tmp_path)
-    made = {key: each for key, each in inner.made_from.items() if key != CONTENTS}
     for name, member in (("inner", None), ("middle", "inner"), ("outer", "middle")):
         before = None if member is None else System.open(paths.similarity("sample", member, "test"))
-        fusion = {} if before is None else {"fusion": {
-            "method": "mean", "weights": [1.0], "members": [member], "seals": [before.seal]}}
-        inner.save(paths.similarity("sample", name, "test"), made | {"ensemble": member} | fusion)
+        fusion = Fusion(weights=[1.0], members=[str(member)]) if before else None
+        saved.save(paths.similarity("sample", name, "test"), [as_similarity(inner.similarity)],  # type: ignore[list-item]
+                   inner.image_ids, inner.caption_ids, inner.caption_image,
+                   inner.made_from.changed(ensemble=member, fusion=fusion),
+                   made_from={"member.0": before.reference} if before else None)
     file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
     file.write_bytes(bytes(reversed(file.read_bytes())))
     outer = System.open(paths.similarity("sample", "outer", "test"))
@@ -85,7 +88,7 @@ def test_every_cell_is_compared_with_that_of_the_embeddings(added: float, verdic
     scores, ids = images @ captions.T, np.arange(6)
     scores[4, 5] += added
     made = {"dataset": "sample", "split": "test", "ensemble": None, "members": []}
-    layout.save(tmp_path / "mine.zarr", [Matrix(scores)], ids, ids, ids, made, image_embeddings=images,
+    saved.save(tmp_path / "mine.zarr", [Matrix(scores)], ids, ids, ids, made, image_embeddings=images,
                 caption_embeddings=captions)
     assert computed_again.scores(System.open(tmp_path / "mine.zarr"), Paths(tmp_path)).verdict == verdict
 
@@ -99,7 +102,7 @@ def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any
     system = stored([0, 1, 2, 3])
     found = measured.measure(system, "all", "expected", SETTINGS)
     numbers = found.numbers if value is None else found.numbers | {key: value}
-    entry = results.entry(system.made_from, {"resamples": SETTINGS.resamples, "seed": SETTINGS.seed}, {"all": numbers},
+    entry = results.entry(system, {"resamples": SETTINGS.resamples, "seed": SETTINGS.seed}, {"all": numbers},
                           {"all": found.hits})
     verdicts = [step.verdict for step in computed_again.numbers(system.path, entry, 32, scenes)]
     assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (3, differ, 3 - differ)

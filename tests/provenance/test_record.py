@@ -48,14 +48,14 @@ def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, mon
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
     rows = scenes.split("test").store_rows
     made = record.made_from(head(), scenes, "test", store, rows)
-    assert (made["recipe"], made["seed"]) == ("mine", 3)
-    assert (made["features"], made["untrained"]) == ({"grid": "grid2"}, ["grid"])
-    (member,) = made["members"]
-    assert member["settings"] == {"learning_rate": 1e-3, "epochs": 2}
-    assert (member["store"], member["vocabulary"]) == (store.identity, TEXT.digest)
+    assert (made.recipe, made.seed) == ("mine", 3)
+    assert (made.features, made.untrained) == ({"grid": "grid2"}, ["grid"])
+    (member,) = made.members
+    assert member.settings == {"learning_rate": 1e-3, "epochs": 2}
+    assert (member.store, member.vocabulary) == (store.identity, TEXT.digest)
     said = {"image": {"engine": "grid"}, "text": {}}
     other = record.made_from(head(networks=said), scenes, "test", store, rows)
-    assert other["members"][0]["networks"] == said
+    assert other.members[0].networks == said
 
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
@@ -65,4 +65,4 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
     networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
     assert networks["image"]["weights"] == training.RELEASED
     made = record.made_from(head(networks=networks), scenes, "test", source, np.arange(2))
-    assert made["untrained"] == []
+    assert made.untrained == []

@@ -27,7 +27,7 @@ from pipeline.report.examples import Gallery
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts
 from pipeline.settings.paths import heads
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.system import System
 
 RELEASED = ADOPT | {"count": "released"}
@@ -242,7 +242,7 @@ def gallery(opened: Any = None) -> Gallery:
     """Three images of two captions each; the captions 0 to 3 find their image first, 4 and 5 last."""
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
     captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
-    made_from = Made(members=[{"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}])
+    made_from = Made(members=[Member(head="a", **member("region", "butd-36", "bigru", [], {}, None, {}))])
     return Gallery(System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from), captions,
                    ["x", "y", "z"], opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")))
 

@@ -10,7 +10,7 @@ from pipeline.files.images import ImageError
 from pipeline.report.examples import Gallery
 from pipeline.report.page.explorer import gather
 from pipeline.settings import Report
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.system import System
 
 
@@ -56,12 +56,12 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
 
 
 def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
-    def gallery(name: str, made_from: dict[str, object]) -> Gallery:
-        pool = System.of(name, np.eye(2, dtype=np.float32), np.arange(2), made_from=Made(members=[], **made_from))
+    def gallery(name: str, retriever: str | None = None) -> Gallery:
+        reranked = retriever and Reranked(retriever=retriever, scorer={}, k=1, protocol=Folds(name="all"))
+        pool = System.of(name, np.eye(2, dtype=np.float32), np.arange(2), made_from=Made(reranked=reranked or None))
         return Gallery(pool, list("vw"), ["0", "1"], gone)
 
-    reranked = gallery("a+rr", {"reranked": {"retriever": {"system": "a"}}})
-    elsewhere = gallery("b+rr", {"reranked": {"retriever": {"system": "b"}}})
-    shown = {"c": gallery("c", {}), "a": gallery("a", {}), "a+rr": reranked, "b+rr": elsewhere}
+    reranked, elsewhere = gallery("a+rr", "a"), gallery("b+rr", "b")
+    shown = {"c": gallery("c"), "a": gallery("a"), "a+rr": reranked, "b+rr": elsewhere}
     found = gather(shown, ("a", "a+rr"), Report(queries=9, top=2, thumbnail=16))
     assert [system["before"] for system in found["systems"]] == [None, None, 1, None]

@@ -18,7 +18,7 @@ from pipeline.report import figures
 from pipeline.report.examples import Gallery
 from pipeline.report.figures.drawing import drawable
 from pipeline.report.heads import read_heads
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.system import System
 
 GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
@@ -31,7 +31,7 @@ def draw(name: str, folder: Path, **more: Any) -> figures.Drawing:
 def gallery(untrained: list[str]) -> Gallery:
     """A system on regions: three images of two captions each; the last image's captions find another first."""
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
-    made_from = Made(members=[{"head": "a", **member("region", "butd-36", "bigru", untrained, {}, None, {})}])
+    made_from = Made(members=[Member(head="a", **member("region", "butd-36", "bigru", untrained, {}, None, {}))])
     pool = System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from)
     return Gallery(pool, list("abcdef"), list("xyz"), lambda row: Image.new("RGB", (40, 20)))
 

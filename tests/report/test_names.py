@@ -41,8 +41,8 @@ def test_every_shipped_variant_has_a_name_of_its_own() -> None:
 
 def test_a_system_names_its_parts() -> None:
     made_from = {"recipe": "vse_infty", "features": {"region": "butd-36"}, "ensemble": None, "text": "bigru", "seed": 2}
-    assert names.title(Made(made_from)) == "VSE∞, Region, BiGRU, seed 2"
+    assert names.title(Made.model_validate(made_from)) == "VSE∞, Region, BiGRU, seed 2"
     three = made_from | {"ensemble": "x-R-s7", "features": {"patch": "vit", "region": "butd-36", "grid": "wsl"}}
-    assert names.title(Made(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
+    assert names.title(Made.model_validate(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
     rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
-    assert names.title(Made(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
+    assert names.title(Made.model_validate(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"

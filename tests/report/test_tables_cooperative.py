@@ -76,7 +76,8 @@ def test_a_head_that_scores_pairs_is_told_from_the_retrievers_own(scorer: dict[s
     found = cross("emb", ["emb"], ["emb"])
     ((_name, entry),) = found.items()
     own = entry["made_from"]["members"][0]["checkpoint"]
-    entry["made_from"]["reranked"] = {"scorer": ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer}
+    by = ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer
+    entry["made_from"]["reranked"] = {"retriever": "a", "scorer": by, "k": 20, "protocol": {"name": "all"}}
     (panel,) = built("rerank_table1", found).panels
     (row,) = (row for group in panel.groups for row in group.rows if row.sources)
     assert row.cells[0].text.startswith(label)

@@ -8,7 +8,6 @@ import pytest
 from invented import built, system, texts
 
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import ENCODER
 
 OTHER = {"dataset": "flickr8k", "split": "train+val", "seal": "s", "images": 6000, "captions": 30000}
 
@@ -59,7 +58,8 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
 def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:
     ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="clip", ensemble=None).items()
     (member,) = entry["made_from"]["members"]
-    entry["made_from"] |= {"features": {}, "members": [{**member, "feature": "", ENCODER: {"title": "CLIP ViT-B/32"}}]}
+    of_encoder = {**member, "feature": "", "encoder": {"title": "CLIP ViT-B/32"}}
+    entry["made_from"] |= {"features": {}, "members": [of_encoder]}
     (row,) = measured_rows("rerank_table6", {name: entry}, {})
     assert (row[1], row[8]) == ("CLIP ViT-B/32, zero-shot", "50.0")
 

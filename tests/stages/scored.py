@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import saved
 
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores import layout
 
 IMAGES, CAPTIONS = 12, 5
 
@@ -44,7 +44,7 @@ def score(feature: str, noise: float = 1.0, seed: int = 0, content: bytes = b"he
     (head / "best.safetensors").write_bytes(content)
     path = Paths(Path()).similarity(made["dataset"], name, made["split"])
     vectors = images[rows], captions.astype(np.float32)[columns]
-    layout.save(path, [Embeddings(*vectors, double=True)], 10 * (rows + 1), columns + 100,
+    saved.save(path, [Embeddings(*vectors, double=True)], 10 * (rows + 1), columns + 100,
                           np.searchsorted(rows, columns // CAPTIONS), made,
                           image_embeddings=vectors[0], caption_embeddings=vectors[1])
     return path

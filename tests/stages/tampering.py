@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import forged
 import numpy as np
 import zarr
 from safetensors.torch import load_file, save_file
 
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.made import CONTENTS
 
 Change = Callable[[Path], object]
 
@@ -78,14 +75,17 @@ def edit_number(file: Path) -> None:
     file.write_text(f"{text[:-1]}{(int(text[-1]) + 1) % 10 if text[-1].isdigit() else 1}\n")
 
 
-MEMBER = ("attributes", "made_from", "members", 0)
+MEMBER = ("facts", "members", 0)
 # Files by their pattern below the root -> the ways in which the first of them is changed.
 CHECKED: dict[str, tuple[Change, ...]] = {
     "results/metrics.json": (
         edit("vse2ad-R-bigru-s0", "all", "t2i", "R@1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "R@1", 0),
-        edit("vse2ad-R-bigru-s0", "made_from", "recipe"), edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes")),
-    "similarities/*/*.zarr/zarr.json": (edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint")),
-    "similarities/*/*.zarr/record.json": (edit("request"),),
+        edit("vse2ad-R-bigru-s0", "made_from", "recipe"), edit("vse2ad-R-bigru-s0", "system", "identity"),
+        edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes")),
+    "similarities/*/*.zarr/record.json": (
+        edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint"), edit("request", "name"),
+        edit("made_from", "head", "identity"), edit("contents", "image_ids")),
+    "similarities/*/*.zarr/zarr.json": (edit("attributes", value={"a": 1}),),
     "similarities/*/*.zarr/similarity/c/*/*": (flip, swap_rows),
     "similarities/*/*.zarr/image_ids/c/*": (flip, swap_rows),
     "similarities/*/*.zarr/caption_ids/c/*": (flip, swap_rows),
@@ -139,15 +139,6 @@ def below(root: Path) -> Iterator[Path]:
     yield from (path.relative_to(root) for path in root.rglob("*") if path.is_file())
 
 
-def sealed_anew(store: Path, change: Callable[[dict[str, Any]], object] = lambda made_from: None) -> None:
-    """Write new digests of a store's arrays, as somebody would who knows how; and change what it says made it."""
-    group = zarr.open_group(store, mode="r+")
-    made_from: Any = dict(group.attrs)["made_from"]
-    change(made_from)
-    group.attrs["made_from"] = made_from | {CONTENTS: layout.digests(store)}
-    forged.recorded(store)
-
-
 def measured_anew(metrics: Path, name: str, change: Callable[[dict[str, Any]], object]) -> None:
     """Change an entry of the results and write a new digest of it."""
     tree = json.loads(metrics.read_text())
@@ -176,34 +167,3 @@ def perfect_vectors(store: Path) -> None:
     images[:] = np.eye(*images.shape, dtype=np.float32)
     captions[:] = images[:][owner]
     group["similarity"][:] = images[:] @ captions[:].T
-
-
-def stripped(root: Path) -> None:
-    """All digests that earlier versions did not write are gone."""
-    for store in root.glob("similarities/*/*.zarr"):
-        group = zarr.open_group(store, mode="r+")
-        made_from: Any = dict(group.attrs)["made_from"]
-        _strip(made_from)
-        group.attrs["made_from"] = made_from
-        forged.recorded(store)
-    for file in root.glob("features/*/*.zarr/ledger/*.json"):
-        forged.entry(file, lambda entry: entry.pop("photographs"))
-    for file in [*root.glob("heads/*/*/head.json"), root / "results" / "metrics.json"]:
-        tree = json.loads(file.read_text())
-        tree.pop("content", None)
-        for entry in tree.values():
-            if isinstance(entry, dict) and "made_from" in entry:
-                entry.pop("digest")
-                entry.pop("evaluated_with")
-                _strip(entry["made_from"])
-        file.write_text(json.dumps(tree))
-    for file in root.glob("heads/*/*/record.json"):
-        forged.recorded(file.parent)
-
-
-def _strip(made_from: dict[str, Any]) -> None:
-    made_from.pop(CONTENTS)
-    made_from.get("fusion", {}).pop("seals", None)
-    for member in made_from["members"]:
-        member.pop("files")
-        member.pop("content")

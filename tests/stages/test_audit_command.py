@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import saved
 
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.manifest import Manifest
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -66,11 +66,11 @@ def test_a_head_that_was_trained_on_the_pool_is_warned_of(pipeline: Any, project
     ids, vectors = scenes.split("train"), own.embeddings()
     count = len(own.image_ids)
     columns = [column for column, image in enumerate(ids.caption_image) if image < count]
-    made = own.made_from | {"dataset": "zero", "trained_on": "flickr", "split": "test"}
+    made = own.made_from.changed(dataset="zero", trained_on="flickr", split="test")
     path = Path("embeddings/zero/x.zarr")
     path.parent.mkdir(parents=True)
     part = Collection(ids.image_ids[:count], ids.caption_ids[columns], ids.caption_image[columns])
-    with layout.writing_vectors(path, [part], vectors.images.shape[1], made) as (images, captions):
+    with saved.writing_vectors(path, [part], vectors.images.shape[1], made) as (images, captions):
         images[:], captions[:] = vectors.images, vectors.captions[:len(columns)]
     code, _, err = pipeline("evaluate", "--system", path)
     assert code == 0, err

@@ -64,14 +64,15 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
     assert "80 of 80 captions of train (100.0 %) are longer than 12 tokens" in out
     assert not STORE.with_name("tiny.zarr.pieces").exists()
     made = System.open_vectors(STORE).made_from
-    member, = made["members"]
-    assert member["encoder"]["model"] == "clip:models/clip"
-    assert member["encoder"]["trained_on"] == "noise"
-    assert member["encoder"]["usage"] == {"prompt": "{}", "preprocessing": "own", "precision": "fp32"}
-    assert member["encoder"]["preprocessing"]["do_center_crop"] is True
-    assert set(member["files"]) >= {"config.json", "model.safetensors", "tokenizer.json"}
-    assert member["splits"]["train"]["captions"] == 80
-    assert 0 < member["splits"]["train"]["cut_captions"] <= 80
+    member, = made.members
+    assert member.encoder is not None
+    assert member.encoder["model"] == "clip:models/clip"
+    assert member.encoder["trained_on"] == "noise"
+    assert member.encoder["usage"] == {"prompt": "{}", "preprocessing": "own", "precision": "fp32"}
+    assert member.encoder["preprocessing"]["do_center_crop"] is True
+    assert set(member.files) >= {"config.json", "model.safetensors", "tokenizer.json"}
+    assert member.splits["train"]["captions"] == 80
+    assert 0 < member.splits["train"]["cut_captions"] <= 80
     assert "nothing to do" in pipeline(*EMBED)[1]
     assert "nothing to do" not in pipeline(*EMBED, "--prompt", "a {}")[1]
 
@@ -98,7 +99,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch:
     assert done == [5, 5, 5, -1, -1, -1, -1]  # train 16: 5, 5, 5, 1; val 4; test 4; the damaged one again
     for mine, whole in zip(read(STORE), read(Path("whole.zarr")), strict=True):
         np.testing.assert_allclose(mine, whole, atol=1e-6)
-    splits = [System.open_vectors(path).made_from["members"][0]["splits"] for path in (STORE, Path("whole.zarr"))]
+    splits = [System.open_vectors(path).made_from.members[0].splits for path in (STORE, Path("whole.zarr"))]
     assert splits[0] == splits[1]  # photographs and cut captions of all pieces
 
 

@@ -18,6 +18,7 @@ from pipeline.manifest import Manifest
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.layout import DIRECTIONS
+from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.sources import Matrices
 from pipeline.systems.scores.system import System
 
@@ -34,10 +35,10 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
     assert pipeline("ensemble", "RG")[0] == 0
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
     np.testing.assert_allclose(fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6)
-    assert fused.made_from["fusion"] == {"features": ["region", "grid"], "method": "mean", "weights": [0.5, 0.5],
-                                         "members": [REGION, GRID], "seals": [region.seal, grid.seal]}
-    assert [member["head"] for member in fused.made_from["members"]] == [REGION, GRID]
-    assert (fused.made_from["ensemble"], fused.made_from["seed"]) == ("RG", 0)
+    assert fused.made_from.fusion == Fusion(features=["region", "grid"], weights=[0.5, 0.5], members=[REGION, GRID])
+    assert fused.made_of == [region.reference, grid.reference]
+    assert fused.made_from.heads == [REGION, GRID]
+    assert (fused.made_from.ensemble, fused.made_from.seed) == ("RG", 0)
 
 
 def test_an_ensemble_is_left_as_it_is_until_a_member_changes(pipeline: Any) -> None:
@@ -77,8 +78,8 @@ def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any, fusi
     for direction, scores in (("i2t", by_image), ("t2i", by_caption)):
         expected = measure(scores, mine.caption_image, "expected")[direction]
         assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
-    assert (mine.made_from["seed"], mine.made_from["recipe"]) == (None, "vse2ad")  # the seeds differ
-    assert mine.made_from["fusion"]["weights"] == [0.5, 0.25, 0.25]
+    assert (mine.made_from.seed, mine.made_from.recipe) == (None, "vse2ad")  # the seeds differ
+    assert mine.made_from.fusion.weights == [0.5, 0.25, 0.25]
 
 
 def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(pipeline: Any, refused: Callable[..., str]
@@ -89,7 +90,7 @@ def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(pipelin
     code, out, _ = pipeline("ensemble", "RG", "--keep-common")
     assert (code, "3 images left out" in out) == (0, True)
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
-    assert fused.made_from["left_out"] == [10, 40, 120]
+    assert fused.made_from.left_out == [10, 40, 120]
     assert fused.image_ids.tolist() == [20, 30, *range(50, 120, 10)]
     assert fused.caption_ids[fused.caption_image == 2].tolist() == [120, 121, 122, 123, 124]  # of image 50
     at = [np.flatnonzero(store.image_ids == 50)[0] for store in (region, grid)]
@@ -138,8 +139,8 @@ def test_plain_matrices_of_a_manifest_are_fused_and_compared(pipeline: Any, plai
     members = [System.of(name, np.load(f"{name}_test.npy"), None, split.image_ids, split.caption_ids)
                for name in ("good", "noise")]
     fused = opened("ours")
-    assert fused.made_from["fusion"]["members"] == ["good_test", "noise_test"]
-    assert (fused.made_from["dataset"], fused.made_from["split"]) == (scenes.dataset, "test")
+    assert fused.made_from.fusion.members == ["good_test", "noise_test"]
+    assert (fused.made_from.dataset, fused.made_from.split) == (scenes.dataset, "test")
     expected = evaluate(fuse(members, fusion).scores, split.caption_image)
     assert evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
     assert pipeline("compare", "similarities/sample/ours.zarr", "good_test.npy", "noise_test.npy", "--manifest",
@@ -151,15 +152,16 @@ def test_weights_are_chosen_on_val(pipeline: Any, refused: Callable[..., str], p
     code, out, err = pipeline("ensemble", "tuned", *plain, *on)
     assert code == 0, err
     assert "on val, the best of 21" in out
-    fusion = opened("tuned").made_from["fusion"]
-    assert fusion["weights"][0] > 0.6
-    assert fusion["tuned"]["on"] == ["good_val", "noise_val"]
+    fusion = opened("tuned").made_from.fusion
+    assert fusion is not None
+    assert fusion.weights[0] > 0.6
+    assert fusion.tuned["on"] == ["good_val", "noise_val"]
     pipeline("ensemble", "even", *plain)
     tuned, even = (evaluate(opened(name).scores, opened(name).caption_image).rsum
                    for name in ("tuned", "even"))
     assert tuned > even
     assert pipeline("ensemble", "alike", *plain, *on[:2], *on[:2])[0] == 0
-    assert opened("alike").made_from["fusion"]["weights"] == [0.5, 0.5]
+    assert opened("alike").made_from.fusion.weights == [0.5, 0.5]
     assert "give one" in refused("ensemble", "ours", *plain, *on, "--weight", "1", "--weight", "2")
     assert "expected scores of val for each of 2 members" in refused("ensemble", "ours", *plain, *on[:2])
     assert "is a member itself" in refused("ensemble", "ours", *plain, *on[:2], "--tune-on", "noise_test.npy")
@@ -194,9 +196,9 @@ def test_a_reranked_system_is_fused_by_rank_in_each_direction(pipeline: Any, ref
         fused = np.average(by_query, axis=0, weights=[1, 3])
         expected = measure(fused if direction == "i2t" else fused.T, mine.caption_image, "expected")[direction]
         assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
-    assert mine.made_from["fusion"]["seals"] == [opened(PATCH).seal, member.seal]
-    assert [each["head"] for each in mine.made_from["members"]] == [PATCH, REGION, GRID]
-    assert not {"reranked", "visual", "steps"} & set(mine.made_from)
+    assert mine.made_of == [opened(PATCH).reference, member.reference]
+    assert mine.made_from.heads == [PATCH, REGION, GRID]
+    assert not {"reranked", "visual", "steps"} & mine.made_from.recorded().keys()
     for fusion in ("mean", "zscore", "combsum", "combmnz"):
         assert "is reranked, and has an order of each query's candidates" in refused("ensemble", "other", *both,
                                                                                       "--fusion", fusion)
@@ -243,4 +245,4 @@ def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: st
                     System.of("b", grid.similarity[:], None, mine.image_ids, mine.caption_ids)], fusion).scores
         expected, found = (of_direction(each, direction).block(every, every) for each in (one, mine.scores))
         np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert mine.made_from["steps"] == [{"name": "ensemble", "bank": "test"}]
+    assert mine.made_from.steps == [{"name": "ensemble", "bank": "test"}]

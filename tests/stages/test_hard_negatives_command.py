@@ -15,6 +15,7 @@ from tiny_dual_encoders import FOLDERS, LIMIT
 from pipeline.manifest import Manifest
 from pipeline.studies.hard_negatives.questions import Question
 from pipeline.studies.hard_negatives.systems import OfHead
+from pipeline.systems.scores.made import Made
 from stages import hard_negatives
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -112,7 +113,7 @@ def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
 class Letters:
     """Images and captions that are letters: equal letters are the same vector. There is no image of `b`."""
 
-    made_from: ClassVar[dict[str, Any]] = {}
+    made_from: ClassVar[Made] = Made()
 
     def find(self, files: list[str], place: Path) -> np.ndarray:
         self.files = [file for file in files if file != "b"]

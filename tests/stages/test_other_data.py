@@ -52,8 +52,8 @@ def test_each_split_has_a_record_of_its_own(pipeline: Any, refused: Callable[...
     assert pipeline("score", "--system", SYSTEM, *ON)[0] == 0
     assert pipeline("score", "--system", SYSTEM, *ON, "-S", "score.split=val")[0] == 0
     test, val = (System.open(Path("similarities/other", part, f"{SYSTEM}.zarr")).made_from for part in ("", "val"))
-    assert (test["split"], val["split"]) == ("test", "val")
-    assert test.members[0]["content"] != val.members[0]["content"]
+    assert (test.split, val.split) == ("test", "val")
+    assert test.members[0].content != val.members[0].content
     own = System.open(Path("similarities/sample", f"{HEAD}.zarr")).made_from.members[0]
     assert test.members[0] == own
 

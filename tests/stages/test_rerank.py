@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.artefacts.pieces import KeptPieces
@@ -21,10 +22,8 @@ from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 from pipeline.studies import throughput
 from pipeline.systems.reranking import shards, tuning
-from pipeline.systems.reranking.rerank import what_differs
 from pipeline.systems.reranking.scorers import StoredSystem
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.made import CONTENTS
+from pipeline.systems.scores.made import Folds, Reranked
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import Candidates, System
 
@@ -102,7 +101,7 @@ def test_a_pair_is_scored_once_and_an_interrupted_run_is_resumed(
     assert not list(Path("similarities", "sample").glob("*.pieces"))
     assert "nothing to do" in pipeline(*RERANK, "--k", "5")[1]
     assert "0 pairs scored" in pipeline(*RERANK, "--k", "3", "--combine", "norm_add", "--weight", "0.5")[1]
-    assert System.open(path(NEW)).made_from["steps"] == [
+    assert System.open(path(NEW)).made_from.steps == [
         {"name": "rerank", "with": "vse2ad-grid-bigru", "k": 3, "norm_add": 0.5}]
 
 
@@ -114,7 +113,7 @@ def test_workers_give_the_same_bytes(pipeline: Any, refused: Callable[..., str],
     code, _, err = pipeline(*RERANK, "--k", "5", "--name", "by-two", "--workers", "2")
     assert code == 0, err
     one, two = (System.open(path(name)) for name in (NEW, "by-two"))
-    assert one.made_from | {"named": True} == two.made_from
+    assert one.made_from.changed(named=True) == two.made_from
     # An error of a worker is the command's, in one line.
     score("patch", without=(3,))
     assert "does not score" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0", "--k",
@@ -133,7 +132,7 @@ def test_candidates_are_of_the_querys_own_fold(pipeline: Any, refused: Callable[
     per_fold = IMAGES // 3
     assert (found["i2t"].places // (CAPTIONS * per_fold) == (np.arange(IMAGES) // per_fold)[:, None]).all()
     assert (found["t2i"].places // per_fold == (np.arange(IMAGES * CAPTIONS) // (CAPTIONS * per_fold))[:, None]).all()
-    assert "was reranked with another protocol" in refused(*RERANK, "--k", "2")
+    assert "protocol was ['3fold', 3], is ['all', 1]; --if-changed redo" in refused(*RERANK, "--k", "2")
     three = measured(pipeline, NEW)
     assert three == measured(pipeline, NEW, "--folds", "3")
     assert three["RSUM"] >= measured(pipeline, R, "--folds", "3")["RSUM"]
@@ -163,14 +162,11 @@ def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Ca
 @pytest.mark.usefixtures("made")
 def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused: Callable[..., str]) -> None:
     assert pipeline(*RERANK, "--k", "5")[0] == 0
-    record = System.open(path(NEW)).made_from["reranked"]
-    assert {key for key in record if what_differs(record, record | {key: "another"})} == {
-        "retriever", "scorer", "with_distractors", "logits", "protocol", "distractors"}
-    before = path(NEW).joinpath("zarr.json").read_bytes()
+    before = path(NEW).joinpath("record.json").read_bytes()
     score("grid", noise=1.0, content=b"another")
-    assert "was reranked with another scorer; give another --name, or replace it with --if-changed redo" in refused(
+    assert f"its scorer {G} is another; --if-changed redo replaces it, or choose another name" in refused(
         *RERANK, "--k", "5")
-    assert path(NEW).joinpath("zarr.json").read_bytes() == before
+    assert path(NEW).joinpath("record.json").read_bytes() == before
     run = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]", "-S", "run.ensembles=[]",
            "-S", "run.rerank=[{name: rerank, retriever: region, with: grid, k: 5}]")
     assert f"is reranked with scores of an older {G} than is scored now; run `pipeline rerank --retriever {R} " \
@@ -195,7 +191,7 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
         shutil.copytree(path(name), path(name, "val"))
     assert "k and the weight are chosen on val" in refused(*RERANK, "--k", "5", "--combine", "add", "--tune")
     assert "expected another name" in refused(*RERANK, "--name", R)
-    assert "exists and is no reranked system" in refused(*RERANK, "--k", "5", "--name", G)
+    assert "exists and is scores, not reranked" in refused(*RERANK, "--k", "5", "--name", G)
     score("patch", without=(3,))
     assert "does not score image 40" in refused("rerank", "--retriever", R, "--with", "vse2ad-patch-bigru-s0",
                                                 "--k", "12")
@@ -216,16 +212,17 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert code == 0, err
     assert "on val, the best of 42" in out
     choice, on_val = path("choice", "val"), ("-S", "score.split=val")
-    record = System.open(choice).made_from["reranked"]
-    best = record["tuned"]["RSUM"]
+    record = System.open(choice).made_from.reranked
+    assert record is not None
+    best = record.tuned["RSUM"]
     for weight in ("0", "0.3", "1"):
         assert pipeline(*RERANK, *on_val, "--k", "10", "--combine", "add", "--weight", weight, "--name", "one")[0] == 0
         assert measured(pipeline, "one", split="val")["RSUM"] <= best + 1e-9
     assert measured(pipeline, "choice", split="val")["RSUM"] == pytest.approx(best)
     assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
-    there = System.open(path(NEW)).made_from["reranked"]
-    assert {key: there[key] for key in ("k", "combine", "weight")} == {
-        key: record[key] for key in ("k", "combine", "weight")}
+    used = System.open(path(NEW)).made_from.reranked
+    assert used is not None
+    assert (used.k, used.combine, used.weight) == (record.k, record.combine, record.weight)
     assert "cannot be given with --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
     assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", choice, "--folds", "3")
@@ -237,7 +234,8 @@ def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(monk
     monkeypatch.setattr(tuning, "_rsum", lambda *choice: 100.0)
     twelve = Scored(np.zeros((1, 12), np.int64), np.zeros((1, 12)), np.zeros((1, 12), np.float32))
     unread: Any = None
-    assert tuning.tune(unread, {"i2t": twelve}, {"k": 12, "combine": "add"}, 32)[:2] == (
+    record = Reranked(retriever="a", scorer={}, k=12, combine="add", protocol=Folds(name="all"))
+    assert tuning.tune(unread, {"i2t": twelve}, record, 32)[:2] == (
         5, Combination("add", 0.0))
 
 
@@ -263,9 +261,8 @@ def test_the_retriever_alone_keeps_its_ties_where_k_ends(pipeline: Any) -> None:
     store = System.open(path(R))
     same = np.zeros(store.similarity.shape, np.float32)
     path(R).rename(path("former"))
-    layout.save(path(R), [as_similarity(same)], store.image_ids, store.caption_ids,
-                          store.caption_image, {key: value for key, value in store.made_from.items()
-                                                if key != CONTENTS})
+    saved.save(path(R), [as_similarity(same)], store.image_ids, store.caption_ids,
+                          store.caption_image, store.made_from)
     for combine in ("add", "norm_add"):
         assert pipeline(*RERANK, "--k", "3", "--combine", combine, "--weight", "1", "--name", combine)[0] == 0
         assert measured(pipeline, combine) == measured(pipeline, R)
@@ -362,7 +359,7 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     assert code == 0, err
     there = Path("similarities/other/zero.zarr")
     found = System.open(there)
-    assert (found.made_from["trained_on"], found.made_from["dataset"]) == ("sample", "other")
+    assert (found.made_from.trained_on, found.made_from.dataset) == ("sample", "other")
     found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])
     assert found_there["RSUM"] == pytest.approx(measured(pipeline, "same")["RSUM"])
     steps, same = ({(step["what"].replace(zero, R), step["verdict"]) for step in json.loads(

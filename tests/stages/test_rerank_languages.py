@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import saved
 from scored import CAPTIONS, IMAGES, score
 
 from pipeline.evaluation.retrieval.blocks import Matrix
@@ -17,7 +18,6 @@ from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import of_scores
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import Candidates, System
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
@@ -51,10 +51,9 @@ def german() -> None:
     rows = np.unique(captions // CAPTIONS)
     for name in (R, G):
         whole = System.open(path(name))
-        record = {key: value for key, value in whole.made_from.items() if key not in ("languages", "arrays")}
-        layout.save(path(name, "german"), [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
+        saved.save(path(name, "german"), [Matrix(whole.similarity[:][np.ix_(rows, captions)])],
                               whole.image_ids[rows], captions + 100, np.searchsorted(rows, captions // CAPTIONS),
-                              record | {"dataset": "german", "manifest": made.digest})
+                              whole.made_from.changed(languages=[], dataset="german", manifest=made.digest))
 
 
 def measured(pipeline: Any, place: Path, *more: str) -> dict[str, Any]:
@@ -132,8 +131,9 @@ def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -
                             "--name", "chosen")
     assert code == 0, err
     chosen = path(R).parent / "val" / "chosen.zarr"
-    record = System.open(chosen).made_from["reranked"]
+    record = System.open(chosen).made_from.reranked
     found = measured(pipeline, chosen)
     recalls = [sum(found[language][way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
                for language in ("de", "en")]
-    assert record["tuned"]["RSUM"] == pytest.approx(np.mean(recalls))
+    assert record is not None
+    assert record.tuned["RSUM"] == pytest.approx(np.mean(recalls))

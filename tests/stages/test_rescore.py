@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from scored import score
 
-from pipeline.systems.scores import layout
+from pipeline.systems.scores.made import Rescored
 from pipeline.systems.scores.system import System
 
 RUN = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]",
@@ -34,9 +35,9 @@ def made(pipeline: Any) -> None:
 @pytest.mark.usefixtures("made")
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
     source, store = System.open(path(RG)), System.open(path(f"{RG}+csls"))
-    assert store.made_from["steps"] == [{"name": "csls", "bank": "test", "neighbours": 3}]
-    assert store.made_from["rescored"] == {
-        "system": RG, "seal": source.seal, "options": {"neighbours": 3}}
+    assert store.made_from.steps == [{"name": "csls", "bank": "test", "neighbours": 3}]
+    assert store.made_from.rescored == Rescored(system=RG, options={"neighbours": 3})
+    assert store.made_of == [source.reference]
     assert not np.array_equal(store.similarity[:], source.similarity[:])
     assert pipeline("rescore", *RUN)[1].count("nothing to do") == 4  # two heads, R, RG
     score("grid", noise=2.0)
@@ -60,8 +61,8 @@ def test_it_is_measured_and_named_in_tables(pipeline: Any, tmp_path: Path) -> No
 @pytest.mark.usefixtures("made")
 def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
     store = System.open(path(RG))
-    layout.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
-                          store.caption_image, store.made_from | {"untrained": ["grid"]})
+    saved.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
+                          store.caption_image, store.made_from.changed(untrained=["grid"]))
     assert f"is made of an older {RG} than is scored now; run `pipeline rescore {RG} --by csls`" \
         in refused("evaluate", *RUN)
 

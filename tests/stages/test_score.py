@@ -14,6 +14,7 @@ import pytest
 from folders import tree
 
 from pipeline import training
+from pipeline.files import regular
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
 from pipeline.training import pieces
@@ -163,3 +164,22 @@ def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes:
     code, _, err = pipeline("report", *run)
     assert code == 0, err
     assert "no caption: 2" in Path("results/report.html").read_text(encoding="utf-8")
+
+
+def test_what_is_up_to_date_is_not_read(pipeline: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head, ensemble = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
+    assert pipeline("rescore", head, "--by", "csls")[0] == 0
+    opened, read = regular.opened, list[Path]()
+
+    def watched(path: Path | str) -> Any:
+        read.append(Path(path))
+        return opened(path)
+
+    monkeypatch.setattr(regular, "opened", watched)
+    for command in (("score", "--feature", "region"), ("ensemble", "R"), ("rescore", head, "--by", "csls"),
+                    ("rerank", "--retriever", ensemble, "--with", head, "--k", "3", "--name", "a-reranked")):
+        code, out, err = pipeline(*command)
+        assert code == 0, err
+        assert "nothing to do" in out
+    assert read
+    assert [path for path in read if "c" in path.parts] == []

@@ -13,8 +13,8 @@ from typing import Any
 import forged
 import numpy as np
 import pytest
+import saved
 import tampering
-import zarr
 
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.features.store import FeatureStore
@@ -96,10 +96,10 @@ def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refu
     changed = Manifest(table, "sample", scenes.images_folder)
     changed.save(Path("data/sample.parquet"))
     head, store = Path("heads/sample", HEAD, "head.json"), Path("features/sample/region.zarr/zarr.json")
-    for path in (OWN / "zarr.json", head, store):
+    for path in (head, store):
         text = path.read_text().replace(scenes.digest, changed.digest)
         path.write_text(text.replace(scenes.images_digest, changed.images_digest))
-    forged.recorded(OWN)
+    saved.sealed_anew(OWN, lambda facts: facts.update(manifest=changed.digest))
     forgive_edits(store, head)
     code, out, err = pipeline("search", "a house \x1b[31m")
     assert code == 0, err
@@ -140,7 +140,7 @@ def test_another_data_set_is_embedded_and_searched(pipeline: Any, elsewhere: Pat
     code, out, err = pipeline("embed", "other", "--system", HEAD)
     assert (code, f"{elsewhere}: 24 images and 120 captions of other" in out) == (0, True), err
     store = System.open_vectors(elsewhere)
-    assert (store.made_from["dataset"], store.made_from["split"]) == ("other", "train+val+test")
+    assert (store.made_from.dataset, store.made_from.split) == ("other", "train+val+test")
     test = np.isin(store.image_ids, scenes.split("test").image_ids)
     own = System.open_vectors(OWN).embeddings()
     np.testing.assert_allclose(store.embeddings().images[test], own.images, atol=1e-6)
@@ -273,7 +273,7 @@ def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..
     forged.copied(OWN, OWN.with_name("twin.zarr"))
     assert "distractors of other are wanted" in refused("rerank", "--retriever", HEAD, "--with", "system:twin",
                                                         "--name", "more", "--distractors", elsewhere)
-    assert "with --if-changed redo" in refused(*rerank, "--k", "4")
+    assert "--if-changed redo replaces it" in refused(*rerank, "--k", "4")
     assert pipeline(*rerank, "--k", "4", "--if-changed", "redo")[0] == 0
     assert "was reranked among no distractors" in refused("evaluate", "--system", store, *enlarged[:2])
 
@@ -293,12 +293,8 @@ def forgive_edits(store: Path, head: Path) -> None:
 
 def change(store: Path, key: str, value: str = "another") -> None:
     """Let a store say something else of what made it."""
-    group = zarr.open_group(store, mode="r+")
-    made_from: Any = dict(group.attrs)["made_from"]
-    where = made_from["members"][0] if key in ("checkpoint", "head") else made_from
-    where[key] = value
-    group.attrs["made_from"] = made_from
-    forged.recorded(store)
+    saved.sealed_anew(store, lambda facts: (facts["members"][0] if key in ("checkpoint", "head") else facts).update(
+        {key: value}))
 
 
 def test_what_does_not_belong_together_is_refused(refused: Callable[..., str], pipeline: Any, elsewhere: Path) -> None:

@@ -55,14 +55,14 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
     assert pipeline("score", "--feature", "region", *axes)[0] == 0
     for name in names:
         made = System.open(Path("similarities/sample", f"{name}.zarr")).made_from
-        assert (made["recipe"], made["seed"]) == (name.partition("-")[0], int(name[-1]))
-        (member,) = made["members"]
-        assert (member["head"], member["feature"], member["networks"]["text"]) == (name, "region", {})
-        assert member["networks"]["image"] == {"engine": "pyramid", "network": "test_efficientnet",
+        assert (made.recipe, made.seed) == (name.partition("-")[0], int(name[-1]))
+        (member,) = made.members
+        assert (member.head, member.feature, member.networks["text"]) == (name, "region", {})
+        assert member.networks["image"] == {"engine": "pyramid", "network": "test_efficientnet",
                                                "weights": "untrained"}
-        assert member["settings"]["image_pooling"] == description(name)["recipe_settings"]["image_pooling"]
-        assert member["settings"]["epochs"] == description(name)["training"]["epochs"]
-        assert description(name)["networks"] == member["networks"]
+        assert member.settings["image_pooling"] == description(name)["recipe_settings"]["image_pooling"]
+        assert member.settings["epochs"] == description(name)["training"]["epochs"]
+        assert description(name)["networks"] == member.networks
 
 
 def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., list[str]], pipeline: Any,
@@ -157,7 +157,7 @@ def test_a_head_elsewhere_is_scored_by_its_folder(train: Callable[..., list[str]
     Path("heads/sample").mkdir(parents=True)
     assert train("--recipe", "vse_infty", "--out", "mine/first") == []
     assert pipeline("score", "--system", "mine/first")[0] == 0
-    assert System.open(Path("similarities/sample/first.zarr")).made_from["recipe"] == "vse_infty"
+    assert System.open(Path("similarities/sample/first.zarr")).made_from.recipe == "vse_infty"
     assert "--recipe cannot be given with --system" in refused("score", "--system", "mine/first", "--recipe", "vse2ad")
     assert "needs --feature" in refused("score", "--recipe", "vse2ad")
     assert "no head there" in refused("score", "--feature", "region")

@@ -308,4 +308,4 @@ def test_the_command(theirs: tuple[Images, Captions], vocabulary: Path, scenes: 
     assert score.exit_code == 0, score.output
     name = "vse_infty_released-region-bigru-s0"
     made = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr").made_from
-    assert (made["recipe"], made["members"][0]["head"]) == ("vse_infty_released", name)
+    assert (made.recipe, made.members[0].head) == ("vse_infty_released", name)

@@ -25,11 +25,11 @@ from pipeline.files.atomic import write_bytes, write_text
 from pipeline.files.parsing import from_yaml
 from pipeline.files.results import cell
 from pipeline.parts.errors import InputWarning
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.examples import Gallery
 from pipeline.report.heads import TrainedHead
 from pipeline.report.measured import MeasuredSystem
+from pipeline.systems.scores.made import Member
 
 COLUMN_WIDTH, PAGE_WIDTH = 3.3, 6.9  # inches: a column and a page of a two-column paper
 LEGEND_CHARACTERS = 54  # in a row of a legend above a plot of a column's width
@@ -70,7 +70,7 @@ class Drawing:
     caption: str  # what it shows, plain text, without what `finished` adds
     numbers: pd.DataFrame  # the numbers that it is drawn from
     wide: bool = False  # whether it spans both columns of a page
-    members: Iterable[HeadRecord] = ()  # the heads behind it
+    members: Iterable[Member] = ()  # the heads behind it
 
 
 class MissingInputs(Exception):

@@ -97,7 +97,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
     return {"judged": pool.relevance is not None, "languages": languages, "files": list(first.files),
             "systems": [{"name": name, "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
-                         "before": position.get(gallery.pool.made_from.reranked.get("retriever", {}).get("system"))}
+                         "before": position.get(gallery.retriever or "")}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
             "whole": all(len(of_kept[way]) == len(asked[way]) for way in asked),

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.heads import pooling
-from pipeline.provenance.head_record import HeadRecord
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem
 from pipeline.report.published import PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import LISTED, RetrievalTable
 from pipeline.report.table import MISSING
+from pipeline.systems.scores.made import Member
 
 
 class Ablation(BaseModel):
@@ -67,7 +67,7 @@ class Ablation(BaseModel):
                          identity=(features, *values))
 
 
-def _parameters(member: HeadRecord) -> str:
+def _parameters(member: Member) -> str:
     """The parameters of a head's image pooling as the paper prints them: 0 or 6.3M."""
     how, dimension = member.settings.get("image_pooling"), member.settings.get("dimension")
     if not how or not dimension:

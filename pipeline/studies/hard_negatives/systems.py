@@ -16,6 +16,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.studies.audit import collection
+from pipeline.systems.scores.made import Made
 from pipeline.text.tokens import TokenText, encode
 
 
@@ -63,7 +64,7 @@ class OfHead:
         return sum(sum(map(len, each)) > text.longest - 2 for each in text.split(captions)), text.longest - 2
 
     @property
-    def made_from(self) -> dict[str, Any]:
+    def made_from(self) -> Made:
         """The record of what makes the vectors, as beside scores."""
         o = self.opened
         splits = "+".join(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
@@ -114,7 +115,7 @@ class OfEncoder:
         return sum(self.encoder.is_cut(captions)), self.encoder.token_limit
 
     @property
-    def made_from(self) -> dict[str, Any]:
+    def made_from(self) -> Made:
         """The record of what makes the vectors, as beside stored ones."""
         return encoder_record.made_from(self.name, self.model, self.encoder, None, self.manifest, {})
 

@@ -43,7 +43,7 @@ class PairScorer(Protocol):
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """JSON values that name all that the scores rest on, by digest: a store's seal, a checkpoint's SHA-256.
+        """JSON values that name all that the scores rest on, by digest: a store's identity, a checkpoint's SHA-256.
 
         Results record it, and it is compared when scoring is resumed. It holds no path of this machine. `manifest` and
         `split`, if it has them, must be the retriever's; `members`, `features` and `untrained` are as in

@@ -1,12 +1,14 @@
 """Scorers of pairs: the stored scores of another system, and trained heads."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pipeline import training
+from pipeline.artefacts import Reference
 from pipeline.compute import half, products
-from pipeline.evaluation.retrieval import Ids, Progress, Singles, as_similarity, rows_of
+from pipeline.evaluation.retrieval import Ids, Progress, Similarity, Singles, as_similarity, rows_of
 from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
@@ -34,7 +36,7 @@ class StoredSystem:
         source: The images and captions, which must be of one data set.
 
     Raises:
-        InputError: If there is no such system, it was changed since it was written, or it has no one matrix.
+        InputError: If there is no such system, or it has no one matrix; later, if that was changed.
     """
 
     gives_logits = False
@@ -44,16 +46,26 @@ class StoredSystem:
             raise InputError(f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
                              f"{source.images if source.images != source.dataset else source.captions} are wanted; "
                              "rerank by a head that scores pairs, or leave out --distractors")
-        self.store = System.open_named(source.paths.similarity(source.dataset, name, source.split)).check()
-        self.matrix = as_similarity(self.store.similarity)
+        self.store = System.open_named(source.paths.similarity(source.dataset, name, source.split))
+        _ = self.store.similarity  # refuses a system without one
+
+    @cached_property
+    def matrix(self) -> Similarity:
+        """Its scores, compared with their digests."""
+        return as_similarity(self.store.check().similarity)  # type: ignore[return-value]
+
+    @property
+    def reference(self) -> Reference:
+        """The system, which is an artefact of its own."""
+        return self.store.reference
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The system's seal, and the parts of its record that are compared or joined with the retriever's."""
-        made, kept = self.store.made_from, ("split", "manifest", "members", "features", "untrained", "trained_on")
-        return {"seal": self.store.seal, "series": made.series, "steps": made.steps,
-                "fusion": {key: made.fusion[key] for key in ("method", "weights")} if made.fusion else None,
-                **{key: made[key] for key in kept if key in made}}
+        """The system's identity, and the parts of its record that are compared or joined with the retriever's."""
+        made, kept = self.store.made_from, {"split", "manifest", "members", "features", "untrained", "trained_on"}
+        return {"identity": self.store.reference.identity, "series": made.series, "steps": made.steps,
+                "fusion": made.fusion and made.fusion.model_dump(include={"method", "weights"}),
+                **made.model_dump(mode="json", include=kept, exclude_defaults=True)}
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
         """Read pairs from the matrix, see `PairScorer.score`."""
@@ -62,7 +74,7 @@ class StoredSystem:
         found = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            found[part] = self.matrix.pairs(rows[part], columns[part])  # type: ignore[union-attr]
+            found[part] = self.matrix.pairs(rows[part], columns[part])
             progress(min(start + AT_ONCE, len(rows)))
         return found
 

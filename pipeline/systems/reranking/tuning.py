@@ -10,7 +10,7 @@ from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import System
 
@@ -22,9 +22,9 @@ STEPS = 20
 
 def require_val(retriever: System) -> None:
     """Check that scores are of the split on which choices are made."""
-    if (split := retriever.made_from["split"]) != "val":
-        raise InputError(f"{retriever.path}: is of the split {split}; k and the weight are chosen on val alone: score "
-                         "and rerank val with --tune, then give that store with --tuned-on")
+    if retriever.split != "val":
+        raise InputError(f"{retriever.path}: is of the split {retriever.split}; k and the weight are chosen on val "
+                         "alone: score and rerank val with --tune, then give that store with --tuned-on")
 
 
 def choices(k: int | Literal["all"], scored: int, combination: str
@@ -36,14 +36,14 @@ def choices(k: int | Literal["all"], scored: int, combination: str
             yield size, Combination(combination, weight)
 
 
-def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float
+def tune(retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float
          ) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Choose k and the weight with the largest RSUM on the split val; with several languages, the largest mean."""
     least = min(each.places.shape[1] for each in found.values())
     best: tuple[float, int | Literal["all"], Combination] | None = None
     tried = 0
-    for k, how in choices(record["k"], least, record["combine"]):
-        rsum = _rsum(retriever, found, {**record, "k": k, "weight": how.weight}, block_megabytes)
+    for k, how in choices(record.k, least, record.combine):
+        rsum = _rsum(retriever, found, record.changed(k=k, weight=how.weight), block_megabytes)
         tried += 1
         if best is None or rsum > best[0] + 1e-9:
             best = rsum, k, how
@@ -51,9 +51,9 @@ def tune(retriever: System, found: Mapping[str, Scored], record: Mapping[str, An
     return best[1], best[2], {"split": "val", "tried": tried, "RSUM": best[0]}
 
 
-def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, Any], block_megabytes: float) -> float:
+def _rsum(retriever: System, found: Mapping[str, Scored], record: Reranked, block_megabytes: float) -> float:
     """RSUM; with captions in several languages, the mean over these."""
-    rules, owner = reranked.protocol_of(record), retriever.caption_image
+    rules, owner = reranked.protocol_of(record.protocol), retriever.caption_image
     scores = reranked.source(retriever.scores, found, owner, record)
     if not scores.languages:
         return evaluate(scores, owner, rules, block_megabytes=block_megabytes).rsum
@@ -67,20 +67,20 @@ def _rsum(retriever: System, found: Mapping[str, Scored], record: Mapping[str, A
 
 def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Read what was chosen on the split val."""
-    with layout.reading(path, "no choice of k and weight there; make it on the split val with `pipeline rerank "
-                              "--tune`") as (_, made):
-        record = made.reranked
-        said = dict(record["tuned"])
-    if made["split"] != "val":
-        raise InputError(f"{path}: is of the split {made['split']}; k and the weight are chosen on val; give "
-                         "--tuned-on a store that `pipeline rerank --tune` made")
-    mine = made_from.reranked
-    one, other = mine["scorer"], record["scorer"]
-    alike = "kind" if one["kind"] == "system" else "made_from"  # a stored system is another store on val
-    if mine["roles"] != record.get("roles") or one[alike] != other[alike]:
+    missing = "no choice of k and weight there; make it on the split val with `pipeline rerank --tune`"
+    with layout.reading(path, missing) as (_, store):
+        made = layout.facts(store)
+    mine, record = made_from.reranked, made.reranked
+    if mine is None or record is None or not record.tuned:
+        raise InputError(f"{path}: {missing}")
+    if made.split != "val":
+        raise InputError(f"{path}: is of the split {made.split}; k and the weight are chosen on val; give --tuned-on a "
+                         "store that `pipeline rerank --tune` made")
+    alike = "kind" if mine.by_system else "made_from"  # a stored system is another store on val
+    if mine.roles != record.roles or mine.scorer[alike] != record.scorer[alike]:
         raise InputError(f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
                          "scorer exchanged; choose them for these with --tune")
-    if (wanted := mine["protocol"]["folds"]) != (there := record["protocol"]["folds"]):
-        raise InputError(f"{path}: k and the weight were chosen in {there} folds of val, but candidates are sought in "
-                         f"{wanted}; tune on val with --folds {wanted}")
-    return record["k"], reranked.combination_of(record), said | {"on": path.stem}
+    if (wanted := mine.protocol.folds) != (tuned_in := record.protocol.folds):
+        raise InputError(f"{path}: k and the weight were chosen in {tuned_in} folds of val, but candidates are sought "
+                         f"in {wanted}; tune on val with --folds {wanted}")
+    return record.k, reranked.combination_of(record), record.tuned | {"on": path.stem}

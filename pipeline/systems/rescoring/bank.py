@@ -66,9 +66,9 @@ def of_train(train: Split, test: list[System], embedded: list[System], weights: 
 def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
     made, fusion = system.made_from, system.made_from.fusion
-    if made.steps or (made["ensemble"] is not None and fusion.get("method") != "mean"):
+    if made.steps or (made.ensemble is not None and (fusion is None or fusion.method != "mean")):
         raise InputError(f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these")
-    return (list(fusion["members"]), list(fusion["weights"])) if fusion else ([system.name], [1.0])
+    return (fusion.members, fusion.weights) if fusion else ([system.name], [1.0])
 
 
 

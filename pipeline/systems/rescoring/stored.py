@@ -2,28 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from pipeline.artefacts import Reference
 from pipeline.evaluation.retrieval import Similarity, as_similarity
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
+from pipeline.systems.requests import RescoreRequest
 from pipeline.systems.rescoring import RESCORERS, bank as banks
-from pipeline.systems.scores import ENCODER, sources
-from pipeline.systems.scores.made import BANK, RESCORED, Made
+from pipeline.systems.scores import sources
+from pipeline.systems.scores.made import Made, Member, Rescored
 from pipeline.systems.scores.system import System
 
 
-def made_from(source: System, name: str, options: Mapping[str, Any], paths: Paths) -> Made:
-    """Compose the record of a rescored system: its source's, with one more step."""
-    split = RESCORERS.build(name, **options).bank
-    bank = {BANK: {store.name: store.seal for store in _embedded(source, paths)}} if split == "train" else {}
-    return source.made_from.with_step({"name": name, "bank": split, **options}, **{
-        RESCORED: {"system": source.name, "seal": source.seal, "options": dict(options)}}, **bank)
+def made(source: System, request: RescoreRequest) -> Made:
+    """Compose the facts of a rescored system: its source's, with one more step."""
+    bank = RESCORERS.build(request.rescorer, **request.options).bank
+    return source.made_from.with_step({"name": request.rescorer, "bank": bank, **request.options},
+                                      rescored=Rescored(system=source.name, options=request.options))
 
 
-def compute(source: System, made: Made, paths: Paths) -> System:
-    """Rescore a system by the last recorded step."""
+def made_from(source: System, request: RescoreRequest, paths: Paths) -> dict[str, Reference]:
+    """Compose the references to its source, and to the embeddings of its bank."""
+    whole = RESCORERS.build(request.rescorer, **request.options).bank == "train"
+    bank = _embedded(source, paths) if whole else []
+    return {"source": source.reference, **{f"bank.{number}": store.reference for number, store in enumerate(bank)}}
+
+
+def compute(source: System, made: Made, made_from: Mapping[str, Reference], paths: Paths) -> System:
+    """Rescore a system by its last step; the bank must be among the references."""
     step = dict(made.steps[-1])
     name, split = step.pop("name"), step.pop("bank", "test")
     chooses_bank = "bank" in RESCORERS.declared(name).model_fields
@@ -32,10 +39,9 @@ def compute(source: System, made: Made, paths: Paths) -> System:
     if split == "test":
         bank = banks.of_test(scores, lambda: _vectors(source, paths))
     else:
-        embedded = _embedded(source, paths)
-        for store in embedded:
-            if made[BANK].get(store.name) != store.seal:
-                raise InputError(f"{store.path}: is not the bank that was used; rescore again")
+        embedded, known = _embedded(source, paths), {reference.identity for reference in made_from.values()}
+        if other := [store.path for store in embedded if store.reference.identity not in known]:
+            raise InputError(f"{other[0]}: is not the bank that was used; rescore again")
         test, weights = _vectors(source, paths)
         train = Manifest.load(paths.manifest(source.made_from.dataset)).split("train")
         bank = banks.of_train(train, test, embedded, weights)
@@ -46,22 +52,22 @@ def compute(source: System, made: Made, paths: Paths) -> System:
 def _vectors(source: System, paths: Paths) -> tuple[list[System], list[float]]:
     """The ranked vectors of the heads that a system averages, and the heads' weights."""
     (names, weights), made = banks.heads_of(source), source.made_from
-    return [System.open_vectors(paths.similarity(made.dataset, name, made["split"])) for name in names], weights
+    return [System.open_vectors(paths.similarity(made.dataset, name, str(made.split))) for name in names], weights
 
 
 def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
     made, stores = source.made_from, []
-    dataset, trained_on = made.dataset, made.trained_on
+    dataset, trained_on = made.dataset, made.training_data
     before = "" if trained_on == dataset else f"{trained_on}-"  # of the name that a head's system has on other data
-    members = {member["head"] if ENCODER in member else before + member["head"]: member for member in made.members}
+    members = {member.head if member.encoder else before + member.head: member for member in made.members}
     names = banks.heads_of(source)[0]
     for name in names:
-        member = made.members[0] if len(names) == 1 else members.get(name, {"head": name})
-        path, how = paths.embeddings(dataset, trained_on, member["head"]), f"--system {member['head']}"
+        member = made.members[0] if len(names) == 1 else members.get(name, Member(head=name))
+        path, how = paths.embeddings(dataset, trained_on, member.head), f"--system {member.head}"
         if before:
             how += f" --trained-on {trained_on}"
-        if ENCODER in member:
+        if member.encoder:
             path, how = paths.encoded(dataset, name), f"--system … --name {name}"
         if not path.exists():
             raise InputError(f"{source.name}: a bank of the split train needs {path}; make it with `pipeline "

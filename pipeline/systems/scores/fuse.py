@@ -46,7 +46,7 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
         raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
                          f"similarities; fuse it by {' or '.join(BY_ORDER)}")
     fused = combine(align(members), shares(weights, len(members)))
-    return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, made_from=Made())
+    return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, record=None, made_from=Made())
 
 
 def align(members: Sequence[System]) -> list[Scores]:
@@ -92,10 +92,10 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
     if len(on) != len(members):
         raise InputError(f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}")
     for member, store in zip(members, on, strict=True):
-        if store.made_from["split"] != "val":
-            raise InputError(f"{store.path}: is of the split {store.made_from['split']}; weights are chosen on val; "
+        if store.made_from.split != "val":
+            raise InputError(f"{store.path}: is of the split {store.made_from.split}; weights are chosen on val; "
                              "give scores of val")
-        if store.made_from.get("file", "none") in [each.made_from.get("file") for each in members]:
+        if store.made_from.file is not None and store.made_from.file in [each.made_from.file for each in members]:
             raise InputError(f"{store.path}: is a member itself; weights are chosen on other scores than "
                              "those that they fuse: give scores of val")
         if store.checkpoints != member.checkpoints:
@@ -109,8 +109,7 @@ def tune(members: Sequence[System], on: Sequence[System], fusion: str, block_meg
         progress(tried)
         if rsum > best + 1e-9 or (rsum > best - 1e-9 and _uneven(weights) < _uneven(chosen)):
             best, chosen = rsum, weights
-    return chosen, {"tried": tried, "RSUM": best, "on": [store.name for store in on],
-                    "seals": [store.seal for store in on]}
+    return chosen, {"tried": tried, "RSUM": best, "on": [store.name for store in on]}
 
 
 def weightings(members: int) -> Iterator[list[float]]:

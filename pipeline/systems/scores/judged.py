@@ -111,14 +111,13 @@ def of_vectors(images: Path, captions: Path, columns: Columns, normalise: bool =
 def with_record(path: Path, columns: Columns) -> System:
     """Open a store of scores, or a plain matrix of a manifest, for which a record is composed."""
     if is_store(path) or not path.exists():
-        return System.open(path).check()
+        return System.open(path)
     if columns.manifest is None:
         raise InputError(f"{path}: is a plain matrix; name the --manifest whose images and captions it is of")
     system, known = of_matrix(path, columns), Manifest.load(columns.manifest)
-    return replace(system, folder=path, made_from=Made({
-        "dataset": known.dataset, "split": columns.split or "test", "manifest": known.digest, "recipe": None,
-        "text": None, "seed": None, "ensemble": None, "features": {}, "untrained": [], "members": [],
-        "file": _digest(path), **({"distance": True} if columns.distance else {})}))
+    return replace(system, folder=path, made_from=Made(
+        dataset=known.dataset, split=columns.split or "test", manifest=known.digest, file=_digest(path),
+        distance=columns.distance))
 
 
 def _digest(path: Path) -> str:
@@ -230,9 +229,9 @@ def with_languages(system: System, manifest: Manifest | None) -> System:
 
 def in_languages(system: System, paths: Paths) -> System:
     """Name the language of each caption of a store, if its record has several."""
-    if len(system.made_from.get("languages", ())) < 2:
+    if len(system.made_from.languages) < 2:
         return system
-    found = with_languages(system, Manifest.load(paths.manifest(system.made_from["dataset"])))
+    found = with_languages(system, Manifest.load(paths.manifest(system.made_from.dataset)))
     return found if found.languages is not None and len(np.unique(found.languages)) > 1 else system
 
 
@@ -245,14 +244,15 @@ def notes_of_vectors(system: System) -> list[str]:
 def notes(system: System, found: Metrics) -> list[str]:
     """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns is known."""
     ids = (system.image_ids, system.caption_ids) if system.has_ids else None
-    ordered = bool(system.made_from or system.pools)
+    ordered = bool(system.made_from.is_known or system.pools)
     return [f"{system.name}: {each}" for each in mistakes.of_scores(
         system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered)]
 
 
 def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
     """Describe for results the relevance, and what was left out of the pool before it was measured."""
-    left_out = system.made_from.lacks if system.made_from or manifest is None else manifest.left_out
+    made = system.made_from
+    left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
     lacks = {"left_out": left_out} if left_out else {}
     if system.relevance is None:
         return lacks

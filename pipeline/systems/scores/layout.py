@@ -1,15 +1,14 @@
 """Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
 
     NAME.zarr/
-      record.json     digests of zarr.json and, where a command asked for the store, of its request
-      zarr.json       attributes: made_with, the machine; made_from (see docs/provenance.md) with digests of the
-                      arrays at `CONTENTS`; fusion, the method and weights of an ensemble that is fused query by query
+      record.json     what was asked for, what it was made from, digests of the arrays, and `Made` as facts
+      zarr.json       the group, without attributes
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
       similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
       similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one for each member, two
-                      for one with a matrix for each direction; `fusion` says how many each has
+                      for one with a matrix for each direction; `Made.matrices` says how many each has
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
                       chunk without a codec, to be memory-mapped; with a matrix beside them or alone
 
@@ -17,14 +16,13 @@ A reranked system has its candidates in the place of a matrix, see `reranked.py`
 candidates, which a protocol may divide into folds. Such an ensemble therefore keeps its members' matrices, and fuses
 them when it is read.
 
-The digests stand in `made_from`, and so in everything that is made from the store. A digest is over the array's files,
-including its metadata. The arrays are stored without a codec, written once and never divided again. So equal files mean
-equal values, and comparing digests is enough.
+A digest is over an array's files, including its metadata. The arrays are stored without a codec, written once and never
+divided again. So equal files mean equal values, and comparing digests is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -32,15 +30,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from pipeline import artefacts
-from pipeline.compute import made_with
+from pipeline.artefacts import Artefact, Draft
 from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.files import atomic, digest, record
+from pipeline.files import digest
 from pipeline.parts.errors import InputError, first_line, refusing
 from pipeline.systems.fusion.combining import PerQuery
-from pipeline.systems.scores.made import CONTENTS, Made
+from pipeline.systems.scores.made import Made, Matrices
 
 if TYPE_CHECKING:
     import zarr
@@ -48,10 +45,9 @@ if TYPE_CHECKING:
     from pipeline.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
-# The file with the attributes; record.json has its digest from the beginning.
 HEADER = "zarr.json"
 UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
-# What `fusion` names as the method of a store with two matrices, one for each direction: no fusion.
+# What `Made.matrices` names as the method of a store with two matrices, one for each direction: no fusion.
 DIRECTIONS = "directions"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
@@ -74,23 +70,17 @@ def is_store(path: Path) -> bool:
 
 
 @contextmanager
-def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Made]]:
-    """Open a store's group with `made_from`; if the block finds something missing, `otherwise` is the message."""
+def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]:
+    """Open a store's group with its record; if the block finds something missing, `otherwise` is the message."""
     with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
           refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
-        opened = group(path)
-        made_from = Made(opened.attrs["made_from"])  # type: ignore[arg-type]
-        if HEADER not in record.read(path).wrote:
-            raise InputError(f"{path / record.FILE}: is lost or damaged, and with it how the store was written; put it "
-                             "back, or delete the store and make it again")
-        record.require(path, HEADER)
-        yield opened, made_from
+        yield group(path), Artefact.open(path, HEADER)
 
 
-def written_name(path: Path) -> str:
-    """The name that a store was written under; a copy may have another one."""
-    with reading(path, UNSCORED) as (opened, _):
-        return str(opened.attrs.get("name", path.stem))
+def facts(store: Artefact) -> Made:
+    """Read the facts of a store."""
+    with refusing(ValueError, f"{store.folder}: its record.json has facts that are not a system's; make it again"):
+        return Made.model_validate(store.record.facts)
 
 
 def group(path: Path) -> zarr.Group:
@@ -152,140 +142,92 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
     return tuple(found)
 
 
-def vectors(path: Path, side: Side, length: int, made_from: Mapping[str, Any], digests: Digests = digest.of_files
-            ) -> np.ndarray:
-    """Map the vectors of one side, float32 [length, d], after comparing them, ids and record with their digests."""
+def vectors(store: Artefact, side: Side, length: int, digests: Digests = digest.of_files) -> np.ndarray:
+    """Map the vectors of one side, float32 [length, d], after comparing them and the ids with their digests."""
     import zarr
 
     from pipeline.evaluation.retrieval.zarr_matrix import refuse_missing
     from pipeline.files.zarr_arrays import checked
 
-    name = f"{side}_embeddings"
+    name, path = f"{side}_embeddings", store.folder
     with refusing((FileNotFoundError, ValueError), f"{path}: holds no embeddings; name the store of a single head"):
         array = checked(zarr.open_array(path / name, mode="r", zarr_format=3), f"{path}/{name}")
     if array.shape[0] != length:
         raise InputError(f"{path}/{name}: {array.shape[0]} vectors for {length} ids; make it again")
     refuse_missing(array, f"embeddings {name}")
-    recorded = made_from.get(CONTENTS)
     for each in (*IDS, name):
-        if isinstance(recorded, Mapping) and recorded.get(each) != digest.of_folder(path / each, digests):
-            command = "score" if (path / "similarity").exists() else "embed"
-            raise InputError(f"{path}/{each}: has changed since it was written; run `pipeline {command}` again")
+        if store.record.contents.get(each) != digest.of_folder(path / each, digests):
+            raise InputError(f"{path}/{each}: has changed since it was written; put it back, or delete {path} and make "
+                             "it again")
     return np.memmap(_bytes_of(path / name), array.dtype, "r", shape=array.shape)
 
 
-def digests(store: Path, leave_out: Collection[str] = ()) -> dict[str, str]:
-    """Digest a store's arrays."""
-    return {file.parent.name: digest.of_folder(file.parent) for file in sorted(store.glob("*/zarr.json"))
-            if file.parent.name not in leave_out}
-
-
-def changed(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> list[str] | None:
-    """Name the arrays whose digests differ from the recorded ones; None for a store that records none."""
-    recorded = made_from.get(CONTENTS)
-    if not isinstance(recorded, Mapping):
-        return None
-    found = digests(store, leave_out)
-    return [name for name in sorted({*recorded, *found} - {*leave_out}) if recorded.get(name) != found.get(name)]
-
-
-def require_unchanged(store: Path, made_from: Mapping[str, Any], leave_out: Collection[str] = ()) -> None:
-    """Check a store's arrays. A store without recorded digests is accepted."""
-    if wrong := changed(store, made_from, leave_out):
-        raise InputError(f"{store}/{wrong[0]}: changed after it was written; run `pipeline score` or `ensemble` again")
-
-
-def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], dict[str, Any] | None]:
+def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Matrices | None]:
     """Divide scores into the matrices that a store holds, and how they are fused when they are read."""
     members = scores.sources if isinstance(scores, PerQuery) else [scores]
     each: list[list[Any]] = [[member.both["i2t"], member.both["t2i"]] if isinstance(member, Directions) else [member]
                              for member in members]
     stored = list(chain(*each))
     if isinstance(scores, PerQuery):
-        several = {"matrices": [len(one) for one in each]} if len(stored) > len(members) else {}
-        return stored, {"method": method, "weights": list(scores.weights), **several}
-    return stored, {"method": DIRECTIONS, "weights": [1.0, 1.0]} if len(stored) > 1 else None
+        several = [len(one) for one in each] if len(stored) > len(members) else []
+        return stored, Matrices(method=method, weights=list(scores.weights), each=several)
+    return stored, Matrices(method=DIRECTIONS, weights=[1.0, 1.0]) if len(stored) > 1 else None
 
 
-@contextmanager
-def writing(path: Path, arrays: Mapping[str, np.ndarray], made_from: Mapping[str, Any],
-            fusion: Mapping[str, Any] | None = None, made_by: artefacts.Versions | None = None,
-            name: str | None = None) -> Iterator[zarr.Group]:
-    """Write a store, which appears complete when the block ends without an error, and replaces an older one.
-
-    made_by: the versions of the code that made it, where the request does not name them. name: the name by which it is
-    looked up.
-    """
+def begin(draft: Draft, arrays: Mapping[str, np.ndarray], made: Made, fusion: Matrices | None = None) -> zarr.Group:
+    """Write the facts and the first arrays of a store; `fusion` is that of `divided`. More arrays may follow."""
     import zarr
 
-    attributes = {"made_with": made_with.record()} | ({"fusion": dict(fusion)} if fusion else {})
-    attributes |= {"name": name} if name else {}
-    with atomic.creating(path) as making:
-        group = zarr.create_group(making, zarr_format=3, attributes=attributes)
-        for name, values in arrays.items():
-            array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
-                                       compressors=None, filters=None, config={"write_empty_chunks": True})
-            array[:] = values
-        yield group
-        group.attrs["made_from"] = {**made_from, CONTENTS: digests(making)}
-        if made_by is not None:
-            record.write(making, made_by)
-        record.keep(making, HEADER)
+    draft.facts |= made.changed(matrices=fusion).recorded()
+    group = zarr.create_group(draft.folder, zarr_format=3)
+    for name, values in arrays.items():
+        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=values.shape,
+                                   compressors=None, filters=None, config={"write_empty_chunks": True})
+        array[:] = values
+    return group
 
 
-def save(path: Path, matrices: Sequence[Similarity], image_ids: Ids, caption_ids: Ids, caption_image: Ids,
-         made_from: Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
-         progress: Progress = lambda rows: None, **embeddings: np.ndarray) -> None:
-    """Write a store of one matrix, or with `fusion` of one or two for each member, and perhaps of vectors."""
-    if path.exists() and not holds_scores(path):
-        raise InputError(f"{path}: exists and is not a similarity store; move it, or write elsewhere")
+def write(draft: Draft, matrices: Sequence[Similarity], ids: tuple[Ids, Ids, Ids], made: Made,
+          fusion: Matrices | None = None, progress: Progress = lambda rows: None,
+          **embeddings: np.ndarray) -> None:
+    """Write one matrix, or with `fusion` one or two for each member, and perhaps vectors; `ids` as in `IDS`."""
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
-    shape = (len(image_ids), len(caption_ids))
+    shape = (len(ids[0]), len(ids[1]))
     if wrong := [source.shape for source in matrices if source.shape != shape]:
-        raise InputError(f"{path}: a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
-    named = dict(zip(IDS, (image_ids, caption_ids, caption_image), strict=True)) | embeddings
-    with writing(path, named, made_from, fusion, name=path.stem) as group:
-        chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
-        for number, source in enumerate(matrices):
-            # A chunk that is missing reads back as NaN, which is refused.
-            matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape,
-                                        dtype="float32", chunks=chunks, compressors=None, filters=None,
-                                        fill_value=float("nan"))
-            for rows, columns in cut(shape, *chunks):
-                matrix[rows, columns] = source.block(rows, columns)
-                if columns.stop == shape[1]:
-                    progress(number * shape[0] + rows.stop)
-
-
-def refuse_no_vectors(path: Path) -> None:
-    """Check that a store of vectors may be written: that the path is free, or holds embeddings."""
-    if path.exists() and not (path / "image_embeddings").is_dir():
-        raise InputError(f"{path}: exists and holds no embeddings; move it, or write elsewhere")
+        raise InputError(f"a matrix of {wrong[0]} for {shape[0]} image and {shape[1]} caption ids")
+    group = begin(draft, dict(zip(IDS, ids, strict=True)) | embeddings, made, fusion)
+    chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
+    for number, source in enumerate(matrices):
+        # A chunk that is missing reads back as NaN, which is refused.
+        matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape, dtype="float32",
+                                    chunks=chunks, compressors=None, filters=None, fill_value=float("nan"))
+        for rows, columns in cut(shape, *chunks):
+            matrix[rows, columns] = source.block(rows, columns)
+            if columns.stop == shape[1]:
+                progress(number * shape[0] + rows.stop)
 
 
 @contextmanager
-def writing_vectors(path: Path, splits: Sequence[Split | Items], dimension: int, made_from: Mapping[str, Any]
+def writing_vectors(draft: Draft, splits: Sequence[Split | Items], dimension: int, made: Made
                     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Write a store of the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C, d]."""
-    refuse_no_vectors(path)
+    """Write the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C, d]."""
     first, owner = 0, []
     for split in splits:
         owner.append(split.caption_image + first)
         first += len(split.image_ids)
     ids = {name: np.concatenate(parts).astype(np.int64) for name, parts in zip(IDS, (
         [split.image_ids for split in splits], [split.caption_ids for split in splits], owner), strict=True)}
-    maps = []
-    with writing(path, ids, made_from) as group:
-        for side in get_args(Side):
-            name, shape = f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)
-            group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
-            file = _bytes_of(Path(str(group.store_path.store.root)) / name)  # type: ignore[attr-defined]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            maps.append(np.memmap(file, np.float32, "w+", shape=shape))
-        yield maps[0], maps[1]
-        for each in maps:
-            each.flush()
+    group, maps = begin(draft, ids, made), []
+    for side in get_args(Side):
+        name, shape = f"{side}_embeddings", (len(ids[f"{side}_ids"]), dimension)
+        group.create_array(name, shape=shape, dtype="float32", chunks=shape, compressors=None, filters=None)
+        file = _bytes_of(draft.folder / name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        maps.append(np.memmap(file, np.float32, "w+", shape=shape))
+    yield maps[0], maps[1]
+    for each in maps:
+        each.flush()
 
 
 def _bytes_of(array: Path) -> Path:

@@ -1,113 +1,268 @@
-"""The record of what made a system, which is kept in its store, in results and in systems made of it."""
+"""The facts of a system: what its store's record, results and systems made of it say of what made it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.settings.features import letters
 from pipeline.settings.paths import of_seed, system_name
-from pipeline.systems.scores import ENCODER
 
-# The key of the digests of a store's arrays.
-CONTENTS = "contents"
-# The key of what a reranked system was made by: the retriever (system, seal), the scorer, `roles` (a digest of what
-# each of the two is on any split), k (a number or "all"; the store may hold more candidates), the combination and its
-# weight, whether scores are logits, the protocol (name, folds) and the distractors (dataset, seal).
-RERANKED = "reranked"
-# The key of what its data set and split lack: reason -> count of captions that the manifest's reader left out and of
-# images without features. Where nothing is left out there is no such key.
-LACKS = "lacks"
-# The keys of the system whose scores were corrected (system, seal, the correction's options), and of the embeddings of
-# the correction's bank.
-RESCORED, BANK = "rescored", "bank"
-# The keys of a member by which the seeds of one system do not differ.
-OF_ALL_SEEDS = ("feature", "features", "networks", "settings", "store", "weights", "vocabulary", "published", ENCODER)
+# Digests that all seeds of one system have in common -> what differs if they do not.
+SHARED_DIGESTS = {"store": "other features", "weights": "another network behind them", "vocabulary": "other words"}
 
 
-def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, Any]:
-    """Compose the part of a record that says what is left out: of the manifest, and images without features."""
-    counts = dict(left_out) | ({"images without features": without_features} if without_features else {})
-    return {LACKS: counts} if counts else {}
+class Facts(BaseModel):
+    """Facts, as JSON without those that have their default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def recorded(self) -> dict[str, Any]:
+        """Compose the JSON value."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def changed(self, **facts: Any) -> Self:
+        """Copy with other facts."""
+        return self.model_copy(update=facts)
 
 
-class Made(dict[str, Any]):
-    """What made a system, as JSON, see docs/provenance.md.
+class Member(Facts):
+    """A head or a dual encoder behind a system: what it was trained on and with, except for the seed.
 
-    It holds all that its store records, since `seal` is a digest of it. Records of plain matrices, and of earlier
-    versions, may lack any part; its property is then empty.
+    Attributes:
+        head: Its name.
+        checkpoint: SHA-256 of its network's file. Vectors of one checkpoint are in one space.
+        files: File -> SHA-256.
+        feature: Its visual feature.
+        features: The name under which the engine's features are reported.
+        networks: Side, image or text -> the networks behind it, see `training.source.networks`.
+        settings: The settings of the recipe and of its training.
+        store: Identity of the features.
+        content: Digest of the features that were read.
+        weights: Digest of the feature network's tensors.
+        vocabulary: Digest of the words (and of BERT's initial weights).
+        published: Whether its weights were published, not trained here.
+        encoder: A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no
+            feature, networks or settings of its own.
+        splits: Split -> what was read of it, of vectors of several splits.
     """
 
-    @property
-    def dataset(self) -> str:
-        """The data set of its images and captions."""
-        return str(self.get("dataset", ""))
+    head: str
+    checkpoint: str = ""
+    files: dict[str, str] = Field(default_factory=dict)
+    feature: str = ""
+    features: str = ""
+    networks: dict[Literal["image", "text"], dict[str, Any]] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    store: str = ""
+    content: str = ""
+    weights: str = ""
+    vocabulary: str = ""
+    published: bool = False
+    encoder: dict[str, Any] | None = None
+    splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @property
-    def split(self) -> str | None:
-        """The split, or several joined by +; None if it is unknown."""
-        return self.get("split")
+    def image(self) -> Mapping[str, Any]:
+        """The networks behind the image side."""
+        return self.networks.get("image", {})
 
     @property
-    def trained_on(self) -> str:
+    def text(self) -> Mapping[str, Any]:
+        """The networks behind the text side."""
+        return self.networks.get("text", {})
+
+    @property
+    def of_all_seeds(self) -> dict[str, Any]:
+        """The facts by which the seeds of one system do not differ."""
+        return self.model_dump(mode="json", exclude={"head", "checkpoint", "files", "content", "splits"})
+
+
+class Fusion(Facts):
+    """How an ensemble's members are fused.
+
+    Attributes:
+        method: The fusion.
+        weights: One for each member, which add up to 1.
+        members: Their names.
+        features: Those whose heads are averaged, as in the papers; [] where a user chose the members.
+        tuned: How the weights were chosen on val; {} if they were given.
+    """
+
+    method: str = "mean"
+    weights: list[float] = Field(default_factory=list)
+    members: list[str] = Field(default_factory=list)
+    features: list[str] = Field(default_factory=list)
+    tuned: dict[str, Any] = Field(default_factory=dict)
+
+
+class Matrices(Facts):
+    """How several stored matrices are read as one system's scores.
+
+    Attributes:
+        method: The fusion; or `layout.DIRECTIONS`, one matrix for each direction.
+        weights: One for each member.
+        each: How many of the matrices each member has; [] for one.
+    """
+
+    method: str
+    weights: list[float]
+    each: list[int] = Field(default_factory=list)
+
+
+class Folds(Facts):
+    """A protocol by its name and the number of its folds."""
+
+    name: str
+    folds: int = 1
+
+
+class Rescored(Facts):
+    """The system whose scores were corrected, and the correction's options."""
+
+    system: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Reranked(Facts):
+    """What a reranked system was made by.
+
+    Attributes:
+        retriever: The system that orders all but the candidates.
+        scorer: The scorer's kind, name and digest, and what else it says of itself.
+        roles: A digest of what each of the two is on any split.
+        k: How many candidates are ordered; the store may hold more.
+        combine: How the two scores of a candidate become one.
+        weight: The retriever's share.
+        logits: Whether the scorer's scores are logits.
+        protocol: The protocol within whose folds candidates were sought.
+        distractors: The data sets of the distractors.
+        tuned: How k and the weight were chosen on val; {} if they were given.
+    """
+
+    retriever: str
+    scorer: dict[str, Any]
+    roles: list[str] = Field(default_factory=list)
+    k: int | Literal["all"]
+    combine: str = "scorer"
+    weight: float = 0.0
+    logits: bool = False
+    protocol: Folds
+    distractors: list[str] = Field(default_factory=list)
+    tuned: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def by_system(self) -> bool:
+        """Whether the scorer is a stored system."""
+        return bool(self.scorer.get("kind") == "system")
+
+
+class Made(Facts):
+    """What is known of a system. Of plain matrices any part may be unknown.
+
+    Attributes:
+        dataset: The data set of its images and captions; "" if nothing is known.
+        split: The split, or several joined by +.
+        manifest: Digest of the manifest.
+        recipe: The recipe of its heads, or the name of a dual encoder; None if its members differ in it.
+        text: The text encoder; None if its members differ in it.
+        seed: The seed; None if its members differ in it.
+        ensemble: An ensemble's name, or the letters of its features.
+        features: Feature -> the name under which its engine's features are reported.
+        visual: Those of a reranked system's retriever, by which tables name it.
+        untrained: The features that an untrained network made.
+        members: The heads and dual encoders behind it.
+        trained_on: The data set that its heads were trained on, if that is another one.
+        languages: The captions' languages, if they are several.
+        lacks: What was left out of its data set and split: reason -> number of captions, or of images
+            without features.
+        left_out: The images that not all members of an ensemble have.
+        named: Whether a user chose the name of a reranked system.
+        fusion: How an ensemble's members are fused.
+        steps: The corrections and rerankings of its scores, in their order.
+        rescored: What a correction was made of.
+        reranked: What a reranking was made of.
+        protocol: The only protocol that an ensemble of reranked systems can be measured by.
+        matrices: How several stored matrices are read.
+        file: Digest of a plain matrix's file.
+        distance: Whether a plain matrix holds distances.
+    """
+
+    dataset: str = ""
+    split: str | None = None
+    manifest: str | None = None
+    recipe: str | None = None
+    text: str | None = None
+    seed: int | None = None
+    ensemble: str | None = None
+    features: dict[str, str] = Field(default_factory=dict)
+    visual: list[str] | None = None
+    untrained: list[str] = Field(default_factory=list)
+    members: list[Member] = Field(default_factory=list)
+    trained_on: str | None = None
+    languages: list[str] = Field(default_factory=list)
+    lacks: dict[str, int] = Field(default_factory=dict)
+    left_out: list[int] = Field(default_factory=list)
+    named: bool = False
+    fusion: Fusion | None = None
+    steps: list[dict[str, Any]] = Field(default_factory=list)
+    rescored: Rescored | None = None
+    reranked: Reranked | None = None
+    protocol: Folds | None = None
+    matrices: Matrices | None = None
+    file: str | None = None
+    distance: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known."""
+        return self != Made()
+
+    @property
+    def training_data(self) -> str:
         """The data set that its heads were trained on."""
-        return str(self.get("trained_on", self.dataset))
+        return self.trained_on or self.dataset
 
     @property
-    def lacks(self) -> dict[str, int]:
-        """What was left out of its data set and pool, reason -> count."""
-        apart = len(self.get("left_out", ()))  # images that not all members of an ensemble have
-        return dict(self.get(LACKS, {})) | ({"images that a member lacks": apart} if apart else {})
-
-    @property
-    def seed(self) -> int | None:
-        """The seed; None if its members differ in it, or it is unknown."""
-        return self.get("seed")
-
-    @property
-    def members(self) -> list[dict[str, Any]]:
-        """The heads and dual encoders behind it."""
-        return list(self.get("members", ()))
+    def reasons_left_out(self) -> dict[str, int]:
+        """What was left out of its data set and pool: reason -> count."""
+        return self.lacks | ({"images that a member lacks": len(self.left_out)} if self.left_out else {})
 
     @property
     def heads(self) -> list[str]:
         """Its members' names."""
-        return [member["head"] for member in self.members]
+        return [member.head for member in self.members]
 
     @property
     def checkpoints(self) -> list[str]:
         """SHA-256 of its members' checkpoints."""
-        return [member["checkpoint"] for member in self.members]
-
-    @property
-    def fusion(self) -> dict[str, Any]:
-        """How an ensemble's members (names, seals) are fused: the method and the weights; {} of others."""
-        return dict(self.get("fusion") or {})
+        return [member.checkpoint for member in self.members]
 
     @property
     def is_own_ensemble(self) -> bool:
         """Whether a user chose its members; otherwise an ensemble averages the heads of features, as in the papers."""
-        return bool(self.fusion) and "features" not in self.fusion
+        return self.fusion is not None and not self.fusion.features
 
     @property
-    def visual(self) -> str:
+    def letters(self) -> str:
         """The letters of its features, by which tables name them; of a reranked system those of its retriever."""
-        return letters(tuple(self.get("visual", self["features"])))
+        return letters(tuple(self.features if self.visual is None else self.visual))
 
     @property
     def is_named(self) -> bool:
         """Whether a user chose its name, or that of the head, dual encoder or ensemble that it is made of."""
-        if self.get("named") or self.is_own_ensemble or not self.heads:
+        if self.named or self.is_own_ensemble or not self.members:
             return True
-        return self.get("ensemble") is None and self.heads[0] != of_seed(self.first, self["seed"])
+        return self.ensemble is None and (self.seed is None or self.heads[0] != of_seed(self.first, self.seed))
 
     @property
     def first(self) -> str:
         """What its facts call the head, dual encoder or ensemble that it is made of, without its seed."""
-        first = self.members[0] if self.members else {}
-        if self.is_own_ensemble or not first or ENCODER in first:
-            return str(self.get("ensemble") or self.get("recipe"))
-        return system_name(self["recipe"], self.get("ensemble") or first["feature"], self["text"])
+        if self.is_own_ensemble or not self.members or self.members[0].encoder is not None:
+            return str(self.ensemble or self.recipe)
+        return system_name(str(self.recipe), self.ensemble or self.members[0].feature, str(self.text))
 
     @property
     def series(self) -> str:
@@ -117,15 +272,11 @@ class Made(dict[str, Any]):
     @property
     def without_seed(self) -> str:
         """SHA-256 over what all seeds of one system have in common."""
-        members = [{key: member.get(key) for key in OF_ALL_SEEDS} for member in self.members]
-        kept = ("dataset", "split", "manifest", "trained_on", "features", "untrained", "visual", "steps")
-        return digest([self.series, *(self.get(key) for key in kept), members,
-                       self.fusion.get("method"), self.fusion.get("weights")])
-
-    @property
-    def steps(self) -> list[dict[str, Any]]:
-        """The corrections and rerankings of its scores, in their order."""
-        return list(self.get("steps", ()))
+        same = self.model_dump(mode="json", include={"dataset", "split", "manifest", "trained_on", "features",
+                                                     "untrained", "visual", "steps"})
+        fusion = self.fusion or Fusion()
+        return digest([self.series, same, [member.of_all_seeds for member in self.members], fusion.method,
+                       fusion.weights])
 
     @property
     def has_seen_queries(self) -> bool:
@@ -133,48 +284,31 @@ class Made(dict[str, Any]):
         return any(step.get("bank") == "test" for step in self.steps)
 
     @property
-    def reranked(self) -> dict[str, Any]:
-        """What is recorded at `RERANKED`; {} of a system that is not reranked."""
-        return dict(self.get(RERANKED, {}))
-
-    @property
     def is_encoder(self) -> bool:
         """Whether a dual encoder made it, without a head."""
-        return len(self.members) == 1 and ENCODER in self.members[0]
-
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """The systems that it is made of by name, with the seals that they had; [] where that was not recorded."""
-        if record := self.reranked:
-            scorer = [record["scorer"]] if record["scorer"]["kind"] == "system" else []
-            return [(record["retriever"]["system"], record["retriever"]["seal"]),
-                    *((each["name"], each["seal"]) for each in scorer)]
-        if source := self.get(RESCORED):
-            return [(source["system"], source["seal"])]
-        return list(zip(self.fusion.get("members", ()), self.fusion.get("seals", ()), strict=False))
+        return len(self.members) == 1 and self.members[0].encoder is not None
 
     @property
     def is_made_of_others(self) -> bool:
         """Whether its scores are an ensemble's, corrected or reranked."""
-        return self.get("ensemble") is not None or bool(self.parts)
+        return self.ensemble is not None or self.rescored is not None or self.reranked is not None
 
     def made_again(self, name: str) -> tuple[str, str]:
         """How a system of that name was made from others, in words, and the command that makes it again."""
-        if record := self.reranked:
-            return "reranked with scores", (f"rerank --retriever {record['retriever']['system']} "
-                                            f"--with {record['scorer']['name']} --name {name}")
-        if RESCORED in self:
-            source = self[RESCORED]
-            return "made", (f"rescore {source['system']} --by {self['steps'][-1]['name']}"
-                            + " --bank test" * (source["options"].get("bank") == "test"))
+        if self.reranked:
+            return "reranked with scores", (f"rerank --retriever {self.reranked.retriever} "
+                                            f"--with {self.reranked.scorer['name']} --name {name}")
+        if self.rescored:
+            bank = " --bank test" * (self.rescored.options.get("bank") == "test")
+            return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"
         if not self.is_own_ensemble:
-            return "an ensemble", (f"ensemble {self['ensemble']} --recipe {self['recipe']} --text {self['text']} "
-                                   f"--seed {self['seed']}")
-        weights, method = self.fusion.get("weights", []), self.fusion.get("method", "mean")
-        said = [f" --member {name}" for name in self.fusion.get("members", [])]
-        said += [f" --weight {weight:g}" for weight in weights if len(set(weights)) > 1]
-        said += [f" --fusion {method}"] * (method != "mean")
-        return "an ensemble", f"ensemble {self.get('ensemble')}{''.join(said)}"
+            return "an ensemble", (f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
+                                   f"--seed {self.seed}")
+        fusion = self.fusion or Fusion()
+        options = [f" --member {name}" for name in fusion.members]
+        options += [f" --weight {weight:g}" for weight in fusion.weights if len(set(fusion.weights)) > 1]
+        options += [f" --fusion {fusion.method}"] * (fusion.method != "mean")
+        return "an ensemble", f"ensemble {self.ensemble}{''.join(options)}"
 
     def refuse_vectors(self, name: str, verb: str) -> None:
         """Refuse a system made of others' scores where vectors are needed. verb: what to do with its members."""
@@ -183,16 +317,24 @@ class Made(dict[str, Any]):
             raise InputError(f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
                              "has no vectors of its own" + f"; {verb} its members: {members}" * bool(members))
 
-    @property
-    def seal(self) -> str:
-        """SHA-256 over all of it. What is made from the system records it."""
-        return digest(self)
-
-    @property
-    def without_digests(self) -> "Made":
-        """The same without the digests of the store's arrays, which another store has others of."""
-        return Made({key: value for key, value in self.items() if key != CONTENTS})
-
-    def with_step(self, step: dict[str, Any], **more: Any) -> "Made":
+    def with_step(self, step: dict[str, Any], **facts: Any) -> "Made":
         """Add a correction or a reranking, for a system that is made of this one."""
-        return Made(self.without_digests | {"steps": [*self.steps, step]} | more)
+        return self.changed(steps=[*self.steps, step], matrices=None, **facts)
+
+
+def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, int]:
+    """Count what is left out: of the manifest, and images without features."""
+    return dict(left_out) | ({"images without features": without_features} if without_features else {})
+
+
+def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
+    """Say how two systems differ, member by member; "" if they are seeds of one system."""
+    if len(mine) != len(others):
+        return f"{len(mine)} members and {len(others)}"
+    found: list[str] = []
+    for one, other in zip(mine, others, strict=True):
+        found += [what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)]
+        found += [f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
+                  for key in dict.fromkeys((*one.settings, *other.settings))
+                  if one.settings.get(key) != other.settings.get(key)]
+    return ", ".join(dict.fromkeys(found))

@@ -1,7 +1,7 @@
 """Reranked systems: each query's candidates on disk, with the retriever's and the scorer's scores, and their order.
 
     NAME.zarr/
-      zarr.json        attributes: made_from, with the entry `made.RERANKED` that is described there; made_with
+      record.json      with the facts `Made.reranked`
       image_ids/       [I] int64; caption_ids/, caption_image/ [C] int64, as in similarity stores
       i2t_candidates/  [I, k] int64, rows of captions, the retriever's best first; -1 for an image that the protocol
                        leaves out. With distractors, rows count from the pool's own captions on
@@ -29,6 +29,7 @@ from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery
+from pipeline.systems.scores import made
 from pipeline.systems.scores.layout import IDS, whole as whole_array
 
 if TYPE_CHECKING:
@@ -218,15 +219,14 @@ def of_language(number: int, direction: str) -> str:
     return direction if number < 0 else f"{number}_{direction}"
 
 
-def combination_of(record: Mapping[str, Any]) -> Combination:
+def combination_of(record: made.Reranked) -> Combination:
     """Find how the two scores of a candidate become one."""
-    return Combination(str(record["combine"]), float(record["weight"]))
+    return Combination(record.combine, record.weight)
 
 
-def protocol_of(record: Mapping[str, Any]) -> Protocol:
+def protocol_of(recorded: made.Folds) -> Protocol:
     """Find the protocol within whose folds candidates were sought."""
-    said = record["protocol"]
-    return PROTOCOLS.get(said["name"]) or Protocol(str(said["name"]), folds=int(said["folds"]))
+    return PROTOCOLS.get(recorded.name) or Protocol(recorded.name, folds=recorded.folds)
 
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
@@ -237,9 +237,9 @@ def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     return of_images, of_captions
 
 
-def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: Mapping[str, Any]) -> Reranked:
+def source(retriever: Scores, found: Mapping[str, Scored], owner: Ids, record: made.Reranked) -> Reranked:
     """Order candidates by their combined scores."""
-    rules = protocol_of(record)
+    rules = protocol_of(record.protocol)
     own, *languages = ({name: found[of_language(number, name)] for name in get_args(Direction)}
                        for number in range(-1, len(found) // 2 - 1))
     parts = [_reordered(retriever, each, _folds_of(each, owner, rules), record) for each in languages]
@@ -256,11 +256,11 @@ def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) ->
 
 
 def _reordered(retriever: Scores, found: Mapping[Direction, Scored], in_folds: tuple[Ids, Ids],
-               record: Mapping[str, Any], languages: Sequence[Reranked] = ()) -> Reranked:
-    how, rules = combination_of(record), protocol_of(record)
-    k = None if record["k"] == "all" else record["k"]
+               record: made.Reranked, languages: Sequence[Reranked] = ()) -> Reranked:
+    how, rules = combination_of(record), protocol_of(record.protocol)
+    k = None if record.k == "all" else record.k
     worth = {name: Candidates(each.places[:, :k],
-                              how.of(each.retrieved[:, :k], each.scores[:, :k], record["logits"]))
+                              how.of(each.retrieved[:, :k], each.scores[:, :k], record.logits))
              for name, each in found.items()}
     if how.name != "scorer" and how.weight == 1:  # the retriever's own order, also if the k-th of its scores is tied
         worth = {name: Candidates(each.places[:, :0], each.worth[:, :0]) for name, each in worth.items()}

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.artefacts import Artefact
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, Scores, Side, as_similarity
 from pipeline.evaluation.retrieval.similarity import Directions
@@ -32,15 +33,14 @@ class Given:
 class Vectors:
     """Stored unit vectors, whose inner products are computed block by block."""
 
-    path: Path  # the store
-    made_from: Made  # its record, with the digests of the arrays
+    store: Artefact  # the store, whose record has the digests of the arrays
     shape: tuple[int, int]  # how many images and captions it has
     remembered: Remembered | None = None  # digests used while files are unchanged; None to digest them each time
 
     def of(self, side: Side) -> np.ndarray:
         """Map the vectors of one side, float32 [I or C, d]."""
         digests = self.remembered.of_files if self.remembered else of_files
-        return layout.vectors(self.path, side, self.shape[side == "caption"], self.made_from, digests)
+        return layout.vectors(self.store, side, self.shape[side == "caption"], digests)
 
     def scores(self) -> "retrieval.Embeddings":
         """Map the vectors."""
@@ -74,9 +74,9 @@ class Matrices:
 def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Made) -> Matrices:
     """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
     held = layout.matrices(group)
-    fusion: dict[str, Any] = dict(group.attrs.get("fusion") or {"method": None, "weights": []})  # type: ignore[arg-type]
-    method, weights = fusion["method"], tuple(fusion["weights"])
-    each = tuple(fusion.get("matrices") or (1,) * len(weights))
+    how = made_from.matrices
+    method, weights = (how.method, tuple(how.weights)) if how else (None, ())
+    each = tuple(how.each if how and how.each else (1,) * len(weights))
     wrong = [each.shape for each in held if each.shape != (len(ids[0]), len(ids[1]))]
     if wrong or len(ids[2]) != len(ids[1]):
         raise InputError(f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
@@ -89,6 +89,6 @@ def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Mad
                         or not set(each) <= {1, 2} or sum(each) != len(held))):
         raise InputError(f"{path}: {len(held)} matrices do not fit its fusion {method!r} with {len(weights)} "
                          "weights; make the ensemble again")
-    rules = reranked.protocol_of(made_from) if "protocol" in made_from else None
+    rules = reranked.protocol_of(made_from.protocol) if made_from.protocol else None
     folds = None if rules is None else (rules.name, reranked.folds(rules, ids[2], len(ids[0])))
     return Matrices(held, method, weights, each, folds)

@@ -10,23 +10,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pipeline.artefacts import Artefact, Draft, Record, Reference
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.qrels import Judgements
 from pipeline.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.evaluation.statistics.intervals import Languages, divide
+from pipeline.files.digest import digest
 from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked, sources
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.reranked import Scored
 from pipeline.systems.scores.sources import Given, Matrices, Scores, Vectors
 
 if TYPE_CHECKING:
     import zarr
 
+
+
+# The kinds of artefact that hold scores.
+KINDS = ("scores", "ensemble", "rescored", "reranked")
 
 
 class Part(NamedTuple):
@@ -46,8 +52,9 @@ class System(Collection):
     Attributes:
         name: Its name.
         kind: Where its scores come from.
-        made_from: The record of what made it; {} if unknown.
+        made_from: What is known of it.
         folder: The store that it was opened from; None for a view, and for other sources.
+        record: The record of the store that it or the system it is a view of was opened from; None for other sources.
         has_ids: Whether its ids are an image's and a caption's; otherwise they number rows and columns.
         relevance: The right answers; None if they are each caption's own image.
         judgements: The file of right answers, where `relevance` is from one.
@@ -60,6 +67,7 @@ class System(Collection):
     kind: Kind
     made_from: Made = field(default_factory=Made)
     folder: Path | None = None
+    record: Record | None = None
     has_ids: bool = True
     relevance: Relevance | None = None
     judgements: Judgements | None = None
@@ -81,27 +89,30 @@ class System(Collection):
     @classmethod
     def open(cls, path: Path) -> System:
         """Open a store of scores."""
-        with layout.reading(path, layout.UNSCORED) as (group, made_from):
-            ids = layout.read_ids(path, group)
-            kind = (_reranked if made_from.reranked else sources.matrices)(path, group, ids, made_from)
-        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, split=made_from.split)
+        with layout.reading(path, layout.UNSCORED) as (group, store):
+            ids, made_from = layout.read_ids(path, group), layout.facts(store)
+            kind = _reranked(store, group, ids, made_from) if made_from.reranked else sources.matrices(
+                path, group, ids, made_from)
+        return cls(*ids, name=path.stem, kind=kind, made_from=made_from, folder=path, record=store.record,
+                   split=made_from.split)
 
     @classmethod
     def open_named(cls, path: Path) -> System:
         """Open a store that is looked up by its system's name, and check that it was written under this name."""
-        if (written := layout.written_name(path)) != path.stem:
+        system = cls.open(path)
+        if (written := system.written_name) != path.stem:
             raise InputError(f"{path}: holds the scores of {written}; move them back to {written}.zarr, and make "
                              f"{path.stem} again")
-        return cls.open(path)
+        return system
 
     @classmethod
     def open_vectors(cls, path: Path, remembered: Remembered | None = None) -> System:
         """Open a store that holds vectors, of which its scores are the inner products, computed block by block."""
         with layout.reading(path, "no embeddings there; make them with `pipeline score` or `pipeline embed`") as (
-                group, made_from):
-            ids = layout.read_ids(path, group)
-        return cls(*ids, name=path.stem, kind=Vectors(path, made_from, (len(ids[0]), len(ids[1])), remembered),
-                   made_from=made_from, folder=path, split=made_from.split)
+                group, store):
+            ids, made_from = layout.read_ids(path, group), layout.facts(store)
+        return cls(*ids, name=path.stem, kind=Vectors(store, (len(ids[0]), len(ids[1])), remembered),
+                   made_from=made_from, folder=path, record=store.record, split=made_from.split)
 
     @classmethod
     def open_either(cls, path: Path) -> System:
@@ -144,9 +155,29 @@ class System(Collection):
         return self.caption_image if self.relevance is None else self.relevance
 
     @property
-    def seal(self) -> str:
-        """SHA-256 over `made_from`, which holds the arrays' digests. What is made from the store records it."""
-        return self.made_from.seal
+    def reference(self) -> Reference:
+        """What records of artefacts that are made from it say of it."""
+        if self.record:
+            return self.record.refers(self.name)
+        return Reference(kind="matrix", name=self.name, identity=digest(self.made_from.recorded()))
+
+    @property
+    def store(self) -> Artefact:
+        """The store that it was opened from."""
+        if self.folder is None or self.record is None:
+            raise InputError(f"{self.name}: is no store of scores or vectors")
+        return Artefact(self.folder, self.record)
+
+    @property
+    def made_of(self) -> list[Reference]:
+        """The systems that it is made of."""
+        made_from = self.record.made_from if self.record else {}
+        return [reference for reference in made_from.values() if reference.kind in KINDS]
+
+    @property
+    def written_name(self) -> str:
+        """The name that its store was written under; a copy may have another one."""
+        return str(self.record.request.get("name", self.name)) if self.record else self.name
 
     @property
     def checkpoints(self) -> list[str]:
@@ -156,20 +187,21 @@ class System(Collection):
     @property
     def protocol(self) -> Protocol | None:
         """The only protocol by which a reranked system, or an ensemble of such, can be measured; None for any."""
-        record = self.made_from.reranked or self.made_from
-        return reranked.protocol_of(record) if "protocol" in record else None
+        made = self.made_from
+        recorded = made.reranked.protocol if made.reranked else made.protocol
+        return reranked.protocol_of(recorded) if recorded else None
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them once."""
-        layout.require_unchanged(self.path, self.made_from, ("image_embeddings", "caption_embeddings"))
+        Artefact.open(self.path, *(name for name in self.store.record.contents if not name.endswith("_embeddings")))
         if isinstance(self.kind, Candidates):
             self.kind.retriever.check()
         return self
 
     def vectors(self, side: Side) -> np.ndarray:
         """Map the unit vectors of one side, float32 [I or C, d]."""
-        own = self.kind if isinstance(self.kind, Vectors) else Vectors(self.path, self.made_from, self.shape)
-        return own.of(side)
+        vectors = self.kind if isinstance(self.kind, Vectors) else Vectors(self.store, self.shape)
+        return vectors.of(side)
 
     def vectors_of(self, side: Side, ids: Ids, otherwise: str) -> np.ndarray:
         """Read the unit vectors of some ids, float32 [n, d]; `otherwise` ends the message that names a missing one."""
@@ -205,7 +237,7 @@ class System(Collection):
 
     def require_manifest(self, manifest: Manifest) -> None:
         """Check that a manifest is the one that the scores are of."""
-        if self.made_from.get("manifest", manifest.digest) != manifest.digest:
+        if self.made_from.manifest not in (None, manifest.digest):
             raise InputError(f"{self.name}: was scored for another manifest of {manifest.dataset}; score again")
 
     def manifest(self, given: Path | None, place: Callable[[str], Path], needed: bool = False) -> Manifest | None:
@@ -213,7 +245,7 @@ class System(Collection):
         if given is not None:
             return Manifest.load(given)
         dataset = self.made_from.dataset
-        return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.get("languages")) else None
+        return Manifest.load(place(dataset)) if dataset and (needed or self.made_from.languages) else None
 
     def only(self, images: Ids, captions: Ids) -> System:
         """View some rows and columns, in any order, as a pool of their own."""
@@ -254,18 +286,19 @@ class System(Collection):
             held |= more
         scores = Enlarged(self.embeddings(), [each.embeddings() for each in distractors])
         return System.of(self.name, scores, scores.caption_image(self.caption_image), made_from=self.made_from,
-                         split=self.split, pools=(self, *distractors))
+                         record=self.record, split=self.split, pools=(self, *distractors))
 
     def _reranked_among(self, distractors: Sequence[System]) -> System:
         assert isinstance(self.kind, Candidates)
-        layout.require_unchanged(self.path, self.made_from)
-        record = self.made_from.reranked
-        if record["distractors"] != recorded(distractors):
-            named = ", ".join(each["dataset"] for each in record["distractors"]) or "no distractors"
+        Artefact.open(self.path, *self.store.record.contents)
+        record, made_from = self.kind.record, self.store.record.made_from
+        sought = [made_from[role].identity for role in made_from if role.startswith("distractor.")]
+        if sought != [each.reference.identity for each in distractors]:
+            named = ", ".join(record.distractors) or "no distractors"
             raise InputError(f"{self.path}: was reranked among {named}; give the same --distractors, or rerank again")
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
         scores = reranked.source(pool.scores, self.kind.found_in(pool.shape), pool.caption_image, record)
-        return replace(pool, name=self.name, made_from=self.made_from, kind=Given(lambda: scores))
+        return replace(pool, name=self.name, made_from=self.made_from, record=self.record, kind=Given(lambda: scores))
 
     @property
     def queries(self) -> tuple[int, int]:
@@ -284,12 +317,12 @@ class System(Collection):
                   for each in every]
         return np.concatenate(places), np.concatenate([each.ids(side) for each in every])
 
-    def save(self, path: Path, made_from: Mapping[str, Any], method: str = "mean",
-             progress: layout.Progress = lambda images: None) -> None:
+    def write(self, draft: Draft, made: Made, method: str = "mean",
+              progress: layout.Progress = lambda images: None) -> None:
         """Write its scores as a store; `method` is the name of a fusion query by query."""
         matrices, fusion = layout.divided(self.scores, method)
-        layout.save(path, matrices, self.image_ids, self.caption_ids, self.caption_image, made_from, fusion,
-                    lambda rows: progress(rows // len(matrices)))
+        layout.write(draft, matrices, (self.image_ids, self.caption_ids, self.caption_image), made, fusion,
+                     lambda rows: progress(rows // len(matrices)))
 
 
 @dataclass(frozen=True)
@@ -298,7 +331,7 @@ class Candidates:
 
     path: Path  # the store
     retriever: System  # the system that orders all others
-    record: Mapping[str, Any]  # how they were sought and are ordered, see `made.RERANKED`
+    record: Reranked  # how they were sought and are ordered
     found: Mapping[str, Scored]  # those of both directions, and of each language; {} if sought among distractors
 
     def scores(self) -> Scores:
@@ -316,21 +349,17 @@ class Candidates:
 Kind: TypeAlias = Given | Matrices | Vectors | Candidates
 
 
-def recorded(distractors: Sequence[System]) -> list[dict[str, str]]:
-    """Compose the record of distractors."""
-    return [{"dataset": each.made_from.dataset, "seal": each.seal} for each in distractors]
-
-
-def _reranked(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Candidates:
+def _reranked(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made_from: Made) -> Candidates:
     """The candidates of a reranked system, with its retriever, which must be in the same folder and unchanged."""
-    record = made_from.reranked
-    name = record["retriever"]["system"]
-    beside = path.parent / f"{name}.zarr"
+    path, record, before = store.folder, made_from.reranked, store.record.made_from["retriever"]
+    assert record is not None
+    beside = path.parent / f"{before.name}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system
-        raise InputError(f"{path}: its retriever {name} is gone; score it and run `pipeline rerank` again")
+        raise InputError(f"{path}: its retriever {before.name} is gone; score it and run `pipeline rerank` again")
     retriever = System.open(beside)
-    theirs = retriever.image_ids, retriever.caption_ids, retriever.caption_image
-    if retriever.seal != record["retriever"]["seal"] or not all(map(np.array_equal, ids, theirs)):
-        raise InputError(f"{path}: was reranked from an older {name} than is scored now; run `pipeline rerank` again")
-    _ = reranked.combination_of(record), reranked.protocol_of(record), bool(record["logits"])
-    return Candidates(path, retriever, record, {} if record["distractors"] else reranked.read(path, group))
+    same_ids = map(np.array_equal, ids, (retriever.image_ids, retriever.caption_ids, retriever.caption_image))
+    if retriever.reference.identity != before.identity or not all(same_ids):
+        raise InputError(f"{path}: was reranked from an older {before.name} than is scored now; run `pipeline rerank` "
+                         "again")
+    reranked.combination_of(record)  # refuses an unknown one
+    return Candidates(path, retriever, record, {} if record.distractors else reranked.read(path, group))

@@ -176,7 +176,7 @@ def manifest_of(**columns: Any) -> Manifest:
 def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> None:
     manifest = manifest_of(language=["en", "de", "en"])
     pool = System.of("mine", retrieval.as_similarity(np.eye(2, 3, dtype=np.float32)), np.array([1, 0, 0]),
-                np.array([7, 9]), np.array([3, 2, 1]), made_from=Made({"manifest": manifest.digest}))
+                np.array([7, 9]), np.array([3, 2, 1]), made_from=Made(manifest=manifest.digest))
     named = with_languages(pool, manifest)
     assert named.languages is not None
     assert named.languages.tolist() == ["en", "de", "en"]
@@ -187,4 +187,4 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
         with_languages(pool, manifest_of(language=["en", "de", "cs"]))
     shorter = manifest_of(language=["en", "de", "en"], caption_id=[1, 2, 4])
     with pytest.raises(InputError, match="the manifest of mine has no caption 3, which mine has"):
-        with_languages(replace(pool, made_from=Made({"manifest": shorter.digest})), shorter)
+        with_languages(replace(pool, made_from=Made(manifest=shorter.digest)), shorter)

@@ -19,7 +19,7 @@ from pipeline.systems.fusion.combining import WeightedSum, mean
 from pipeline.systems.fusion.methods import FUSIONS
 from pipeline.systems.scores import fuse as fusing
 from pipeline.systems.scores.fuse import align, tune
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
@@ -156,7 +156,7 @@ def test_members_with_other_ids_are_refused() -> None:
 def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
     def scored(head: str, split: str, file: str) -> System:
         scores = np.random.default_rng([*file.encode()]).random((30, 90)).astype(np.float32)
-        made = Made({"split": split, "file": file, "members": [{"head": head, "checkpoint": head}]})
+        made = Made(split=split, file=file, members=[Member(head=head, checkpoint=head)])
         return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
 
     members, on = ([scored(head, split, head + split) for head in "ab"] for split in ("test", "val"))

@@ -12,7 +12,7 @@ from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
 from pipeline.parts.errors import InputError
 from pipeline.systems.reranking import candidates
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Folds, Made, Reranked as Facts
 from pipeline.systems.scores.reranked import Candidates, Combination, Reranked, source
 from pipeline.systems.scores.system import System
 
@@ -38,8 +38,7 @@ def reranked(retriever: np.ndarray, scorer: np.ndarray, k: int, protocol: Protoc
     found = candidates.find(pool, protocol, stored or k)
     pairs = candidates.wanted(found, CAPTIONS)
     scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
-    record = {"combine": "scorer", "weight": 0.0, "k": k, "logits": False,
-              "protocol": {"name": protocol.name, "folds": protocol.folds}}
+    record = Facts(retriever="a", scorer={}, k=k, protocol=Folds(name=protocol.name, folds=protocol.folds))
     return source(pool.scores, scored, OWNER, record)
 
 
@@ -86,7 +85,7 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
     def found(images: np.ndarray, captions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ids, of_captions = image_ids[images], caption_ids[captions]
         pools = tuple(System.of(name, np.zeros((3, 6)), None, ids[rows], of_captions[columns],
-                                made_from=Made({"dataset": name}))
+                                made_from=Made(dataset=name))
                       for name, rows, columns in (("here", slice(3), slice(6)), ("there", slice(3, 6), slice(6, 12))))
         whole = replace(searched(np.zeros((IMAGES, CAPTIONS), np.float32)), pools=pools)  # ties alone
         best = candidates.find(EveryItemAsks(**{each.name: getattr(whole, each.name) for each in fields(whole)}),
@@ -104,7 +103,7 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
 
 def test_distractors_are_candidates_and_no_queries() -> None:
     pools = tuple(System.of(name, np.zeros((3, 6)), None, np.arange(3), np.arange(6),
-                            made_from=Made({"dataset": name})) for name in ("here", "there"))
+                            made_from=Made(dataset=name)) for name in ("here", "there"))
     retriever = np.tile(np.arange(CAPTIONS, dtype=np.float32), (IMAGES, 1)) + np.arange(IMAGES)[:, None]
     found = candidates.find(replace(searched(retriever), pools=pools), PROTOCOLS["all"], 2)
     assert found["i2t"].places.tolist() == [[11, 10]] * 3

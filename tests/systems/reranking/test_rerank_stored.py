@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 
 from pipeline.artefacts import code
 from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
@@ -15,7 +16,6 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.rerank import Job, rerank
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
 
@@ -32,7 +32,7 @@ def stored(tmp_path: Path) -> Stored:
                 "recipe": "vse2ad", "text": "bigru", "seed": 0, "untrained": [],
                 "members": [{"head": name, "checkpoint": name, "feature": "grid"}]} | changes
         path = Paths(tmp_path).similarity("sample", name, split)
-        layout.save(path, [as_similarity(scores)], np.arange(IMAGES), np.arange(CAPTIONS),  # type: ignore[list-item]
+        saved.save(path, [as_similarity(scores)], np.arange(IMAGES), np.arange(CAPTIONS),  # type: ignore[list-item]
                     np.arange(CAPTIONS) // 2, made)
         return System.open(path)
 

@@ -9,13 +9,14 @@ from typing import Any
 import foreign
 import numpy as np
 import pytest
+import saved
 
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
+from pipeline.systems.requests import RescoreRequest
 from pipeline.systems.rescoring import bank, stored
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.made import Fusion, Made
 from pipeline.systems.scores.system import System
 
 WEIGHTS = [0.75, 0.25]
@@ -65,28 +66,29 @@ def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(tmp_
     paths, table = Paths(tmp_path), foreign.manifest(12, captions=2)
     table.save(paths.manifest("coco"))
     train, test = table.split("train"), table.split("test")
-    made = {"dataset": "coco", "split": "test", "ensemble": None, "members": [{"head": "mine", "checkpoint": "c"}]}
+    facts = {"dataset": "coco", "split": "test", "ensemble": None, "members": [{"head": "mine", "checkpoint": "c"}]}
 
     def embed() -> tuple[np.ndarray, np.ndarray]:
-        with layout.writing_vectors(paths.embeddings("coco", "coco", "mine"), [train], 4, made) as sides:
+        with saved.writing_vectors(paths.embeddings("coco", "coco", "mine"), [train], 4, facts) as sides:
             for side in sides:
                 side[:] = rng.normal(size=side.shape)
             return sides[0].copy(), sides[1].copy()
 
     images, captions = (rng.normal(size=(len(ids), 4)).astype(np.float32) for ids in (test.image_ids, test.caption_ids))
     path = paths.similarity("coco", "mine", "test")
-    layout.save(path, [as_similarity(images @ captions.T)], test.image_ids,  # type: ignore[list-item]
-                test.caption_ids, test.caption_image, made, image_embeddings=images, caption_embeddings=captions)
+    saved.save(path, [as_similarity(images @ captions.T)], test.image_ids,  # type: ignore[list-item]
+                test.caption_ids, test.caption_image, facts, image_embeddings=images, caption_embeddings=captions)
     (bank_images, bank_captions), source = embed(), System.open(path)
-    record = stored.made_from(source, "nnn", {"neighbours": 1, "weight": 1.0}, paths)
+    request = RescoreRequest(name="mine+nnn", rescorer="nnn", options={"neighbours": 1, "weight": 1.0})
+    made, made_from = stored.made(source, request), stored.made_from(source, request, paths)
     lowered = images @ captions.T - (images @ bank_captions.T).max(1)[:, None] - (bank_images @ captions.T).max(0)
-    np.testing.assert_allclose(whole(stored.compute(source, record, paths).scores), lowered, atol=1e-5)
+    np.testing.assert_allclose(whole(stored.compute(source, made, made_from, paths).scores), lowered, atol=1e-5)
     embed()
     with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
-        stored.compute(source, record, paths)
+        stored.compute(source, made, made_from, paths)
 
 
 def test_the_weights_are_the_ensembles() -> None:
-    fusion = {"method": "mean", "members": ["a", "b"], "weights": WEIGHTS}
-    system = SimpleNamespace(path=Path("mine"), made_from=Made({"ensemble": "mine", "fusion": fusion}))
+    fusion = Fusion(method="mean", members=["a", "b"], weights=WEIGHTS)
+    system = SimpleNamespace(path=Path("mine"), made_from=Made(ensemble="mine", fusion=fusion))
     assert bank.heads_of(system) == (["a", "b"], WEIGHTS)  # type: ignore[arg-type]

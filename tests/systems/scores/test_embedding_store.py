@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import saved
 
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
 
-MADE = {"dataset": "a", "members": [{"checkpoint": "c"}]}
+MADE = {"dataset": "a", "members": [{"head": "mine", "checkpoint": "c"}]}
 
 
 def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -20,13 +21,14 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
     ids, caption_ids, owner = np.array([7, 3]), np.array([5, 6, 9]), np.array([0, 0, 1])
     vectors = rng.standard_normal((3, 4)).astype(np.float32)
     for _ in range(2):  # the second replaces the first
-        with layout.writing_vectors(path, [Collection(ids, caption_ids, owner)], 4, MADE) as (images, captions):
+        with saved.writing_vectors(path, [Collection(ids, caption_ids, owner)], 4, MADE) as (images, captions):
             images[:] = 0
             captions[:2], captions[2:] = vectors[:2], vectors[2:]
     store = System.open_vectors(path)
     assert (store.image_ids.tolist(), store.caption_ids.tolist()) == ([7, 3], [5, 6, 9])
     assert (store.caption_image.tolist(), store.checkpoints) == ([0, 0, 1], ["c"])
-    assert store.made_from == MADE | {"contents": layout.digests(path)}
+    assert store.made_from.recorded() == MADE
+    assert {step.verdict for step in store.store.verify()} == {"matches"}
     embeddings = store.embeddings()
     assert isinstance(embeddings.images, np.memmap)
     assert np.array_equal(embeddings.captions, vectors)
@@ -36,13 +38,14 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
 
 def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
     one = [Collection(*np.zeros((3, 1), np.int64))]
-    with pytest.raises(KeyboardInterrupt), layout.writing_vectors(tmp_path / "e.zarr", one, 4, MADE):
+    with pytest.raises(KeyboardInterrupt), saved.writing_vectors(tmp_path / "e.zarr", one, 4, MADE):
         raise KeyboardInterrupt
     with pytest.raises(InputError, match="no embeddings there"):
         System.open_vectors(tmp_path / "e.zarr")
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InputError, match="holds no embeddings; move it"), \
-            layout.writing_vectors(tmp_path / "mine", one, 4, MADE):
+    (tmp_path / "mine" / "notes.txt").write_text("precious")
+    with pytest.raises(InputError, match=r"no record\.json, and so is not vectors"), \
+            saved.writing_vectors(tmp_path / "mine", one, 4, MADE):
         pass
 
 
@@ -50,7 +53,7 @@ def embedded(path: Path, image_ids: list[int], checkpoint: str = "c") -> System:
     ids, generator = np.array(image_ids), np.random.default_rng(0)
     split = Collection(ids, 10 * ids, np.arange(len(ids)))
     made = {"dataset": path.stem, "ensemble": None, "members": [{"head": "mine", "checkpoint": checkpoint}]}
-    with layout.writing_vectors(path, [split], 4, made) as sides:
+    with saved.writing_vectors(path, [split], 4, made) as sides:
         for side in sides:
             side[:] = generator.normal(size=side.shape)
     return System.open_vectors(path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 import zarr
 
 from pipeline.evaluation import retrieval
@@ -15,15 +16,15 @@ from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Embeddings
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import layout
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.layout import COLUMNS, ROWS
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:
     images, captions = matrix.shape
-    layout.save(path, [Matrix(each) for each in (matrix, *others)], np.arange(images),
+    saved.save(path, [Matrix(each) for each in (matrix, *others)], np.arange(images),
                           np.arange(captions) + 100, np.arange(captions) % images, {"seed": 0}, **options)
 
 
@@ -39,8 +40,9 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
         assert np.array_equal(store.similarity[:], numbered(2 * ROWS + 5) * scale)
         assert store.image_ids.tolist() == list(range(2 * ROWS + 5))
         assert store.caption_ids.tolist() == [100, 101, 102]
-        assert store.made_from == {"seed": 0, "contents": layout.digests(path)}
-        assert layout.changed(path, store.made_from) == []
+        assert store.made_from == Made(seed=0)
+        assert store.check() is store
+        assert {step.verdict for step in store.store.verify()} == {"matches"}
     assert [entry.name for entry in path.parent.iterdir()] == ["s.zarr"]
 
 
@@ -58,7 +60,7 @@ class Watched(Matrix):
 def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     source = Watched(numbered(ROWS + 3, 2 * COLUMNS + 1))
     told: list[int] = []
-    layout.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
+    saved.save(tmp_path / "s.zarr", [source], np.arange(ROWS + 3), np.arange(2 * COLUMNS + 1),
                           np.zeros(2 * COLUMNS + 1, np.int64), {}, progress=told.append)
     store = System.open(tmp_path / "s.zarr")
     assert store.similarity.chunks == (ROWS, COLUMNS)
@@ -85,7 +87,7 @@ def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Pat
     captions = generator.standard_normal((COLUMNS + 60, 96)).astype(np.float32)
     images[-40:], captions[-60:] = images[:40], captions[:60]
     product = Embeddings(images, captions, double=True)
-    layout.save(tmp_path / "s.zarr", [product], np.arange(len(images)), np.arange(len(captions)),
+    saved.save(tmp_path / "s.zarr", [product], np.arange(len(images)), np.arange(len(captions)),
                           np.zeros(len(captions), np.int64), {})
     matrix = System.open(tmp_path / "s.zarr").similarity[:]
     assert np.array_equal(matrix[-40:], matrix[:40])
@@ -108,12 +110,12 @@ def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(tmp_path:
 
 def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a matrix of \(4, 3\) for 9 image and 3 caption ids"):
-        layout.save(tmp_path / "s.zarr", [Matrix(numbered(4))], np.arange(9), np.arange(3),
+        saved.save(tmp_path / "s.zarr", [Matrix(numbered(4))], np.arange(9), np.arange(3),
                               np.zeros(3, np.int64), {})
     assert not (tmp_path / "s.zarr").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(InputError, match="is not a similarity store"):
+    with pytest.raises(InputError, match=r"holds notes\.txt and no record\.json, and so is not scores"):
         save(tmp_path / "mine", numbered(4))
     assert (tmp_path / "mine" / "notes.txt").exists()
 
@@ -122,7 +124,7 @@ def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no similarity store there"):
         System.open(tmp_path / "nowhere.zarr")
     (tmp_path / "zarr.json").write_text("{}")
-    with pytest.raises(InputError, match="no similarity store there"):
+    with pytest.raises(InputError, match=r"no record\.json there"):
         System.open(tmp_path)
     save(tmp_path / "s.zarr", numbered(4), numbered(4), fusion={"method": "zscore", "weights": [1]})
     with pytest.raises(InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"):
@@ -155,3 +157,10 @@ def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path)
     chunk.write_bytes(chunk.read_bytes()[:-3])
     with pytest.raises(InputError, match=re.escape(f"{chunk}: 61 bytes in place of 64")):
         System.open(tmp_path / "s.zarr").embeddings()
+
+
+def test_facts_that_no_system_has_are_refused(tmp_path: Path) -> None:
+    save(tmp_path / "s.zarr", numbered(4))
+    saved.sealed_anew(tmp_path / "s.zarr", lambda facts: facts.update(unheard="of"))
+    with pytest.raises(InputError, match="facts that are not a system's"):
+        System.open(tmp_path / "s.zarr")

@@ -22,13 +22,13 @@ LEFT_OUT = {"no caption": 2, "not decodable": 1}
 
 
 def pool(**made: Any) -> System:
-    return System.of("mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(made))
+    return System.of("mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(**made))
 
 
 def test_a_record_has_counts_only_where_something_is_left_out() -> None:
     assert lacking({}) == {}
     assert told(pool(dataset="mine"), Truth()) == {}
-    assert told(pool(**lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
+    assert told(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {"left_out": LEFT_OUT | {"images without features": 3}}
     assert told(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
 
 

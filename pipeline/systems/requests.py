@@ -1,0 +1,142 @@
+"""What stores of scores and vectors are asked for. Each kind of store has a request, which its record holds."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pipeline import artefacts
+from pipeline.artefacts import Request, Versions
+from pipeline.systems.reranking import SCORERS
+from pipeline.systems.rescoring import RESCORERS
+
+
+class ScoreRequest(Request):
+    """The similarities of one split, by a head or of stored vectors.
+
+    Attributes:
+        name: The system's name.
+        split: The split that is ranked.
+        batch_size: Images or captions at once; None for stored vectors, which are multiplied as they are.
+        torch: The version of torch, by which a head computes.
+        made_by: The versions of the head's parts.
+    """
+
+    kind: ClassVar[str] = "scores"
+
+    name: str
+    split: str
+    batch_size: int | None = None
+    torch: str | None = None
+    made_by: Versions = Field(default_factory=dict, exclude=True)
+
+    def versions(self) -> Versions:
+        """Collect the versions of the head's parts, and of what multiplies vectors."""
+        return {**self.made_by, **artefacts.versions("scores")}
+
+
+class EmbedRequest(Request):
+    """The vectors of some splits, by a head or a dual encoder.
+
+    Attributes:
+        splits: The splits; none for all that there are.
+        batch_size: Images or captions at once.
+        torch: The version of torch, by which a head computes.
+        encoder: A dual encoder's settings, and the digest of its files and usage; {} for a head.
+        made_by: The versions of the head's parts.
+    """
+
+    kind: ClassVar[str] = "vectors"
+
+    splits: list[str]
+    batch_size: int | None = None
+    torch: str | None = None
+    encoder: dict[str, Any] = Field(default_factory=dict)
+    made_by: Versions = Field(default_factory=dict, exclude=True)
+
+    def versions(self) -> Versions:
+        """Collect the versions of the head's parts; that of an encoder's class is part of its digest."""
+        return self.made_by
+
+
+class FuseRequest(Request):
+    """An ensemble.
+
+    Attributes:
+        name: The system's name.
+        features: Those whose heads it averages, as in the papers; [] for members of the user's choice.
+        method: The fusion.
+        weights: One for each member, which add up to 1.
+        keep_common: Whether images that a member lacks are left out.
+        tuned: How the weights were chosen on val; None if they were given.
+    """
+
+    kind: ClassVar[str] = "ensemble"
+
+    name: str
+    features: list[str] = Field(default_factory=list)
+    method: str
+    weights: list[float]
+    keep_common: bool = False
+    tuned: dict[str, Any] | None = None
+
+    def versions(self) -> Versions:
+        """Collect the versions of the fusion and of what stores scores."""
+        return artefacts.versions(f"fusions/{self.method}", "scores")
+
+
+class RescoreRequest(Request):
+    """A system's scores after a correction.
+
+    Attributes:
+        name: The system's name.
+        rescorer: The correction, a key of `RESCORERS`.
+        options: Its options.
+    """
+
+    kind: ClassVar[str] = "rescored"
+
+    name: str
+    rescorer: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    def versions(self) -> Versions:
+        """Collect the versions of the correction and of what stores scores."""
+        return artefacts.versions((RESCORERS, self.rescorer), "scores")
+
+
+class RerankRequest(Request):
+    """A retriever's candidates in the order of a scorer of pairs.
+
+    Attributes:
+        name: The system's name.
+        named: Whether the user chose it.
+        scorer: The scorer's kind, a key of `SCORERS`, and its name.
+        protocol: Name and number of the folds within which candidates are sought.
+        k: How many candidates of each query are ordered; with `tune` the largest number that is tried.
+        combine: How the two scores of a candidate become one.
+        weight: The retriever's share.
+        tune: Whether k and the weight are chosen on these scores, which are of val.
+        tuned: How k, `combine` and the weight were chosen on another store; None if they were given.
+    """
+
+    kind: ClassVar[str] = "reranked"
+
+    name: str
+    named: bool = False
+    scorer: tuple[str, str]
+    protocol: tuple[str, int]
+    k: int | Literal["all"]
+    combine: str
+    weight: float
+    tune: bool = False
+    tuned: dict[str, Any] | None = None
+
+    def versions(self) -> Versions:
+        """Collect the versions of reranking and of the scorer."""
+        return artefacts.versions("reranking", (SCORERS, self.scorer[0]))
+
+    def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
+        """The request for the same scores of pairs, with the order of candidates that a record asked for."""
+        order = {key: recorded.get(key) for key in ("k", "combine", "weight", "tune", "tuned")}
+        return self.model_copy(update=order)
