@@ -18,7 +18,7 @@ from pipeline import settings
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.files import remote
 from pipeline.manifest import SPLITS
-from pipeline.parts.errors import InputError, refusing, unknown
+from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
@@ -69,8 +69,6 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
             if required:
                 refuse_shipped()
         chosen = settings.load(params, changes)
-        if other := [name for name in chosen.run.texts if name not in TEXTS]:
-            raise InputError(f"{params}: run.texts: {unknown('text encoder', other[0], TEXTS)}")
         command(paths=Paths(root), settings=chosen, **options)
 
     return wrapped

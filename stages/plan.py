@@ -49,8 +49,6 @@ def write_plan(paths: Paths, settings: Settings) -> None:
 def _check(paths: Paths, settings: Settings) -> None:
     """Refuse at once what later steps would refuse after hours: unknown data sets, tables, figures, parts of heads."""
     manifest.refuse_unknown(settings.run.dataset, paths.root)
-    for encoder in settings.run.encoders:
-        DUAL_ENCODERS.module(encoder.model.partition(":")[0])
     for known, names in ((TABLES, settings.tables), (FIGURES, settings.figures)):
         for name in names:
             known.module(name)  # which refuses an unknown one

@@ -1,8 +1,8 @@
 """Parts by name in the settings. Their names and options are checked when the settings are read."""
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipeline.parts.errors import InputError, refusing
@@ -27,6 +27,40 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable({
     "texts": "pipeline.text:TEXTS",
     "tokenizers": "pipeline.text:TOKENIZERS",
 }, "kinds of parts")
+
+
+def known(kind: str, name: str) -> None:
+    """Check that a part has a name, one of those of `TABLES[kind]`."""
+    with refusing(InputError, str, ValueError):
+        TABLES[kind].module(name)
+
+
+def _text(name: str) -> str:
+    known("texts", name)
+    return name
+
+
+def _tokenizer(name: str) -> str:
+    known("tokenizers", name)
+    return name
+
+
+def _kind_of_encoder(model: str) -> str:
+    known("dual_encoders", model.partition(":")[0])
+    return model
+
+
+def _kind_of_scorer(scorer: str) -> str:
+    if ":" in scorer:  # else the name of a head or system
+        known("scorers", scorer.partition(":")[0])
+    return scorer
+
+
+# The name of a text encoder or tokenizer; KIND:NAME of a dual encoder; KIND:NAME, or the name, of a scorer of pairs.
+TextName = Annotated[str, AfterValidator(_text)]
+TokenizerName = Annotated[str, AfterValidator(_tokenizer)]
+EncoderName = Annotated[str, AfterValidator(_kind_of_encoder)]
+ScorerName = Annotated[str, AfterValidator(_kind_of_scorer)]
 
 
 class WithOptions(BaseModel):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.section import Section
-from pipeline.settings.parts import ArchitectureSettings, ObjectiveSettings, PoolingSettings
+from pipeline.settings.parts import ArchitectureSettings, ObjectiveSettings, PoolingSettings, TokenizerName
 from pipeline.settings.section import Count, Device, Name, Share, without_repeats
 
 
@@ -185,7 +185,7 @@ class Training(Section):
     images: Count | None = None
     subset_seed: Annotated[int, Field(ge=0)] = 0
     word_vectors: str | None = None
-    tokenizer: str | None = None
+    tokenizer: TokenizerName | None = None
     captions: str | None = None
 
     @model_validator(mode="after")

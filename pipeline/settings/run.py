@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pipeline.parts.section import Section
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.parts import Named
+from pipeline.settings.parts import EncoderName, Named, ScorerName, TextName
 from pipeline.settings.section import Axis, Name, without_repeats
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Rerank(Section):
 
     name: Name
     retriever: str
-    scorer: str = Field(alias="with")
+    scorer: ScorerName = Field(alias="with")
     k: Annotated[int, Field(ge=1)] | Literal["all"] = 20
     combine: Literal["scorer", "add", "norm_add"] = "scorer"
     weight: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -78,7 +78,7 @@ class Encoder(Section):
     """
 
     name: Name
-    model: str
+    model: EncoderName
     prompt: str = "{}"
     preprocessing: Literal["own", "squash", "torchvision"] = "own"
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
@@ -129,7 +129,7 @@ class Run(Section):
     dataset: Name
     features: Axis[Feature]
     ensembles: Annotated[list[str], AfterValidator(_are_of_features)]
-    texts: Axis[str]
+    texts: Axis[TextName]
     recipes: Axis[Name]
     seeds: Axis[Annotated[int, Field(ge=0, lt=2**32)]]
     ablations: Annotated[list[Name], AfterValidator(_are_no_recipes_of_the_run)]

@@ -74,7 +74,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert "unknown command" in bad(run, "paint")
     assert "Invalid value" in bad(run, "extract", "--feature", "sound", "--params", PARAMS)
     assert "unknown key" in bad(run, "sample", "--params", PARAMS, "-S", "sample.colour=1")
-    assert "params.yaml: run.texts: unknown text encoder 'elmo'; there are: bigru, bert" in bad(
+    assert "params.yaml: run.texts.1: unknown text encoder 'elmo'; there are: bigru, bert" in bad(
         run, "sample", "--params", PARAMS, "-S", "run.texts=[bigru, elmo]")
     assert "no such folder of images" in bad(run, "manifest", "sample", "--params", PARAMS)
     assert "unknown data set 'smaple'; did you mean sample?" in bad(run, "manifest", "smaple", "--params", PARAMS)
