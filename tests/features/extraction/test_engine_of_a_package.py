@@ -107,4 +107,5 @@ def test_its_features_are_of_its_manifests_images_alone(job: extraction.Extracti
     extraction.extract(of_pixels)
     same = FeatureStore(of_pixels.store)
     assert same.fingerprint["depends_on_id"] is False
-    np.testing.assert_array_equal(same.require(other).read(np.arange(3))[0], same.require(job.manifest).read(np.arange(3))[0])
+    ours, theirs = (same.require(each).read(np.arange(3))[0] for each in (job.manifest, other))
+    np.testing.assert_array_equal(ours, theirs)
