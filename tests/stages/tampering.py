@@ -113,7 +113,7 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "features/*/*.zarr/bytes/c/*": (flip, swap_rows),
     "features/*/*.zarr/ids/c/*": (flip, swap_rows),
     "features/*/*.zarr/*/zarr.json": (edit("fill_value", value=1.0),),
-    "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("photographs", "20"),
+    "features/*/*.zarr/ledger/*.json": (edit("checksums", "counts"), edit("sources", "20"),
                                         edit("values", "20"), edit("maker")),
     "features/*/*.zarr/failures.csv": (edit_number,),
     "data/*.parquet": (flip, swap_captions),

@@ -119,9 +119,9 @@ OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
     "header.json": (edit("attributes", "fingerprint", "trained", value=True),),
     "failures.csv": (tampering.edit_number,),
     "record.json": (edit("versions", "images"), Path.unlink),
-    "ledger/000002.json": (edit("photographs", "20"), edit("values", "20"), edit("maker")),
+    "ledger/000002.json": (edit("sources", "20"), edit("values", "20"), edit("maker")),
     "features/zarr.json": (edit("fill_value", value=1.0),),
-    "image_ids/c/0": (tampering.swap_rows,)}
+    "ids/c/0": (tampering.swap_rows,)}
 
 
 @pytest.mark.parametrize(("name", "change"), [

@@ -124,7 +124,7 @@ def test_a_forgotten_shard_is_extracted_again(extract: Extract, pipeline: Any) -
 def test_repair_restores_what_describes_a_store(extract: Extract, pipeline: Any, refused: Callable[..., str]) -> None:
     extract()
     whole = tree(STORE)
-    for lost in ("zarr.json", "image_ids/c/0", "ledger/000001.json"):
+    for lost in ("zarr.json", "ids/c/0", "ledger/000001.json"):
         (STORE / lost).unlink()
         refused("verify", STORE)
         code, out, err = pipeline("verify", STORE, "--repair", "--workers", "2")

@@ -13,6 +13,7 @@ import pytest
 
 from pipeline import settings, training
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.metrics import evaluate
 from pipeline.features import extraction
 from pipeline.features.extractors import Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
@@ -37,13 +38,6 @@ import numpy as np
 
 from pipeline.features.extractors.base import Items
 from pipeline.files.images import ImageError
-from pipeline.settings import Section
-
-
-class Options(Section):
-    """Settings of the tower."""
-
-    width: int = 6
 
 
 class Tower:
@@ -52,7 +46,7 @@ class Tower:
     reads, items, extras, trained, backend, version = "captions", 12, {}, False, "torch", 1
     reported_as, depends_on_id = "tower", False
 
-    def __init__(self, options, runtime):
+    def __init__(self, runtime, options):
         self.dimension, self.settings = options.width, options.recorded()
         self.table = np.random.default_rng(0).normal(size=(997, options.width)).astype("f4")
         self.weights = hashlib.sha256(self.table.tobytes()).hexdigest()
@@ -67,6 +61,17 @@ class Tower:
         assert set(sizes) == {(0, 0)}
         return [Items(self.table[numbers]) for numbers in batch]
 '''
+OPTIONS = '''"""The options of the tower."""
+
+from typing import ClassVar
+
+from pipeline.features.extractors.options import EngineOptions
+
+
+class TowerOptions(EngineOptions):
+    width: int = 6
+    reported_as: ClassVar[str] = "tower"
+'''
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
     "training.sample.dimension=16", "training.sample.batch_size=16", "training.sample.epochs=3"))
 
@@ -75,15 +80,18 @@ SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml", (
 def _package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An installed package whose engine `tower` reads captions."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "frozen_tower.py").write_text(TOWER, encoding="utf-8")
+    (folder / "frozen").mkdir()
+    for name, text in {"__init__": "", "tower": TOWER, "options": OPTIONS}.items():
+        (folder / "frozen" / f"{name}.py").write_text(text, encoding="utf-8")
     about = folder / "frozen-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: frozen\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[vse_pipeline.extractors]\ntower = frozen_tower:Tower\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[vse_pipeline.extractors]\ntower = frozen.tower:Tower\n", encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
     plugins.offered.cache_clear()
     yield
-    sys.modules.pop("frozen_tower", None)
+    for module in [name for name in sys.modules if name.partition(".")[0] == "frozen"]:
+        del sys.modules[module]
     plugins.offered.cache_clear()
     plugins._read.cache_clear()
 
@@ -177,8 +185,8 @@ def test_a_head_trains_on_it_and_scores(job: training.TrainingJob, paths: Paths,
     opened = training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
     val = opened.split("val")
     images, captions = opened.head.embed(opened.source, val)
-    found = retrieval.evaluate(retrieval.Embeddings(images, captions), val.caption_image)
-    assert found.rsum == pytest.approx(state.history[state.best]["rsum"])
+    found = evaluate(retrieval.Embeddings(images, captions), val.caption_image)
+    assert found.rsum == pytest.approx(state.history[state.best]["RSUM"])
     np.testing.assert_allclose(np.linalg.norm(captions, axis=1), 1, atol=1e-5)
 
 

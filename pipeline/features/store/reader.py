@@ -318,10 +318,10 @@ class FeatureStore:
         if not len(out):
             return
         whole, size = out.data.cast("B"), out.nbytes // len(out)
-        valid = (counts * (size // out.shape[1])).tolist()
+        valid, opened = (counts * (size // out.shape[1])).tolist(), self._opened
         for place in np.argsort(rows, kind="stable").tolist():
-            shard, chunk = divmod(int(rows[place]), self.layout.shard_rows)
-            descriptor = self._opened.folder.shard(name, shard, out.ndim)
+            shard, chunk = divmod(int(rows[place]), opened.layout.shard_rows)
+            descriptor = opened.folder.shard(name, shard, out.ndim)
             offset, length = self._index(descriptor, name, shard)[chunk].tolist()
             self._chunk(descriptor, offset, length, whole[place * size:(place + 1) * size], valid[place])
 
