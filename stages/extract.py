@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -41,32 +42,32 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
         remote.require_reachable(uploaded_to)
     store = remote_store.working_copy(place_of_store, paths.root) if uploaded_to else place_of_store
     named = remote.address(place_of_store) or store
-    request = _request(paths, settings, dataset, store, feature, how, engine)
+    target = _target(paths, settings, dataset, store, feature, how, engine)
     if split is not None or only is not None:
-        request = replace(request, only=extraction.chosen_images(Manifest.load(request.manifest), split, only))
-    if uploaded_to is None and request.is_done():
+        target = replace(target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only))
+    if uploaded_to is None and target.is_up_to_date():
         say(f"{store}: nothing to do", err=False)
         return
-    if not (engine or uploaded_to) and (name := request.imported()):
+    if not (engine or uploaded_to) and (name := target.imported()):
         say(f"{store}: nothing to do, it was imported and is reported as {name}; to extract {feature} in its "
             "place, remove it or name an --engine", err=False)
         return
-    donor = None if out or store.exists() else request.donor()
+    donor = None if out or store.exists() else target.donor()
     if scheduler is None:  # a cluster's machines have packages and files of their own
-        _say_needs(settings, dataset, feature, request, how, donor)
-    manifest = Manifest.load(request.manifest)
+        _say_needs(settings, dataset, feature, target, how, donor)
+    manifest = Manifest.load(target.manifest)
     if not Progress.quiet:
         say(f"extract {feature}: loading the network")
     choose_products(settings)
-    several = extraction.devices(request.runtime.device) if scheduler is None else [request.runtime.device]
+    several = extraction.devices(target.runtime.device) if scheduler is None else [target.runtime.device]
     if len(several) > 1 and processes:
         raise InputError("several devices have a worker each; leave --workers out")
-    request = replace(request, runtime=replace(request.runtime, device=several[0]))
+    target = replace(target, runtime=replace(target.runtime, device=several[0]))
     decoders, writers = (None if count == "auto" else count for count in (how.decoders, how.writers))
     job = extraction.ExtractionJob(
-        manifest, images or manifest.images_folder, request.store,
-        extraction.EngineSpec(request.engine, request.options, request.runtime), how.batch_size, how.shard_images,
-        how.compressor, how.dtype, how.on_error, if_changed, retry_failed, same_features, request.only,
+        manifest, images or manifest.images_folder, target.store,
+        extraction.EngineSpec(target.engine, target.options, target.runtime), how.batch_size, how.shard_images,
+        how.compressor, how.dtype, how.on_error, if_changed, retry_failed, same_features, target.only,
         threads=extraction.Threads(decoders, writers, how.ahead), uploaded_to=uploaded_to, donor=donor)
     if job.engine.runtime.precision == "bf16":
         say("warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
@@ -78,38 +79,38 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
         if dry_run:
             say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else count), err=False)
             return
-        asked_for = request.as_json()
+        began = time.time_ns()
         with Progress(f"extract {feature}", manifest.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
-    if uploaded_to is None and asked_for is not None and not outcome.failed and os.access(store, os.W_OK):
-        request.finished(asked_for, job.images_folder)
+    if uploaded_to is None and not outcome.failed and os.access(store, os.W_OK):
+        target.finish(job.images_folder, began)
     did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
     did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
     say(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
         + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""), err=False)
 
 
-def _request(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
-             extract: Extract, engine: str | None) -> extraction.ExtractionRequest:
-    """Compose the request: for the settings' engine, or for another one with its defaults."""
+def _target(paths: Paths, settings: Settings, dataset: str, store: Path, feature: str,
+            extract: Extract, engine: str | None) -> extraction.Target:
+    """Compose the target: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
-    return extraction.ExtractionRequest(
-        paths.manifest(dataset), store, name, chosen.options if name == chosen.engine else {},
+    return extraction.Target(
+        paths.manifest(dataset), dataset, store, name, chosen.options if name == chosen.engine else {},
         Runtime(extract.device, extract.precision, extract.backend, settings.compute.products),
         extract.model_dump(include=extraction.CONTENT))
 
 
-def _say_needs(settings: Settings, dataset: str, feature: str, request: extraction.ExtractionRequest,
+def _say_needs(settings: Settings, dataset: str, feature: str, target: extraction.Target,
                extract: Extract, donor: Path | None) -> None:
     """Print what this feature needs. If something is missing, refuse in one message for all features of the run."""
-    lacking = [needs.Lack(feature, what) for what in needs.lacks(request.engine, request.options)]
+    lacking = [needs.Lack(feature, what) for what in needs.lacks(target.engine, target.options)]
     notes = []
-    if request.manifest.is_file() and not (donor or request.store.exists()):
-        on_cpu, images = extract.device == "cpu", len(Manifest.load(request.manifest).images)
+    if target.manifest.is_file() and not (donor or target.store.exists()):
+        on_cpu, images = extract.device == "cpu", len(Manifest.load(target.manifest).images)
         fast = on_cpu and extract.precision == "fp32" and extract.backend != "torch" and bool(find_spec("openvino"))
-        notes = needs.costs(request.engine, request.options, images, on_cpu=on_cpu, openvino=fast,
-                            workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=request.store)
+        notes = needs.costs(target.engine, target.options, images, on_cpu=on_cpu, openvino=fast,
+                            workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=target.store)
     if lacking:
         others = [other for other in settings.run.features if other != feature]
         needs.refuse(lacking + needs.missing(settings, dataset, others), dataset, notes)

@@ -15,7 +15,10 @@ from pipeline.files.digest import digest
 
 def recorded(folder: Path) -> None:
     """Let a folder's record have the digests of its files as they are now."""
-    record.keep(folder, *record.read(folder).wrote)
+    if "wrote" in json.loads((folder / "record.json").read_text()):
+        record.keep(folder, *record.read(folder).wrote)
+    else:
+        records.describe(folder, *records.require(folder).contents)
 
 
 def copied(store: Path, copy: Path) -> None:

@@ -1,6 +1,8 @@
 """record.json, the only description of what made an artefact."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,33 @@ def require(folder: Path, *names: str) -> Record:
             raise InputError(f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
                              f"or delete {folder} and make it again")
     return record
+
+
+def update(folder: Path, **fields: Any) -> Record:
+    """Write a folder's record with other fields.
+
+    Returns:
+        The sealed record.
+
+    Raises:
+        InputError: If there is none, or it was edited.
+    """
+    return save(folder, require(folder).changed(**fields))
+
+
+def describe(folder: Path, *names: str) -> None:
+    """Record these files as they are now; those that do not exist are recorded no longer."""
+    unchanged = {name: digest for name, digest in require(folder).contents.items() if name not in names}
+    current = {name: digest_of(folder / name) for name in names if (folder / name).exists()}
+    update(folder, contents=unchanged | current)
+
+
+@contextmanager
+def rewriting(folder: Path, *names: str) -> Iterator[None]:
+    """Record anew the files that the block writes. If it is interrupted, nothing is recorded of them."""
+    update(folder, contents={name: digest for name, digest in require(folder).contents.items() if name not in names})
+    yield
+    describe(folder, *names)
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pipeline import artefacts
-from pipeline.artefacts import Request, Versions
+from pipeline.artefacts import Reference, Request, Versions
 from pipeline.files import remembered, remote
 from pipeline.manifest.build import READERS
+from pipeline.manifest.kept import Kept
+from pipeline.manifest.table import Manifest
 
 
 class ManifestRequest(Request):
@@ -55,3 +57,17 @@ class ManifestRequest(Request):
     def versions(self) -> Versions:
         """Collect the versions of all readers, see `Request.versions`."""
         return artefacts.versions("manifest", *((READERS, name) for name in READERS))
+
+
+def reference(manifest: Path, dataset: str) -> Reference:
+    """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last.
+
+    Args:
+        manifest: The file.
+        dataset: Its data set.
+
+    Returns:
+        The reference.
+    """
+    identity = Kept(manifest).digest("table", lambda: Manifest.load(manifest, computed=True).digest)
+    return Reference(kind="manifest", name=dataset, identity=identity)

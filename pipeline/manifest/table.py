@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from pipeline.artefacts import Reference
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
 from pipeline.manifest.kept import Kept
@@ -245,6 +246,11 @@ class Manifest:
         """SHA-256 over all rows: everything that heads, similarities and results depend on besides photographs."""
         return self.kept.digest("table", lambda: _digest(
             self._batches([column for column in self.columns if column != PHOTOGRAPH])))
+
+    @property
+    def reference(self) -> Reference:
+        """What artefacts that are made from it record. Equal rows have one identity, whoever wrote them."""
+        return Reference(kind="manifest", name=self.dataset, identity=self.digest)
 
     def split(self, name: str) -> Split:
         """Select one split's images and captions, in order.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
+from pipeline.artefacts import artefact
 from pipeline.features import extractors
 from pipeline.features.store import FeatureStore, ledger, verify
 from pipeline.features.store.writer import failures_csv
@@ -49,6 +50,7 @@ def steps(path: Path, member: Member, head: Mapping[str, Any], manifest: Manifes
         yield from _shards(store, row)
     except InputError as error:
         yield Step(path, MADE, member.store or None, str(error))
+        yield from artefact.verify(path)
 
 
 def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:

@@ -170,7 +170,7 @@ def test_extract_takes_a_backend_and_warns_of_bf16(
     assert (code, "bf16" in err) == (0, False)
     store = tmp_path / "features" / "sample" / "grid.zarr"
     assert read_header(store)[1]["backend"].startswith("openvino ")
-    assert "there, torch now" in bad(run, *arguments, "--backend", "torch")
+    assert "is torch" in bad(run, *arguments, "--backend", "torch")
     if given_cpu["bf16 slower"] > 1:
         slower = "precision bf16: this CPU multiplies 24 times slower with it"
         assert slower in bad(run, *arguments, "--precision", "bf16", "--if-changed", "redo")

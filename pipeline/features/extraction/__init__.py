@@ -17,6 +17,6 @@ if TYPE_CHECKING:
     from pipeline.features.extraction import worker
     from pipeline.features.extraction.extract import Estimate, ExtractionOutcome, estimate, extract
     from pipeline.features.extraction.extraction_job import EngineSpec, ExtractionJob, OnImages, Task, Threads
-    from pipeline.features.extraction.request import CONTENT, ExtractionRequest, chosen_images, devices, made_by
+    from pipeline.features.extraction.request import CONTENT, ExtractRequest, Target, chosen_images, devices, made_by
 
 lazy.offer(__name__)

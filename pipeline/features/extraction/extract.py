@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import artefacts
+from pipeline.artefacts import Artefact, code, record as records
 from pipeline.compute import tasks
 from pipeline.features.extraction import needs, request, worker
 from pipeline.features.extraction.extraction_job import EngineDescription, ExtractionJob, OnImages, Task
 from pipeline.features.store import Plan, StoreError, exclusive, ledger, making, plan, remote_store, write_failures
-from pipeline.files import atomic, record
+from pipeline.files import atomic
 from pipeline.manifest.sources import Sources
 from pipeline.parts.errors import InputError, InputWarning, counted
 
@@ -63,7 +64,7 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
             if there is not None and replaces:
                 there = remote_store.successor(there)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is by other code
-                record.write(store, request.made_by(job.engine.name))
+                records.update(store, versions=request.made_by(job.engine.name))
             if there is not None and (todo.pending or replaces):
                 remote_store.push_description(there, store, todo.kept if replaces else ())
             on_start(todo.count)
@@ -99,17 +100,17 @@ def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
 
 def _check_code(job: ExtractionJob, todo: Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of today."""
-    now = request.made_by(job.engine.name)
-    differ = record.changed(job.store, now) if job.store.exists() else []
+    now, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
+    differ = code.changed(existing.record.versions, now) if existing else []
     if not differ or todo.changed:
         return
     if job.same_features:
-        record.write(job.store, now)
+        records.update(job.store, versions=now)
     elif job.if_changed == "redo":
         raise StoreError(f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
                          "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "
                          f"{job.manifest.dataset} --feature {job.store.stem} --same-features")
-    elif record.read(job.store).versions is not None:
+    else:
         warnings.warn(f"{job.store}: was made by other code ({artefacts.named(differ)}); --same-features vouches that "
                       "this code makes the same", InputWarning, stacklevel=2)
 

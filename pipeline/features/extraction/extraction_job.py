@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pipeline.features.extraction.request import made_by
 from pipeline.features.extractors import Runtime, backend
 from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, planning, read_header
 from pipeline.files import remote
@@ -159,7 +160,8 @@ class ExtractionJob:
         return Wanted(sources.ids, sources.sizes, self.fingerprint(engine, sources), layout, files,
                       sources.checksums, self.manifest.written, chosen,
                       grows=True, by_content=not engine.depends_on_id, retry_failed=self.retry_failed,
-                      donor=self.donor, dataset=self.manifest.dataset)
+                      donor=self.donor, dataset=self.manifest.dataset,
+                      versions=made_by(self.engine.name))
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
         """Collect all that the store's values depend on, except for the sizes of files.

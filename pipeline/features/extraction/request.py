@@ -1,20 +1,24 @@
 """The request for an extraction: the feature, its name, the images and the devices, without loading the network."""
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from pipeline import artefacts
+from pipeline.artefacts import Artefact, Request, Versions, code, record as records
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
-from pipeline.features.store.layout import ABSENT, DESCRIPTION, imported, maker
-from pipeline.files import record, weights
+from pipeline.features.store.layout import ABSENT, KIND, imported
+from pipeline.files import weights
+from pipeline.files.compared import MATCHES
 from pipeline.files.digest import sha256
 from pipeline.files.weights import UNTRAINED, checkpoints
 from pipeline.manifest import Manifest
+from pipeline.manifest.request import reference
 from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError, refusing
 
@@ -23,11 +27,69 @@ from pipeline.parts.errors import InputError, refusing
 CONTENT = {"backend", "precision", "dtype"}
 
 
+class ExtractRequest(Request):
+    """What features are extracted by.
+
+    Attributes:
+        engine: A key of `ENGINES`.
+        options: The engine's settings.
+        files: Option -> SHA-256, of those that name a file.
+        network: SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
+        precision: The setting `extract.precision`.
+        backend: The setting `extract.backend`.
+        dtype: The setting `extract.dtype`.
+        only: Ids of the images to extract, ascending; None for all.
+        libraries: Library -> its version.
+    """
+
+    kind: ClassVar[str] = KIND
+    engine: str
+    options: dict[str, Any]
+    files: dict[str, str]
+    network: str | None
+    precision: str
+    backend: str
+    dtype: str
+    only: tuple[int, ...] | None = None
+    libraries: dict[str, str]
+
+    @classmethod
+    def of(cls, engine: str, options: Mapping[str, Any], extract: Mapping[str, Any],
+           only: frozenset[int] | None = None) -> Self:
+        """Compose the request.
+
+        Args:
+            engine: A key of `ENGINES`.
+            options: The engine's settings.
+            extract: The settings named in `CONTENT`.
+            only: Ids of the images to extract; None for all.
+
+        Returns:
+            The request. It digests the weights' file.
+        """
+        checked: Any = ENGINES.options(engine, options)
+        network, name = None, getattr(checked, "weights", None)
+        if name == weights.UNTRAINED:
+            network = name
+        elif name is not None:
+            with suppress(OSError, InputError):
+                network = sha256(weights.locate(name)[0])
+        files = {key: sha256(Path(value)) for key, value in checked if isinstance(value, str) and Path(value).is_file()}
+        return cls(engine=engine, options=dict(options), files=files, network=network,
+                   only=None if only is None else tuple(sorted(only)),
+                   libraries={library: version(library) for library in checked.LIBRARIES}, **extract)
+
+    def versions(self) -> Versions:
+        """Collect the versions of the engine and of decoding images."""
+        return made_by(self.engine)
+
+
 @dataclass(frozen=True)
-class ExtractionRequest:
-    """What an extraction is asked for: its inputs and settings."""
+class Target:
+    """A store to extract features into."""
 
     manifest: Path  # the manifest's file
+    dataset: str  # its data set
     store: Path  # where the features go
     engine: str  # a key of `ENGINES`
     options: Mapping[str, Any]  # the engine's settings
@@ -35,41 +97,40 @@ class ExtractionRequest:
     content: Mapping[str, Any]  # the settings named in `CONTENT`
     only: frozenset[int] | None = None  # ids of the images to extract; None for all
 
-    def as_json(self) -> dict[str, Any] | None:
-        """Collect all that the store's features depend on.
+    @property
+    def request(self) -> ExtractRequest:
+        """What is asked for."""
+        return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
-        Returns:
-            JSON values; None if the weights are only known after loading them.
-        """
-        try:
-            options: Any = ENGINES.options(self.engine, self.options)
-            name = options.weights
-            network = name if name == weights.UNTRAINED else sha256(weights.locate(name)[0])
-            files = {key: sha256(Path(value)) for key, value in options
-                     if isinstance(value, str) and Path(value).is_file()}
-            manifest = sha256(self.manifest)
-        except (AttributeError, OSError, InputError):
-            return None
-        chosen = {} if self.only is None else {"only": sorted(self.only)}
-        return {**chosen, "manifest": manifest, "engine": self.engine, "options": dict(self.options), "files": files,
-                "network": network, "extract": dict(self.content),
-                "libraries": {library: version(library) for library in options.LIBRARIES}}
-
-    def is_done(self) -> bool:
-        """Compare the request with the store.
+    def is_up_to_date(self) -> bool:
+        """Compare the store with the request, without loading the network.
 
         Returns:
             Whether the store holds all images, none failed, made for the same request by the same code; and no file
             of an image has changed since.
         """
-        if not record.is_asked(self.store):
+        existing = Artefact.existing(self.store)
+        if existing is None or not existing.record.finished or not self.manifest.is_file():
             return False
-        request = self.as_json()
-        try:
-            return request is not None and record.is_done(self.store, request | self._made()) \
-                and not record.changed(self.store, made_by(self.engine))
-        except StoreError:
+        request, made_from = self.request, {"manifest": reference(self.manifest, self.dataset)}
+        if request.network is None or existing.outdated(request, made_from):
             return False
+        with suppress(StoreError):
+            layout, _ = read_header(self.store)
+            return all(step.verdict == MATCHES for step in existing.verify()) \
+                and not ledger.pending(self.store, layout) and not _photographs_changed(**existing.record.facts)
+        return False
+
+    def finish(self, images_folder: Path, since: int) -> None:
+        """Record that the store holds what was asked for.
+
+        Args:
+            images_folder: Where the image files are.
+            since: When the extraction began, in nanoseconds: files that changed later may not be those that it read.
+        """
+        records.update(self.store, request=self.request.recorded(), finished=True, made_from={
+            "manifest": reference(self.manifest, self.dataset)}, facts={
+            "photographs": str(images_folder.absolute()), "since": since})
 
     def imported(self) -> str | None:
         """Look for imported features at the store's path; they take the place of extracted ones.
@@ -96,7 +157,8 @@ class ExtractionRequest:
             The store; None where none holds any, or the manifest does not know its photographs.
         """
         others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
-                  if path != self.store and not record.changed(path, made_by(self.engine))]
+                  if path != self.store and (other := Artefact.existing(path))
+                  and not code.changed(other.record.versions, made_by(self.engine))]
         if not others or not self.manifest.is_file():
             return None
         manifest = Manifest.load(self.manifest)
@@ -110,20 +172,11 @@ class ExtractionRequest:
         best = max(others, key=lambda path: held[path])
         return best if held[best] else None
 
-    def finished(self, asked_for: Mapping[str, Any], images_folder: Path) -> None:
-        """Record that the store holds what was asked for.
 
-        Args:
-            asked_for: The result of `as_json` before the extraction began.
-            images_folder: Where the image files lie.
-        """
-        files = [name for name in DESCRIPTION if (self.store / name).is_file()]
-        record.finish(self.store, {**asked_for, **self._made()}, files, images_folder)
-
-    def _made(self) -> dict[str, Any]:
-        """What the store holds. It stays the same when the store gets another compressor or shard size."""
-        layout, fingerprint = read_header(self.store)
-        return {"made": [maker(fingerprint), layout.dtype, ledger.pending(self.store, layout)]}
+def _photographs_changed(photographs: str, since: int) -> bool:
+    """Whether a file below a folder changed after that time. The system sets change times; programs cannot."""
+    return any(os.stat(os.path.join(folder, name)).st_ctime_ns > since
+               for folder, _, names in os.walk(photographs) for name in names)
 
 
 def made_by(engine: str) -> dict[str, int | str]:

@@ -1,10 +1,10 @@
 """The format of a feature store on disk, and its record of how it was made.
 
     STORE.zarr/
-      zarr.json       the group; its attributes hold the fingerprint (what made these features), a format number, and
-                      `made_with`, libraries and the machine, which are never compared
+      zarr.json       the group; its attributes hold the fingerprint (what made these features), and a format number
       header.json     a copy of zarr.json, from which `pipeline verify --repair` restores it
-      record.json     digests of zarr.json, header.json and failures.csv, and what the store was asked for
+      record.json     the record: digests of zarr.json, header.json and failures.csv, the request, the code, machines
+                      and libraries
       features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per row, padding 0
       counts/         [I] int32, valid items of each row; 0 where it failed
       status/         [I] uint8, PENDING, DONE or FAILED
@@ -32,13 +32,15 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.artefacts import Record, record as records
 from pipeline.compute import made_with
-from pipeline.files import atomic, parsing, record, regular
+from pipeline.files import atomic, parsing, regular
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import Kind
 from pipeline.parts.errors import InputError, refusing
 
 FORMAT = 3
+KIND = "features"
 COPY = "header.json"
 # What record.json has digests of: the files that describe the store, without its arrays and its ledger.
 DESCRIPTION = ("zarr.json", COPY, "failures.csv")
@@ -183,23 +185,21 @@ class StoreLayout:
 
 
 def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids: np.ndarray,
-           fill: Callable[[Path], object] = lambda making: None, origin: Path | None = None) -> None:
+           fill: Callable[[Path], object] = lambda making: None, record: Record | None = None) -> None:
     """Create a store. It appears complete or not at all: it is made beside its final path, then renamed.
 
-    `ids` is int64 [I].
+    ids: int64 [I]. record: its record, without contents; None for one of this machine alone.
     """
     import zarr
     from zarr.codecs import ZstdCodec
 
     if ids.shape != (layout.total,):
         raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
-    versions = {name: version(name) for name in LIBRARIES} | made_with.record() if origin is None \
-        else attributes(origin).get("made_with", {})
     with atomic.creating(path) as making:
         group = zarr.create_group(making, zarr_format=3, attributes={
             "format": FORMAT, "layout": layout.recorded(), "fingerprint": dict(fingerprint),
             "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-            "ids_digest": digest(ids.tolist()), "made_with": versions})
+            "ids_digest": digest(ids.tolist())})
         for name, (shape, dtype) in layout.arrays().items():
             whole = (layout.shard_rows, *shape)
             by_item = name not in PLAIN
@@ -214,7 +214,13 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids:
         group.attrs["arrays_digest"] = arrays_digest(making, layout)
         shutil.copyfile(making / "zarr.json", making / COPY)
         fill(making)
-        record.keep(making, *DESCRIPTION)
+        records.save(making, record or Record(kind=KIND, machines=[machine()]))
+        records.describe(making, *DESCRIPTION)
+
+
+def machine() -> dict[str, str | int]:
+    """Describe this machine and its libraries, for a store's record."""
+    return {name: version(name) for name in LIBRARIES} | made_with.record()
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
@@ -290,14 +296,14 @@ def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[
         StoreError: If it is not a store, has another format, or was edited.
     """
     found = attributes(path, file)
-    with refusing(InputError, str, StoreError):
-        record.require(path, file)
     with _readable(path):
         recorded = found["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
         fingerprint = found["fingerprint"]
         edited = found.get("fingerprint_digest") != digest([fingerprint, recorded])
+    with refusing(InputError, str, StoreError):
+        records.require(path, file)
     if found.get("format") != FORMAT:
         raise StoreError(f"{path}: store format {found.get('format')}, this version reads {FORMAT}; extract again")
     if edited:

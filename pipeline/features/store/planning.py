@@ -15,16 +15,18 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.artefacts import Record, Versions, record as records
+from pipeline.artefacts.request import difference
 from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.item_format import IMPLIED
 from pipeline.features.store.layout import ABSENT, UNUSED, StoreError, StoreLayout, maker, read_header
-from pipeline.files import atomic, blake, record
+from pipeline.files import atomic, blake
 from pipeline.files.gallery_file import GalleryFile
 
 # The keys of a fingerprint that name the ids; the others say what makes their features.
@@ -53,6 +55,7 @@ class Wanted:
         retry_failed: Whether failed rows are extracted again.
         donor: The store whose rows are taken if this store does not exist yet; None for no such store.
         dataset: The manifest's data set, where a store grows.
+        versions: The code that makes the features; {} if another code base made them.
     """
 
     ids: np.ndarray
@@ -68,6 +71,7 @@ class Wanted:
     retry_failed: bool = False
     donor: Path | None = None
     dataset: str = ""
+    versions: Versions = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     now = replace(wanted.layout, shard_rows=layout.shard_rows, compressor=layout.compressor, total=layout.total,
                   sizes=layout.sizes)
     if not changed and now != layout:
-        changed = f"layout: {layout} there, {now} now"
+        changed = f"layout was {layout}, is {now}"
     if changed:
         return at_once(wanted, "" if donor else changed)
     existing = _Existing(source, layout)
@@ -173,7 +177,7 @@ def making(path: Path, wanted: Wanted, todo: Plan, if_changed: str = "refuse", o
     if todo.new:
         layouts.create(store, todo.layout, wanted.fingerprint, todo.ids,
                        lambda making: _link_shards(source, making, todo, maker(wanted.fingerprint), is_working_copy),
-                       origin or (source if todo.kept else None))
+                       _record(wanted, source if todo.kept else None, origin))
     else:
         for leftover in store.rglob("*.partial*") if todo.pending else ():  # of a process that was killed
             leftover.unlink()
@@ -200,8 +204,18 @@ def _refuse(path: Path, changed: str, if_changed: str) -> None:
                          "redo to replace it")
 
 
+def _record(wanted: Wanted, kept: Path | None, origin: Path | None) -> Record:
+    """The record of a new store: of this code and machine, or of those that made what it keeps, or all of `origin`."""
+    if origin is not None:
+        return records.require(origin).changed(contents={}, finished=False)
+    if kept is None:
+        return Record(kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()])
+    before = records.require(kept)
+    return Record(kind=layouts.KIND, versions=before.versions, machines=before.machines)
+
+
 def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_working_copy: bool) -> None:
-    """Link the kept shards into a store that is being created, with the versions of the code that made them."""
+    """Link the kept shards into a store that is being created."""
     for shard in todo.kept:
         files = [shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()]
         entry = ledger.read(source, shard)
@@ -217,18 +231,13 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_workin
                 os.link(source / file, making / file)
             except OSError:  # a file system without links
                 shutil.copy2(source / file, making / file)
-    versions = record.read(source).versions
-    if todo.kept and versions is not None:
-        record.write(making, versions)
 
 
 def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignored: Collection[str] = ()) -> str:
     """The first difference of two fingerprints in words, "" if they differ in nothing but ignored keys."""
-    for key in sorted((made_from.keys() | fingerprint.keys()) - set(ignored), key=lambda key: (key != "engine", key)):
-        if made_from.get(key) != fingerprint.get(key):
-            before, now = (made.get(key, IMPLIED.get(key)) for made in (made_from, fingerprint))
-            return f"{key}: {before} there, {now} now"
-    return ""
+    before, now = ({key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
+                   for made in (made_from, fingerprint))
+    return difference(before, {"engine": now.get("engine"), **now}) or ""
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.artefacts import Record, artefact, record as records
+from pipeline.artefacts.record import FILE
 from pipeline.features.store import layout as layouts, ledger, shard_file, verify
 from pipeline.features.store.layout import (
     COPY,
@@ -28,7 +30,7 @@ from pipeline.features.store.layout import (
     maker,
     read_header,
 )
-from pipeline.files import atomic, parsing, record
+from pipeline.files import atomic, parsing
 from pipeline.files.compared import DIFFERS, MATCHES, NOT_THERE
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import Sources, of as sources_of
@@ -41,7 +43,9 @@ class OtherStoreError(StoreError):
 
 def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | None = None) -> Iterator[str]:
     """Restore what is lost or damaged, and yield a line for each thing restored. Call it inside `exclusive`."""
-    yield from _record(path)
+    lost_record = _record(path)
+    if lost_record:
+        yield lost_record
     yield from _header(path)
     layout, made_from = read_header(path)
     yield from _metadata(path, layout)
@@ -60,22 +64,25 @@ def restore(path: Path, manifest_of: Callable[[str], Manifest], images: Path | N
                 ledger.write(path, entry)
                 yield f"shard {shard}: ledger entry made from its files, whose bytes are taken as they are"
     yield from _failures(path, layout, manifest_of, made_from)
-    if not (path / record.FILE).exists():
-        record.keep(path, *DESCRIPTION)
-        yield f"{record.FILE} made again from the files that it describes; which versions made the store is lost"
+    if lost_record:
+        records.describe(path, *DESCRIPTION)
+        yield f"{FILE} made again from the files that it describes; which versions made the store is lost"
 
 
-def _record(path: Path) -> Iterator[str]:
-    """Delete an edited or damaged record: the files that it describes are then compared with one another alone."""
-    if (path / record.FILE).exists() and any(step.verdict != MATCHES for step in record.compare(path)):
-        (path / record.FILE).unlink()
-        yield f"{record.FILE} was edited or damaged"
+def _record(path: Path) -> str | None:
+    """Replace a lost, edited or damaged record by an empty one: the files are then compared with one another alone."""
+    if all(step.verdict == MATCHES for step in artefact.verify(path)):
+        return None
+    lost = not (path / FILE).exists()
+    if (path / "zarr.json").exists() or (path / COPY).exists():
+        records.save(path, Record(kind=layouts.KIND))
+    return f"{FILE} was {'lost' if lost else 'edited or damaged'}"
 
 
 def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Manifest], made_from: Mapping[str, Any]
               ) -> Iterator[str]:
     """Write failures.csv again if it is not as the record says."""
-    if any(step.verdict in (DIFFERS, NOT_THERE) for step in record.compare(path, "failures.csv")):
+    if any(step.verdict in (DIFFERS, NOT_THERE) for step in artefact.verify(path, "failures.csv")):
         from pipeline.features.store.writer import write_failures  # and with it torch
 
         sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)
@@ -88,7 +95,7 @@ def _header(path: Path) -> Iterator[str]:
     try:
         _require_shards_own(path, file.name)
         if not copy.is_file() or copy.read_bytes() != file.read_bytes():
-            with record.rewriting(path, COPY):
+            with records.rewriting(path, COPY):
                 atomic.write_bytes(copy, file.read_bytes())
             yield f"{COPY} restored from zarr.json"
     except StoreError as error:
@@ -99,7 +106,7 @@ def _header(path: Path) -> Iterator[str]:
             _require_shards_own(path, COPY)
         except StoreError as of_copy:  # the copy is no better
             raise (of_copy if isinstance(of_copy, OtherStoreError) else error) from None
-        with record.rewriting(path, file.name):
+        with records.rewriting(path, file.name):
             atomic.write_bytes(file, copy.read_bytes())
         yield f"zarr.json restored from {COPY}"
 
@@ -134,9 +141,10 @@ def _metadata(path: Path, layout: StoreLayout) -> Iterator[str]:
         empty = Path(folder, "empty.zarr")
         layouts.create(empty, layout, {}, np.zeros(layout.total, np.int64))
         if layouts.attributes(empty)["arrays_digest"] != recorded.get("arrays_digest"):
-            made_with = recorded.get("made_with", {}).get("zarr", "another version")
+            machines = records.require(path).machines or [{}]
+            version = machines[-1].get("zarr", "another version")
             raise StoreError(f"{path}: its arrays' metadata are lost, and this zarr writes others than zarr "
-                             f"{made_with}, which wrote them; install that version, or extract again")
+                             f"{version}, which wrote them; install that version, or extract again")
         for name in [*layout.arrays(), "ids"]:
             file = path / name / "zarr.json"
             content = (empty / name / "zarr.json").read_bytes()
@@ -161,7 +169,7 @@ def _ids(path: Path, layout: StoreLayout, sources: Sources, folder: Path | None)
     if digest(ids.tolist()) != recorded:
         tree = parsing.from_json((path / "zarr.json").read_text(encoding="utf-8"))
         tree["attributes"]["ids_digest"] = digest(ids.tolist())
-        with record.rewriting(path, "zarr.json", COPY):
+        with records.rewriting(path, "zarr.json", COPY):
             for name in ("zarr.json", COPY):
                 atomic.write_text(path / name, json.dumps(tree, indent=2))
     return f"ids restored from the {origin}"

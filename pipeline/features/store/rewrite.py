@@ -5,20 +5,20 @@ needed. The old store stays until its successor is complete, and a rewriting tha
 """
 
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from pipeline.artefacts import record as records
 from pipeline.compute.threads import shared_out
 from pipeline.features.store import ledger
-from pipeline.features.store.layout import DESCRIPTION, StoreError, StoreLayout
+from pipeline.features.store.layout import StoreError, StoreLayout
 from pipeline.features.store.planning import Wanted, at_once, making
 from pipeline.features.store.reader import FeatureStore
 from pipeline.features.store.writer import Shard, write_failures, write_shard
-from pipeline.files import atomic, record
+from pipeline.files import atomic
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import of as sources_of
 from pipeline.manifest.table import Manifest
@@ -46,6 +46,7 @@ def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor
             with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
                 _write(store, successor, layout, todo.pending, progress)
                 write_failures(successor, layout, sources.names)
+                records.update(successor, finished=records.require(store.path).finished)
     return layout
 
 
@@ -71,6 +72,3 @@ def _write(store: FeatureStore, successor: Path, layout: StoreLayout, pending: l
         write_shard(successor, layout, shard, digest(store.fingerprint))
         os.utime(ledger.file(successor, number), ns=(compared, compared))  # when photographs were last compared
         progress(len(shard.rows))
-    if (store.path / record.FILE).exists():
-        shutil.copy2(store.path / record.FILE, successor)
-        record.keep(successor, *DESCRIPTION)

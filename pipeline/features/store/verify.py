@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.artefacts import artefact
 from pipeline.features.store import layout as layouts, ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, StoreError, StoreLayout, maker, read_header
-from pipeline.files import record
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest, digest_of_rows, sha256
 from pipeline.parts.errors import refusing
@@ -24,7 +24,7 @@ AT_ONCE = 8  # shards in memory
 def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
     """Compare the files that describe a store: its record, zarr.json with its copy, the arrays' metadata, ids."""
     recorded = layouts.attributes(path)
-    yield from record.compare(path, *layouts.DESCRIPTION)
+    yield from artefact.verify(path, *layouts.DESCRIPTION)
     yield Step(path, "metadata of its arrays", recorded.get("arrays_digest"), layouts.arrays_digest(path, layout))
     yield Step(path / "ids", "digest of its ids", recorded.get("ids_digest"),
                digest(ledger.column(path, "ids").tolist()))

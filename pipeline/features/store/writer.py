@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from pipeline.artefacts import record as records
 from pipeline.features.store import ledger, shard_file
 from pipeline.features.store.layout import DONE, FAILED, PLAIN, StoreError, StoreLayout, maker, read_header
-from pipeline.files import blake, record
+from pipeline.files import blake
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import cell
@@ -164,7 +165,7 @@ def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.
     text, failed = failures_csv(store, layout, names, rows)
     file = store / "failures.csv"
     if not file.exists() or file.read_bytes() != text.encode():
-        with record.rewriting(store, file.name):
+        with records.rewriting(store, file.name):
             write_text(file, text)
     return failed
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -11,19 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import forged
 import numpy as np
 import pytest
 from folders import tree
 
 from pipeline import training
+from pipeline.artefacts import record as records
 from pipeline.compute.tasks import InProcess
 from pipeline.features import extraction
 from pipeline.features.extraction import request
 from pipeline.features.store import FeatureStore, StoreError, ledger, verify
-from pipeline.features.store.layout import attributes
 from pipeline.features.store.rewrite import rewrite
-from pipeline.files import blake, record
+from pipeline.files import blake
 from pipeline.manifest import Manifest, build, sample, with_checksums
 from pipeline.parts.errors import InputError
 
@@ -231,13 +229,19 @@ def test_a_lost_shard_with_rows_of_no_image_is_given_up(job: extraction.Extracti
 
 
 def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
-        job: extraction.ExtractionJob, everything: Manifest) -> None:
+        job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path) -> None:
     given = of(job, everything, range(20))
+    given.manifest.save(tmp_path / "given.parquet")
+    target = extraction.Target(tmp_path / "given.parquet", given.manifest.dataset, job.store, "grid",
+                               job.engine.options, job.engine.runtime,
+                               {"backend": "torch", "precision": "fp32", "dtype": job.dtype})
+    assert not target.is_up_to_date()
+    began = time.time_ns()
     extraction.extract(given)
-    record.finish(job.store, {}, ["zarr.json"], given.images_folder)
-    assert record.is_done(job.store, {})
+    target.finish(given.images_folder, began)
+    assert target.is_up_to_date()
     put_others(everything, [4])
-    assert not record.is_done(job.store, {})
+    assert not target.is_up_to_date()
     assert extraction.extract(given).extracted == 1
     assert extraction.extract(given).extracted == 0
 
@@ -257,16 +261,12 @@ def test_a_replaced_file_is_seen_after_the_store_was_rewritten_or_copied(
 
 def test_features_stay_those_of_the_machine_that_made_them(job: extraction.ExtractionJob, everything: Manifest) -> None:
     extraction.extract(of(job, everything, BEFORE))
-    header = job.store / "zarr.json"
-    told = json.loads(header.read_text())
-    told["attributes"]["made_with"]["machine"] = "another"
-    header.write_text(json.dumps(told))
-    forged.recorded(job.store)
+    records.update(job.store, machines=[{"machine": "another"}])
     after = of(job, everything, AFTER)
     extraction.extract(after)
-    assert attributes(job.store)["made_with"]["machine"] == "another"
+    assert records.load(job.store).machines == [{"machine": "another"}]
     rewrite(job.store, after.manifest, compressor="zstd")
-    assert attributes(job.store)["made_with"]["machine"] == "another"
+    assert records.load(job.store).machines == [{"machine": "another"}]
 
 
 @pytest.fixture
@@ -370,10 +370,10 @@ def test_the_donor_is_the_other_data_sets_store_with_most_of_the_photographs(
     shutil.copytree(tmp_path / "features/first/grid.zarr", tmp_path / "features/elsewhere/patch.zarr")
     code_of = tmp_path / "features/other-code"
     shutil.copytree(tmp_path / "features/first", code_of)
-    (code_of / "grid.zarr/record.json").unlink()
-    request = extraction.ExtractionRequest(tmp_path / "second.parquet", tmp_path / "features/second/grid.zarr", "grid",
-                                           {}, job.engine.runtime, {})
-    assert request.donor() == tmp_path / "features/first/grid.zarr"
+    records.update(code_of / "grid.zarr", versions={"extractors/grid": 7})
+    target = extraction.Target(tmp_path / "second.parquet", "second", tmp_path / "features/second/grid.zarr", "grid",
+                               {}, job.engine.runtime, {})
+    assert target.donor() == tmp_path / "features/first/grid.zarr"
     untold = second.table.drop(columns="photograph")
     Manifest(untold, "second", second.images_folder).save(tmp_path / "second.parquet")
-    assert request.donor() is None
+    assert target.donor() is None

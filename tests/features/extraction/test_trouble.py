@@ -11,6 +11,7 @@ import pytest
 from folders import tree
 from preloaded import Commands
 
+from pipeline.artefacts import record as records
 from pipeline.manifest import Manifest
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
@@ -54,7 +55,10 @@ def test_a_full_disk(root: Path, extract: Extract) -> None:
     assert "grid.zarr" in last_line(cut)
     assert "24 images extracted" in extract().stdout
     extract("--out", root / "whole.zarr")
-    assert tree(root / "features" / "sample" / "grid.zarr") == tree(root / "whole.zarr")
+    resumed, whole = tree(root / "features" / "sample" / "grid.zarr"), tree(root / "whole.zarr")
+    for files in (resumed, whole):
+        del files["record.json"]  # it has the time of the run
+    assert resumed == whole
 
 
 def test_a_dry_run_of_a_finished_store_says_at_once_that_nothing_is_to_do(extract: Extract) -> None:
@@ -84,7 +88,7 @@ def test_workers_and_a_scheduler_do_not_go_together(extract: Extract) -> None:
 def test_a_finished_store_in_a_folder_that_cannot_be_written_needs_nothing(root: Path, extract: Extract) -> None:
     assert "24 images extracted" in extract().stdout
     store = root / "features" / "sample" / "grid.zarr"
-    (store / "record.json").unlink()  # so that the network is loaded and the store compared
+    records.update(store, finished=False)  # so that the network is loaded and the store compared
     before = tree(store)
     folders = [store.parent, store, *(path for path in store.rglob("*") if path.is_dir())]
     for folder in folders:

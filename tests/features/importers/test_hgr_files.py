@@ -91,7 +91,7 @@ def test_all_frames_where_so_many_are_asked_for(root: Path, table: Manifest, tmp
 def test_other_frames_make_another_store(root: Path, table: Manifest, tmp_path: Path) -> None:
     source = stacks(root)
     imported("hgr", source, table, tmp_path / "frame.zarr", frames=10, reported_as="mine")
-    with pytest.raises(InputError, match="frames: 10 there, 15 now"):
+    with pytest.raises(InputError, match="frames was 10, is 15"):
         imported("hgr", source, table, tmp_path / "frame.zarr", frames=15, reported_as="mine")
 
 

@@ -208,7 +208,7 @@ def test_the_description_of_another_store_of_equal_shapes_is_replaced_by_the_sto
 def test_an_edit_of_a_file_that_describes_the_store_is_seen_and_repaired(store: Path, scenes: Manifest, name: str,
                                                                          said: str) -> None:
     whole, (layout, _) = tree(store), read_header(store)
-    (store / name).write_text((store / name).read_text().replace("torch", "Torch").replace("reason", "Reason"))
+    (store / name).write_text((store / name).read_text().replace("{", "{ ", 1).replace("reason", "Reason"))
     assert tree(store) != whole
     assert name in {step.path.name for step in verify.description(store, layout) if step.verdict != MATCHES}
     assert restored(store, scenes) == said

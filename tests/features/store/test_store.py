@@ -194,7 +194,7 @@ def test_unfinished_is_refused_and_resumed(tmp_path: Path) -> None:
 
 def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     sizes = FeatureStore(made).layout
-    with pytest.raises(StoreError, match="engine: test there, other now"):
+    with pytest.raises(StoreError, match="engine was test, is other"):
         prepare(made, sizes, {**MADE, "engine": "other"}, IDS, SIZES)
     with pytest.raises(StoreError, match="layout"):
         prepare(made, StoreLayout(11, 3, 5, 4), MADE, IDS, SIZES)
