@@ -80,7 +80,11 @@ class ExtractRequest(Request):
                    libraries={library: version(library) for library in checked.LIBRARIES}, **extract)
 
     def versions(self) -> Versions:
-        """Collect the versions of the engine and of decoding images."""
+        """Collect the versions of the engine and of decoding images.
+
+        Returns:
+            As `artefacts.versions`.
+        """
         return made_by(self.engine)
 
 
