@@ -118,8 +118,8 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         pool, found, told, said = None, {}, "candidates", str(error)
     yield Step(store.path, f"candidates again, by {record.retriever}", told, said)
     try:
-        own = dataset if record.by_system else record.scorer.get("trained_on", dataset)
-        source = PairSource(paths, own, dataset, dataset, split=str(store.split))
+        trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
+        source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split))
         scorer = SCORERS.build(record.scorer["kind"], name, source)
         made: str | None = digest(scorer.made_from)
     except InputError as error:

@@ -74,9 +74,9 @@ class Job:
 class Outcome(NamedTuple):
     """What was done."""
 
-    made_from: Made  # the record of the system
+    made_from: Made  # the facts of the system
     pairs: int  # how many pairs were scored now
-    written: bool  # whether the store was written; not if it was there
+    written: bool  # whether the store was written; not if it was up to date
 
 
 def rerank(job: Job, executor: Executor | None = None, report: Report | None = None) -> Outcome:
@@ -150,25 +150,25 @@ def _earlier_candidates(job: Job) -> dict[str, reranked.Scored] | None:
 def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None = None) -> Made:
     """The facts of the system: its retriever's, joined with its scorer's, with one more step."""
     kind, name = job.scorer
-    made, said = job.retriever.made_from, scorers[0].made_from
-    members = [Member.model_validate(member) for member in said.get("members", ())]
-    of_scorer = Made(members=members, steps=said.get("steps", []), fusion=Fusion(**said["fusion"])
-                     if said.get("fusion") else None)
-    step: dict[str, Any] = {"name": "rerank", "with": said.get("series", name), "k": job.k}
+    made, its_facts = job.retriever.made_from, scorers[0].made_from
+    members = [Member.model_validate(member) for member in its_facts.get("members", ())]
+    fusion = Fusion(**its_facts["fusion"]) if its_facts.get("fusion") else None
+    scorer = Made(members=members, steps=its_facts.get("steps", []), fusion=fusion)
+    step: dict[str, Any] = {"name": "rerank", "with": its_facts.get("series", name), "k": job.k}
     if job.how.name != "scorer":
         step[job.how.name] = job.how.weight
-    if of_scorer.has_seen_queries:
+    if scorer.has_seen_queries:
         step["bank"] = "test"
     record = Reranked(
-        retriever=job.retriever.name, roles=[_role(made), _role(of_scorer)],
-        scorer={key: value for key, value in said.items() if key not in ABOVE} | {
-            "kind": kind, "name": name, "made_from": digest(said)},
+        retriever=job.retriever.name, roles=[_role(made), _role(scorer)],
+        scorer={key: value for key, value in its_facts.items() if key not in ABOVE} | {
+            "kind": kind, "name": name, "made_from": digest(its_facts)},
         k=job.k, combine=job.how.name, weight=job.how.weight, logits=scorers[0].gives_logits,
         protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),
         distractors=[each.made_from.dataset for each in job.distractors], tuned=dict(tuned or {}))
     return made.with_step(
-        step, visual=list(made.features), named=job.named, features={**made.features, **said.get("features", {})},
-        untrained=list(dict.fromkeys([*made.untrained, *said.get("untrained", [])])),
+        step, visual=list(made.features), named=job.named, features={**made.features, **its_facts.get("features", {})},
+        untrained=list(dict.fromkeys([*made.untrained, *its_facts.get("untrained", [])])),
         members=[*made.members, *(member for member in members if member.head not in made.heads)], reranked=record)
 
 
@@ -182,8 +182,8 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
     """Check that a retriever and a scorer are of one manifest and split, if the scorer's record names them."""
     made = retriever.made_from
     for key, mine in (("manifest", made.manifest), ("split", made.split)):
-        if (said := scorer.made_from.get(key, mine)) != mine:
-            raise InputError(f"{name}: its {key} is {said!r}, that of the retriever {retriever.name} {mine!r}; score "
+        if (its := scorer.made_from.get(key, mine)) != mine:
+            raise InputError(f"{name}: its {key} is {its!r}, that of the retriever {retriever.name} {mine!r}; score "
                              "both again")
     if scorer.made_from.keys() & {"checkpoint", "identity"}:  # a scorer of pixels has neither: its training is unknown
         trained_on = scorer.made_from.get("trained_on", made.dataset)
