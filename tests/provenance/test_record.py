@@ -41,7 +41,8 @@ def test_weights_go_by_their_known_name_or_their_files(store: FeatureStore, monk
 
 
 def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "fingerprint", {"engine": "import-scan", "recipe": "butd-36-scan", "weights": "unknown"})
+    imported = {"engine": "import-scan", "recipe": "butd-36-scan", "weights": "unknown"}
+    monkeypatch.setattr(FeatureStore, "fingerprint", imported)
     assert training.networks(store, TEXT)["image"] == {"engine": "import-scan"}
 
 
