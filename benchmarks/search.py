@@ -15,7 +15,7 @@ import torch
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import seconds
-from pipeline.systems.scores.nearest import nearest
+from pipeline.evaluation.retrieval.nearest import Exact
 
 QUERIES = (1, 4, 100)
 
@@ -40,7 +40,7 @@ def compare(count: int, dim: int, repeats: int) -> None:
         times = {"reading once": least(lambda words=words: words.sum(), repeats)}  # type: ignore[misc]
         for asked in QUERIES:
             times[f"{asked} quer{'y' if asked == 1 else 'ies'}"] = least(
-                lambda searched=searched, asked=asked: nearest(queries[:asked], searched, 10), repeats)  # type: ignore[misc]
+                lambda searched=searched, asked=asked: Exact(searched).top(queries[:asked], 10), repeats)  # type: ignore[misc]
         print(f"{count} vectors of {dim}, {searched.dtype}, 10 nearest, {torch.get_num_threads()} threads")
         rows += [[f"{name}, {searched.dtype}", *values] for name, *values in report_ratios(times, "reading once")]
     numbers.keep("search", RATIOS, rows)

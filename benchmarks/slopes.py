@@ -32,6 +32,7 @@ import torch
 from benchmarks import numbers
 from pipeline import artefacts, settings, training
 from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval.nearest import Exact
 from pipeline.features import extraction
 from pipeline.features.extraction import worker
 from pipeline.features.extraction.extraction_job import EngineDescription
@@ -48,7 +49,6 @@ from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints
 from pipeline.systems.requests import EmbedRequest, ScoreRequest
 from pipeline.systems.scores import layout
-from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from stages import search
 
@@ -238,7 +238,7 @@ class Project:
 
     def search(self) -> None:
         store = System.open_vectors(self.folder / "v.zarr")
-        found = nearest(np.ones((3, 4), np.float32), store.vectors("caption"), 10)
+        found = Exact(store.vectors("caption")).top(np.ones((3, 4), np.float32), 10)
         assert [len(hits) for hits in search._hits(self.manifest, store, True, *found)] == [10] * 3
 
     def audit(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.artefacts import Draft
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
@@ -117,8 +118,8 @@ def _common(stores: list[System]) -> tuple[list[System], list[int]]:
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
     shared = [(store, np.isin(store.image_ids, kept)) for store in stores]
-    return ([store.only(np.flatnonzero(keep), np.flatnonzero(keep[store.caption_image])) for store, keep in shared],
-            np.setdiff1d(every, kept).tolist())
+    return ([store.only(np.flatnonzero(keep), np.flatnonzero(of_owners(keep, store.caption_image, True)))
+             for store, keep in shared], np.setdiff1d(every, kept).tolist())
 
 
 def _made(name: str, features: Sequence[str], stores: list[System]) -> Made:

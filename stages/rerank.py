@@ -32,6 +32,7 @@ class _How:
     rules: Protocol | None
     distractors: tuple[Path, ...]
     trained_on: str | None
+    index: str | None
     batch_size: int | None
     device: str | None
     redo: bool
@@ -42,12 +43,12 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
                       k: int | Literal["all"] = 20, combine: str = "scorer", weight: float | None = None,
                       tune: bool = False, tuned_on: Path | None = None, name: str | None = None,
                       rules: Protocol | None = None, distractors: tuple[Path, ...] = (),
-                      trained_on: str | None = None, workers: Workers = Workers(), batch_size: int | None = None,
-                      dataset: str | None = None, device: str | None = None,
+                      trained_on: str | None = None, index: str | None = None, workers: Workers = Workers(),
+                      batch_size: int | None = None, dataset: str | None = None, device: str | None = None,
                       if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others."""
     dataset = dataset or settings.run.dataset
-    how = _How(k, combine, weight, tune, tuned_on, rules, distractors, trained_on, batch_size, device,
+    how = _How(k, combine, weight, tune, tuned_on, rules, distractors, trained_on, index, batch_size, device,
                if_changed == "redo", name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
@@ -78,7 +79,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     file = paths.manifest(dataset)
     if file.exists() and manifest.Manifest.load(file).digest != store.made_from.manifest:
         raise InputError(f"{store.path}: was scored for another manifest than {file} is now; score again")
-    pool = in_languages(store, paths)
+    pool = in_languages(store if how.index is None else System.open_vectors(place), paths)
     source = PairSource(paths, how.trained_on or dataset, dataset, dataset,
                         how.device or settings.training_of(dataset).device,
                         how.batch_size or settings.score.batch_size, settings.compute.products, split)
@@ -97,7 +98,7 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
         rules = how.rules or _protocol(paths, store)
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
-               how.named, how.tuned_on, how.tune, how.redo, settings.evaluate.block_megabytes)
+               how.named, how.tuned_on, how.tune, how.index, how.redo, settings.evaluate.block_megabytes)
 
 
 def _protocol(paths: Paths, store: System) -> Protocol:

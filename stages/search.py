@@ -11,6 +11,8 @@ from PIL import Image
 
 from pipeline import training
 from pipeline.dual_encoders import record as records
+from pipeline.evaluation.retrieval.owners import NO_IMAGE, of_owners
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.files import atomic, gallery_file, images
 from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest
@@ -18,7 +20,6 @@ from pipeline.parts.errors import InputError, InputWarning, refusing
 from pipeline.report import html
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, system_name
-from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from stages import scored_systems
 from stages.arguments import Source, choose_products
@@ -27,7 +28,7 @@ from stages.progress import say
 
 def search(paths: Paths, settings: Settings, text: str | None = None, image: Path | None = None,
            file: Path | None = None, find: str | None = None, source: Source | None = None,
-           dataset: str | None = None, top: int = 10, out: Path | None = None) -> None:
+           dataset: str | None = None, top: int = 10, index: str = "exact", out: Path | None = None) -> None:
     """Find the images or captions nearest to a text or an image: a table, and a page of thumbnails."""
     choose_products(settings)
     texts = _texts(text, image, file)
@@ -44,7 +45,8 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
         trained_on = store.made_from.training_data
         trained_on = dataset or trained_on
         queries = _by_head(paths, trained_on, name, store, texts, image)
-    found = nearest(queries, store.vectors("image" if find == "images" else "caption"), top)
+    vectors = store.vectors("image" if find == "images" else "caption")
+    found = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
     shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from.manifest:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now; run "
@@ -62,7 +64,8 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
             say(section.query, err=False)
         for hit in section.hits:
             told = hit.found if hit.found is not None else next(iter(hit.captions), "")
-            say(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  {hit.file.title}  {told}", err=False)
+            say(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  "
+                f"{hit.file.title if hit.file else '(no image)'}  {told}", err=False)
     say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
@@ -131,15 +134,17 @@ def _decoded(path: Path) -> Image.Image:
 def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
           ) -> Iterator[list[html.Hit]]:
     """For each query, the found images, or the images of the found captions."""
-    ids, images = manifest.images["image_id"].to_numpy(), store.image_ids[store.caption_image[places] if captions
-                                                                          else places]
+    ids, rows = manifest.images["image_id"].to_numpy(), store.caption_image[places] if captions else places
+    images = of_owners(store.image_ids, rows)
     told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
 
     def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
         own = told[told["image_id"] == image_id]
+        if image_id == NO_IMAGE:
+            own = own[own["caption_id"] == store.caption_ids[place]]
         found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
-        return html.Hit(rank, similarity, image_id, manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0],
-                        own["caption"].tolist(), found)
+        file = None if image_id == NO_IMAGE else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
+        return html.Hit(rank, similarity, image_id, file, own["caption"].tolist(), found)
 
     for found in zip(places.tolist(), products.tolist(), images.tolist(), strict=True):
         yield [hit(rank, *each) for rank, each in enumerate(zip(*found, strict=True), start=1)]

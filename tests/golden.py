@@ -33,7 +33,7 @@ from pipeline import artefacts, dual_encoders, heads, manifest, settings, traini
 from pipeline.compute import measured
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.dual_encoders.base import Usage
-from pipeline.evaluation.retrieval import PerDirection, as_similarity
+from pipeline.evaluation.retrieval import PerDirection, as_similarity, protocol
 from pipeline.features import extractors, importers
 from pipeline.features.extractors import ENGINES, Runtime
 from pipeline.features.importers import FORMATS
@@ -51,7 +51,7 @@ from pipeline.settings import ArchitectureSettings, Recipe
 from pipeline.settings.paths import Paths
 from pipeline.systems import rescoring
 from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.reranking import SCORERS, build as build_scorer
+from pipeline.systems.reranking import SCORERS, build as build_scorer, candidates
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.rescoring.bank import Bank
@@ -359,6 +359,13 @@ def _sample(folder: Path) -> Iterator[Any]:
     yield np.frombuffer(said.digest(), np.uint8)
 
 
+def _candidates(folder: Path) -> Iterator[Any]:
+    """Candidates of scores with many ties, as a reranker seeks them."""
+    scores = np.random.default_rng(0).integers(0, 4, (6, 18)).astype(np.float32)
+    found = candidates.find(System.of("tied", scores, np.repeat(np.arange(6), 3)), protocol("all"), 4)
+    yield from (each for way in ("i2t", "t2i") for each in (found[way].places, found[way].retrieved))
+
+
 MAKE: dict[str, Make] = {
     f"{table.kind}/{name}": partial(make, name)
     for table, make in ((POOLINGS, _pooling), (OBJECTIVES, _objective), (TEXTS, _text), (HEADS, _head),
@@ -368,7 +375,7 @@ MAKE: dict[str, Make] = {
 MAKE |= {f"fusions/{name}": partial(_fusion, name) for name in FUSIONS}
 MAKE |= {"training": partial(_training, "vse2ad"), "training/ce": partial(_training, "ce"),
          "training/emb": partial(_training, "emb"), "training/ance": partial(_training, "emb-tance"),
-         "images": _images, "sample": _sample}
+         "reranking": _candidates, "images": _images, "sample": _sample}
 
 
 def read() -> dict[str, Any]:

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import torch
 
+from pipeline.compute import fast_paths
+
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 # Work that another thread may help with. The reference is weak, so that finished work frees its memory.
@@ -91,6 +93,8 @@ def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_o
     Returns:
         The results, in the same order.
     """
+    if not fast_paths.are_on():
+        return [work(argument) for argument in arguments]
     with shared_out(at_once) as threads:
         alone = for_another_thread(work)
         tasks: list[tuple[Future[Result], Argument]] = [(Future(), argument) for argument in arguments]
@@ -133,6 +137,8 @@ def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argum
     Returns:
         Both results.
     """
+    if not fast_paths.are_on():
+        return work(one), work(other)
     with shared_out(2) as threads:
         if threads == 1:
             first, second = each(work, (one, other), 2)

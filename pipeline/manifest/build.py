@@ -23,7 +23,7 @@ from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.role_graphs import read as graphs_of
 from pipeline.manifest.split import SPLITS
 from pipeline.manifest.split_names import split_of
-from pipeline.manifest.table import AT_ONCE, CLIP, LANGUAGE, NO_FILE, ROLE_GRAPH, Manifest, arranged
+from pipeline.manifest.table import AT_ONCE, CLIP, LANGUAGE, NO_FILE, NO_IMAGE, ROLE_GRAPH, Manifest, arranged
 from pipeline.parts import lazy
 from pipeline.parts.errors import InputError, InputWarning, counted, refusing
 from pipeline.settings.recipe import language_tag
@@ -99,6 +99,7 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
     reader = _reader(annotations, form)
     table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
     table = _usable(table, left_out, annotations)
+    table, alone = _apart(table)
     table = fetch.fetched(table, images, fetch_addresses, left_out, on_start, on_image)
     kind = kind or (table["kind"].iloc[0] if "kind" in table.columns else "image")
     table, sizes = _found(table, images, kind, left_out, say, annotations)
@@ -110,12 +111,37 @@ def build(dataset: str, images: Path | None, annotations: Path, form: str | None
         _note_unnamed(images, set(sizes), kind, left_out, say)
     _check(left_out, len(table), annotations)
     table["bytes"] = table["file"].map(sizes)
+    if len(alone):
+        table = _with_alone(table, alone, annotations, say)
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
     _compose_letters(table)
     if role_graphs is not None:
         table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
     return Manifest(arranged(table).reset_index(drop=True), dataset, images or Path(), dict(left_out.counts))
+
+
+def _apart(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Take the captions that belong to no image apart from the others."""
+    alone = table["file"] == ""
+    return (table[~alone].reset_index(drop=True), table[alone]) if alone.any() else (table, table.iloc[:0])
+
+
+def _with_alone(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: Callable[[str], object]) -> pd.DataFrame:
+    """Append the captions that belong to no image; without a split of their own they are in test."""
+    import pandas as pd
+
+    known = alone.get("split", pd.Series("test", alone.index)).where(lambda split: split.isin(table["split"]))
+    if known.isna().any():
+        raise InputError(f"{source}: {alone['caption'][known.isna()].iloc[0]!r:.60} belongs to no image, and its split "
+                         f"has none; expected one of {', '.join(table['split'].unique())}")
+    if (table["image_id"] == NO_IMAGE).any() or alone["caption_id"].isin(table["caption_id"]).any():
+        raise InputError(f"{source}: captions that belong to no image need caption ids of their own, and no image may "
+                         f"have the id {NO_IMAGE}")
+    say(f"note: {counted(len(alone), 'caption')} of no image, such as {alone['caption'].iloc[0]!r:.60}: candidates, "
+        "which no image is searched for")
+    alone = alone.assign(split=known, image_id=NO_IMAGE, bytes=NO_FILE)
+    return pd.concat([table, alone.reindex(columns=table.columns)], ignore_index=True)
 
 
 def _reader(annotations: Path, form: str | None) -> Reader:
@@ -342,7 +368,8 @@ def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
         captions = rows["caption"]
         parts = np.fromiter(map(hash, captions), np.int64, len(captions)) % PARTS  # equal captions are in one part
         texts, lengths = sum(captions[parts == part].nunique() for part in range(PARTS)), captions.str.len()
-        return Statistics(images=rows["image_id"].nunique(), captions=len(rows), unique_captions=texts,
+        images = rows["image_id"][rows["image_id"] != NO_IMAGE].nunique()
+        return Statistics(images=images, captions=len(rows), unique_captions=texts,
                           shortest=int(lengths.min()), longest=int(lengths.max()))
 
     return {split: count(split) for split in sorted(manifest.images["split"].unique())}

@@ -64,7 +64,7 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
         with suppress(OSError), replacing(known, durable=False) as partial:  # a root that is read-only, or full
             pd.DataFrame(now, columns=STATE).assign(name=names, checksum=found).to_parquet(partial, index=False)
     of_image = dict(zip(images["image_id"], found, strict=True))
-    table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image)})
+    table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image).fillna("")})
     return replace(manifest, source=arranged(table))
 
 

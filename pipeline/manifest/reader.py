@@ -43,7 +43,8 @@ class Reader:
     Attributes:
         title: What the format is, for help and messages.
         recognises: Whether a file or folder looks like this format. It may read the file's beginning.
-        read: Reads annotations into a row for each caption: image_id, file, caption_id, caption; split, if the
+        read: Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs to no image,
+            which is a candidate and no query), caption_id, caption; split, if the
             annotations have splits; language, if captions are in several languages; role_graph, if they have role
             graphs; kind, if they say that the files are videos; start and end, in seconds, if these are cut into
             clips.

@@ -25,7 +25,7 @@ class Split:
     store_rows: np.ndarray  # int64 [I], the images' rows in the manifest and in each feature store
     image_ids: np.ndarray  # int64 [I]
     caption_ids: np.ndarray  # int64 [C]
-    caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids
+    caption_image: np.ndarray  # int64 [C], each caption's image as a row of image_ids; -1 for no image
     captions: np.ndarray  # StringDType [C], the texts
     languages: np.ndarray | None = None  # str [C], each caption's language; None if the manifest has none
     role_graphs: np.ndarray | None = None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
@@ -37,13 +37,14 @@ class Split:
             images: Images of a piece.
 
         Yields:
-            Pieces of that many images in order, with their captions.
+            Pieces of that many images in order, with their captions; the last also has those that belong to no image.
         """
         import numpy as np
 
-        order = np.argsort(self.caption_image, kind="stable")
+        owner = np.where(self.caption_image < 0, len(self.image_ids) - 1, self.caption_image)
+        order = np.argsort(owner, kind="stable")
         firsts = np.arange(0, len(self.image_ids), images)
-        cuts = np.searchsorted(self.caption_image[order], [*firsts, len(self.image_ids)])
+        cuts = np.searchsorted(owner[order], [*firsts, len(self.image_ids)])
         for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
             yield self._take(np.arange(first, min(first + images, len(self.image_ids))), np.sort(order[start:stop]))
 
@@ -56,7 +57,18 @@ class Split:
         Returns:
             The split without the other images.
         """
-        return self if keep.all() else self._take(keep.nonzero()[0], keep[self.caption_image].nonzero()[0])
+        from pipeline.evaluation.retrieval.owners import of_owners
+
+        return self if keep.all() else self._take(keep.nonzero()[0],
+                                                  of_owners(keep, self.caption_image, missing=True).nonzero()[0])
+
+    def with_images(self) -> Split:
+        """Leave out the captions that belong to no image.
+
+        Returns:
+            The split with the captions from which heads learn.
+        """
+        return self.without_captions(self.caption_image < 0)
 
     def without_captions(self, leave_out: np.ndarray) -> Split:
         """Leave out some captions; all images stay.
@@ -93,11 +105,15 @@ class Split:
             raise InputError(f"the split {self.name} has no captions in the language {missing[0]!r}; "
                              + (f"there are: {', '.join(there)}" if there else "its manifest has no column language"))
         captions = np.flatnonzero(np.isin(languages, list(names)))
-        return self._take(np.unique(self.caption_image[captions]), captions)
+        images = np.unique(self.caption_image[captions])
+        return self._take(images[images >= 0], captions)
 
     def _take(self, images: np.ndarray, captions: np.ndarray) -> Split:
         """Keep some images and some of their captions, both int64 and ascending."""
+        from pipeline.evaluation.retrieval.owners import renumbered
+
+        owner = renumbered(self.caption_image[captions], images, len(self.image_ids))
         return Split(self.name, self.store_rows[images], self.image_ids[images], self.caption_ids[captions],
-                     images.searchsorted(self.caption_image[captions]), self.captions[captions],
+                     owner, self.captions[captions],
                      None if self.languages is None else self.languages[captions],
                      None if self.role_graphs is None else self.role_graphs[captions])

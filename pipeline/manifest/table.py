@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
 
+NO_IMAGE = -1  # the image id of a caption that belongs to no image
 NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
@@ -107,7 +108,8 @@ class Manifest:
     """Images, captions, and which caption belongs to which image.
 
     Attributes:
-        source: The table, or its file. It has a row for each caption, columns image_id, file (relative to the image
+        source: The table, or its file. It has a row for each caption; one that belongs to no image has the image id
+            NO_IMAGE and the file "", and stands after the others. It has columns image_id, file (relative to the image
             folder), bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph;
             with captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind,
             start and end. The rows of an image stand together, images in the annotation file's order.
@@ -175,7 +177,7 @@ class Manifest:
     def _images(self) -> pd.DataFrame:
         known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
         once = self.rows(["image_id", "file", "bytes", "split", *known, *self._clip],
-                         lambda rows: rows.drop_duplicates("image_id"))
+                         lambda rows: rows[rows["file"] != ""].drop_duplicates("image_id"))
         return once.drop_duplicates("image_id", ignore_index=True)
 
     @property
@@ -278,9 +280,12 @@ class Manifest:
         of_images = self.images["split"].to_numpy()
         store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
         image_ids = self.images["image_id"].to_numpy()[store_rows]
+        alone = (rows["image_id"] == NO_IMAGE).to_numpy()
+        if alone.any():  # joined splits have them between others
+            rows, alone = pd.concat([rows[~alone], rows[alone]]), np.sort(alone)
         places = pd.Index(image_ids).get_indexer(rows["image_id"])
-        if (places < 0).any():
-            raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(places.argmin())]} is in "
+        if (lost := (places < 0) & ~alone).any():
+            raise InputError(f"manifest of {self.dataset}: image {rows['image_id'].iloc[int(lost.argmax())]} is in "
                              f"the split {name} and in another one; make it again with `pipeline manifest`")
         return Split(name, store_rows, image_ids, rows["caption_id"].to_numpy(),
                      places.astype(np.int64), texts(rows["caption"]),

@@ -57,7 +57,12 @@ def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def _named(name: str, split: str, protocol: str) -> str:
-    return "-".join((name, *[split] * (split != "test"), *[protocol] * (protocol != "all")))
+    parts = [name]
+    if split != "test":
+        parts.append(split)
+    if protocol != "all":
+        parts.append(protocol)
+    return "-".join(parts)
 
 
 def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from pipeline.artefacts.record import FILE
 from pipeline.evaluation.retrieval import Relevance, rank
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
+from pipeline.manifest.table import NO_IMAGE
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.result import Result
@@ -94,6 +95,8 @@ def image_of(manifest: Manifest, caption: int) -> int:
     found = manifest.rows(["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption])["image_id"]
     if not len(found):
         raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
+    if found.iloc[0] == NO_IMAGE:
+        raise InputError(f"caption {caption} of {manifest.dataset} belongs to no image, so it is no query")
     return int(found.iloc[0])
 
 

@@ -61,7 +61,7 @@ class Hit:
     rank: int  # its rank, from 1
     similarity: float  # its similarity to the query
     image_id: int  # the image's id in the manifest
-    file: GalleryFile  # the photograph or clip
+    file: GalleryFile | None  # the photograph or clip; None for a caption that belongs to no image
     captions: Sequence[str]  # the image's captions
     found: str | None = None  # the caption that was found, None in a search for images
 

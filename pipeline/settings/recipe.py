@@ -49,6 +49,7 @@ class Pairs(Section):
         nearest: How many nearest candidates they are drawn from.
         retriever: The head whose embeddings say what is nearest, a system's name; null for the trained head's own,
             computed before each epoch (ANCE).
+        index: What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.top.INDEXES`.
         val_images: How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     """
 
@@ -57,6 +58,7 @@ class Pairs(Section):
     hard: Annotated[float, Field(ge=0, le=1)] = 0.0
     nearest: Count = 50
     retriever: Name | None = None
+    index: Name = "exact"
     val_images: Annotated[int, Field(ge=2)] = 256
 
 

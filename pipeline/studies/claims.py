@@ -129,10 +129,14 @@ def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> 
     lines, rows = [], [["RSUM", "worse", "better", "difference", "p", "Holm"]]
     for number, each in enumerate(tested, 1):
         worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
-        known = [each.claim.where, f"published {_printed(each)}" * (each.published is not None),
-                 f"seeds {seeds}" * bool(seeds)]
+        known = [each.claim.where]
+        if each.published is not None:
+            known.append(f"published {_printed(each)}")
+        if seeds:
+            known.append(f"seeds {seeds}")
         lines.append(f"{number}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
-        rows += [[str(number), worse, better, *numbers]] * bool(numbers)
+        if numbers:
+            rows.append([str(number), worse, better, *numbers])
     table = ["", *aligned(rows)] if len(rows) > 1 else []
     return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, said, failed))])
 

@@ -272,6 +272,8 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
                                            "text": list(part.captions)})
     relevant: dict[str, dict[str, int]] = {}
     for caption, image in enumerate(part.caption_image):
+        if image < 0:
+            continue  # a candidate that is right for no image
         pair = (f"image-{image}", f"caption-{caption}")
         query, found = pair if direction == "i2t" else pair[::-1]
         relevant.setdefault(query, {})[found] = 1

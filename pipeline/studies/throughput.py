@@ -16,13 +16,13 @@ from torch.nn.functional import normalize
 
 from pipeline import training as training_room
 from pipeline.compute import device, machine, products
+from pipeline.evaluation.retrieval.nearest import Exact
 from pipeline.files.parsing import from_yaml
 from pipeline.heads import pooling
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import PoolingSettings, Recipe, Throughput, Training
 from pipeline.systems import reranking
-from pipeline.systems.scores.nearest import nearest
 from pipeline.systems.scores.system import System
 from pipeline.text.bigru import BiGRU
 
@@ -184,7 +184,7 @@ def measure_query(source: reranking.PairSource, retriever: str, scorer: str, set
 
     def retrieve() -> np.ndarray:
         query = head.embed_captions([caption], 1)
-        return nearest(query, vectors, k)[0][0]
+        return Exact(vectors).top(query, k).places[0]
 
     taken = interleaved({f"a query by {retriever}": retrieve,
                          f"reranked by {scorer}": lambda: opened.score(store.image_ids[retrieve()], asked)},

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.rescoring import RESCORERS
 
@@ -118,6 +119,7 @@ class RerankRequest(Request):
         weight: The retriever's share.
         tune: Whether k and the weight are chosen on these scores, which are of val.
         tuned: How k, `combine` and the weight were chosen on another store; None if they were given.
+        index: What finds candidates by their vectors, a key of `INDEXES`; None for the retriever's scores.
     """
 
     kind: ClassVar[str] = "reranked"
@@ -131,10 +133,12 @@ class RerankRequest(Request):
     weight: float
     tune: bool = False
     tuned: dict[str, Any] | None = None
+    index: str | None = None
 
     def versions(self) -> Versions:
-        """Collect the versions of reranking and of the scorer."""
-        return artefacts.versions("reranking", (SCORERS, self.scorer[0]))
+        """Collect the versions of reranking, of the scorer and of the index."""
+        index = [] if self.index is None else [(INDEXES, self.index)]
+        return artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index)
 
     def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
         """The request for the same scores of pairs, with the order of candidates that a record asked for."""

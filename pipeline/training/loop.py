@@ -5,6 +5,7 @@ it, the seed and its number. This holds for one kind of CPU, one number of threa
 of products (`pipeline.compute`); with others, sums are added in another order. head.json records these.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from statistics import fmean
@@ -16,12 +17,13 @@ from pipeline import heads
 from pipeline.compute import half, machine
 from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Singles, as_similarity, select
+from pipeline.evaluation.retrieval.owners import renumbered
 from pipeline.evaluation.statistics.intervals import divide
 from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, InputWarning, counted
 from pipeline.text import Text, role_graphs, unknown
 from pipeline.training import checkpoint, optimizer, sampling, scoring
 from pipeline.training.divergence import Watch
@@ -67,6 +69,10 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     keep_first = job.pools_class_token
     split, val = (usable(job.source, job.manifest.split(name), job.captions).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
+    if alone := int((split.caption_image < 0).sum()):
+        warnings.warn(f"{counted(alone, 'training caption')} of no image: left out of training", InputWarning,
+                      stacklevel=2)
+    split, val = split.with_images(), val.with_images()
     split = sampling.subset(split, job.training.images, job.training.subset_seed)
     split = sampling.mismatch(split, job.recipe.noise)
     sampling.require_languages(split, job.recipe.sampling)
@@ -196,7 +202,7 @@ def _of_scores(similarity: Embeddings | Singles, val: Split) -> Row:
     source = as_similarity(similarity)
     parts = divide(val.caption_image, source.shape, val.languages).values()
     rows = [_row(evaluate(select(source, images, captions),
-                          np.searchsorted(images, val.caption_image[captions])))
+                          renumbered(val.caption_image[captions], images, len(val.image_ids))))
             for images, captions in parts]
     return {name: fmean(row[name] for row in rows) for name in rows[0]}
 

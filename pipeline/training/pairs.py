@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pipeline.evaluation.retrieval import Ids, Marks
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.heads.sides import Side, joined
 from pipeline.manifest import Split
@@ -18,9 +19,6 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Ance, Pairs
 from pipeline.training.batches import Batch, TrainingBatches
 from pipeline.training.optimizer import Step
-
-# Similarities in memory at once: 128 MB.
-AT_ONCE = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -31,28 +29,23 @@ class Nearest:
     images: Ids  # int64 [C, k], each caption's nearest other images
 
 
-def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int) -> Nearest:
+def nearest(images: np.ndarray, captions: np.ndarray, caption_image: Ids, count: int, index: str = "exact") -> Nearest:
     """Find the nearest negatives of images and of captions by their unit vectors, [I, d] and [C, d]."""
     if len(images) < 2:
         raise InputError("hard negatives need two images or more")
-    vectors = torch.from_numpy(images).float(), torch.from_numpy(captions).float()
-    own = torch.from_numpy(np.asarray(caption_image))
-    most = int(np.bincount(caption_image, minlength=len(images)).max())
-    of_captions = _best(vectors[1], vectors[0], own, torch.arange(len(images)), min(count, len(images) - 1))
-    of_images = _best(vectors[0], vectors[1], torch.arange(len(images)), own, min(count, len(captions) - most))
+    images, captions = images.astype(np.float32, copy=False), captions.astype(np.float32, copy=False)
+    most, image = int(np.bincount(caption_image, minlength=len(images)).max()), np.arange(len(images))
+    of_images = _negatives(images, captions, image, caption_image, min(count, len(captions) - most), most, index)
+    of_captions = _negatives(captions, images, caption_image, image, min(count, len(images) - 1), 1, index)
     return Nearest(of_images, of_captions)
 
 
-def _best(queries: torch.Tensor, vectors: torch.Tensor, query_image: torch.Tensor, vector_image: torch.Tensor,
-          count: int) -> Ids:
-    """Int64 [Q, count], each query's nearest vectors that belong to other images."""
-    found = []
-    for start in range(0, len(queries), step := max(1, AT_ONCE // len(vectors))):
-        part = slice(start, start + step)
-        products = queries[part] @ vectors.T
-        products.masked_fill_(query_image[part, None] == vector_image, float("-inf"))
-        found.append(products.topk(count, dim=1).indices)
-    return torch.cat(found).numpy()
+def _negatives(queries: np.ndarray, vectors: np.ndarray, query_image: Ids, vector_image: Ids, count: int, most: int,
+               index: str) -> Ids:
+    """Int64 [Q, count], each query's nearest vectors of other images; an image has at most `most` vectors."""
+    near = INDEXES.find(index)(vectors).top(queries, count + most).places
+    positives_last = np.argsort(vector_image[near] == query_image[:, None], axis=1, kind="stable")
+    return np.take_along_axis(near, positives_last[:, :count], 1)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class _WhileWanted(ItemReader):
 
 def with_captions(split: Split) -> list[Piece]:
     """Divide a split into pieces of images with their captions."""
-    owner, images = split.caption_image // WITH_CAPTIONS, _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS)
+    owner, images = split.caption_image.clip(0) // WITH_CAPTIONS, _cut(np.arange(len(split.image_ids)), WITH_CAPTIONS)
     order = np.argsort(owner, kind="stable")
     captions = np.split(order, np.searchsorted(owner[order], np.arange(1, len(images))))
     return [Piece(split.name, *both) for both in zip(images, captions, strict=True)]

@@ -64,8 +64,10 @@ class ReleasedCross:
     @property
     def tasks(self) -> list[str]:
         """What it was trained to do, as in a recipe; of a pre-trained one, which does neither, `emb`."""
-        scores = ["ce"] * ("classifier.weight" in self.state)
-        return ["emb"] * (self.embeds or not scores) + scores
+        scores = "classifier.weight" in self.state
+        if scores:
+            return ["emb", "ce"] if self.embeds else ["ce"]
+        return ["emb"]
 
 
 def read(path: Path) -> ReleasedCross:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import artefacts
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.features.store import ledger, read_header
 from pipeline.files import record
 from pipeline.files.digest import digest, sha256
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError
+from pipeline.parts.lazy import LookupTable
 from pipeline.settings import Recipe, Training
 from pipeline.text import TEXTS, TOKENIZERS
 from pipeline.training import checkpoint
@@ -105,10 +107,14 @@ def made_by(text: str, recipe: Recipe, tokenizer: str | None = None) -> dict[str
         tokenizer: The setting `training.NAME.tokenizer`.
 
     Returns:
-        As `artefacts.versions`: those of its parts, of its tasks, of another package's tokenizer, and of the loop that
-        all share. Built-in tokenizers are part of the text encoder.
+        As `artefacts.versions`: those of its parts, of its tasks, of another package's tokenizer and index, and of
+        the loop that all share. Built-in tokenizers are part of the text encoder.
     """
-    of_user = [(TOKENIZERS, tokenizer)] if tokenizer and not TOKENIZERS.is_built_in(tokenizer) else []
+    of_user: list[tuple[LookupTable[Any], str]] = []
+    if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
+        of_user.append((TOKENIZERS, tokenizer))
+    if not INDEXES.is_built_in(recipe.pairs.index):
+        of_user.append((INDEXES, recipe.pairs.index))
     poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
     return artefacts.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
                            (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.evaluation.retrieval import Ids
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.files import npy
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError, refusing
@@ -116,4 +117,4 @@ def indexed(split: Split, path: Path) -> np.ndarray:
     index = np.asarray(index, np.int64)
     if index.min() < 0 or index.max() >= images:
         raise InputError(f"{path}: expected images from 0 to {images - 1}, got {index.min()} to {index.max()}")
-    return index if len(index) == captions else index[split.caption_image]
+    return index if len(index) == captions else of_owners(index, split.caption_image)

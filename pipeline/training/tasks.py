@@ -114,7 +114,7 @@ class Rounds:
             vectors = retriever.embed(retriever.images(job.manifest, job.source.path), split, size)
         else:
             return
-        self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest)
+        self.nearest = nearest(*vectors, split.caption_image, job.recipe.pairs.nearest, job.recipe.pairs.index)
 
     def epoch(self, number: int) -> Iterator[Sequence[Any]]:
         """Read the rounds of an epoch, a batch for each task, ahead of their use, in a thread."""

@@ -134,7 +134,7 @@ class TrainingJob:
         differs = [key for key in description if existing.get(key) != description[key]]
         # Heads from before the content was recorded do not have it.
         same = "content" not in existing or existing["content"] == self._content()
-        return differs or ["the bytes of its features"] * (not same)
+        return differs if differs or same else ["the bytes of its features"]
 
     @cached_property
     def rows(self) -> np.ndarray:

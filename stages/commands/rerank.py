@@ -27,6 +27,8 @@ from stages import measuring, options, values
 @options.distractors
 @options.trained_on("--dataset", "What the scorer's head was trained on; the retriever's must be too. For zero-shot "
                     "retrieval.")
+@click.option("--index", metavar="INDEX", help="Find candidates by this index of the retriever's vectors, exact or "
+              "another package's, instead of by its scores.")
 @options.on_workers
 @options.batch_size("Pairs", show_default="score.batch_size")
 @options.dataset
@@ -47,7 +49,7 @@ def rerank_command(**given: Any) -> None:
 
     if given["retriever"] is None:
         options.refuse("scorer", "k", "combine", "weight", "tune", "tuned_on", "name", "protocol", "folds",
-                       "distractors", "trained_on",
+                       "distractors", "trained_on", "index",
                        why="needs --retriever; without it every entry of run.rerank is made")
     if given["tuned_on"]:
         options.refuse("k", "combine", "weight", "tune", why="cannot be given with --tuned-on, which sets it")

@@ -20,6 +20,8 @@ from stages import options
                 "`pipeline embed`.", "embedded", show_default="the run's first head")
 @options.dataset
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
+@click.option("--index", default="exact", show_default=True, metavar="INDEX",
+              help="What finds the nearest vectors: exact, or another package's index.")
 @options.out("results/search.html", "The page.", endings=(".html",))
 @options.with_settings_or_shipped
 def search_command(**given: Any) -> None:

@@ -18,8 +18,8 @@ from invented_heads import head
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval.top import hubness, occurrences
 from pipeline.evaluation.statistics import holm
+from pipeline.evaluation.statistics.hubness import hubness, occurrences
 from pipeline.report import page
 from pipeline.report.page import explorer
 from pipeline.systems.scores.system import System

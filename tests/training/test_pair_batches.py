@@ -46,6 +46,13 @@ def test_the_nearest_are_those_of_a_full_sort(rng: np.random.Generator) -> None:
         nearest(np.ones((1, 4), "f4"), np.ones((3, 4), "f4"), np.zeros(3, int), 4)
 
 
+def test_of_equally_near_negatives_the_first_are_taken() -> None:
+    """Captions of one text have equal vectors, and any order of theirs must not decide what a head learns from."""
+    found = nearest(np.eye(3, dtype="f4"), np.ones((300, 3), "f4"), np.arange(300) % 3, 4)
+    assert found.captions.tolist() == [[1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4]]
+    assert found.images[:3].tolist() == [[1, 2], [0, 2], [0, 1]]
+
+
 def test_the_losses_by_hand() -> None:
     logits = torch.tensor([[[1.0, 3.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 0.5]]])
     right, wrong = (-torch.log_softmax(logits, -1)[:, place, kind] for place, kind in ((0, 1), (1, 0)))

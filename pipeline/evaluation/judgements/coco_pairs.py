@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
+from pipeline.evaluation.retrieval.owners import of_owners, renumbered
 from pipeline.parts.errors import InputError, refusing
 
 # The metrics that are computed with each of the package's sets of pairs.
@@ -38,7 +39,7 @@ def eccv_caption(collection: Collection, truth: Any = None) -> tuple[Ids, Ids, d
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],
-                     np.searchsorted(rows, collection.caption_image[columns]))
+                     renumbered(collection.caption_image[columns], rows, len(collection.image_ids)))
     return rows, columns, {name: Relevance.of_directions(
         positives_of(pairs["i2t"], few, "image", name), positives_of(pairs["t2i"], few, "caption", name),
         few.caption_image) for name, pairs in (("eccv", truth.eccv_gts), ("cxc", truth.cxc_gts))}
@@ -63,7 +64,7 @@ def _pool(pairs: Mapping[str, Mapping[int, list[int]]], collection: Collection) 
                              f"{missing[0]}; evaluate Karpathy's test split of COCO with COCO's own ids")
     rows = np.flatnonzero(np.isin(collection.image_ids, list(pairs["i2t"])))
     columns = np.flatnonzero(np.isin(collection.caption_ids, list(pairs["t2i"])))
-    owners = collection.image_ids[collection.caption_image[columns]]
+    owners = of_owners(collection.image_ids, collection.caption_image[columns])
     for caption, image in zip(collection.caption_ids[columns].tolist(), owners.tolist(), strict=True):
         if pairs["t2i"][caption] != [image]:
             raise InputError(f"caption {caption} is of image {image} here, but of {pairs['t2i'][caption][0]} in ECCV "

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics.base import Fold, Metric, Sampling, as_dict, fold_of, with_intervals
 from pipeline.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
@@ -114,7 +116,7 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
         ranked = progress and after(progress, int(images[0]))
         pool = retrieval.select(source, images, captions)
         ranks.append(retrieval.rank(pool, relevance.select(images, captions), block_megabytes, ranked))
-    unused = source.shape[1] - sum(len(captions) for _, captions in parts)
+    unused = source.shape[1] - len(np.unique(np.concatenate([captions for _, captions in parts])))
     return measure(ranks, rules.name, ties, unused)
 
 

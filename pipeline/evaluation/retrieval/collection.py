@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Ids
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.parts.errors import InputError
 
 Side: TypeAlias = Literal["image", "caption"]
@@ -66,9 +67,10 @@ class Collection:
         """Map the ids of captions to those of their images.
 
         Returns:
-            Caption id -> image id.
+            Caption id -> image id, NO_IMAGE for a caption that belongs to no image.
         """
-        return dict(zip(self.caption_ids.tolist(), self.image_ids[self.caption_image].tolist(), strict=True))
+        owners = of_owners(self.image_ids, self.caption_image)
+        return dict(zip(self.caption_ids.tolist(), owners.tolist(), strict=True))
 
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
         """Find where ids stand, all of which must be here.

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import siblings
 from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Matrix
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, of_direction
@@ -131,16 +132,17 @@ def _arrangements(images: int, captions: int, ids: tuple[Ids, Ids] | None
         yield f"caption j is of image j // {each}", lambda owner: np.arange(captions) // each
     yield "the images are in reverse order", lambda owner: images - 1 - owner
     for step, words in ((1, "later"), (-1, "earlier")):
-        yield f"each image is one row {words}", lambda owner, step=step: (owner + step) % images  # type: ignore[misc]
+        yield f"each image is one row {words}", lambda owner, step=step: (  # type: ignore[misc]
+            np.where(owner < 0, owner, (owner + step) % images))
     image_ids, caption_ids = ids or (np.arange(images), np.arange(captions))
     by_text = np.argsort(np.argsort(image_ids.astype(str), kind="stable"))
-    yield "rows are sorted by the images' ids as text (10 before 2)", lambda owner: by_text[owner]
+    yield "rows are sorted by the images' ids as text (10 before 2)", lambda owner: of_owners(by_text, owner)
     yield ("columns are sorted by the captions' ids as text (10 before 2)",
            lambda owner: owner[np.argsort(caption_ids.astype(str), kind="stable")])
     for count in PROCESSES:
         row, column = (np.argsort(np.arange(size) % count, kind="stable") for size in (images, captions))
         at = np.argsort(row)
         dealt = f"were dealt to {count} processes in turn, each with its share one after another"
-        yield f"the images {dealt}", lambda owner, at=at: at[owner]  # type: ignore[misc]
+        yield f"the images {dealt}", lambda owner, at=at: of_owners(at, owner)  # type: ignore[misc]
         yield f"the captions {dealt}", lambda owner, column=column: owner[column]  # type: ignore[misc]
-        yield f"both sides {dealt}", lambda owner, at=at, column=column: at[owner[column]]  # type: ignore[misc]
+        yield f"both sides {dealt}", lambda owner, at=at, column=column: of_owners(at, owner[column])  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class Protocol:
             the numbers are averaged.
         same_text: Captions with the same text are one query, for which all their images are right; the caller merges
             them (`pipeline.systems.scores.judged`).
+        no_image: Whether captions that belong to no image are candidates, in every fold, or are refused. They are
+            never queries.
         captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 
@@ -31,6 +34,7 @@ class Protocol:
     folds: int = 1
     captions_by_language: Mapping[str, int] = field(default_factory=dict)
     same_text: bool = False
+    no_image: Literal["candidates", "refused"] = "candidates"
 
     def of_language(self, name: str) -> "Protocol":
         """Find the rules for the captions of one language.
@@ -69,12 +73,16 @@ class Protocol:
                              "protocol all, or select that split")
         if self.folds < 1 or images % self.folds:
             raise InputError(f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size")
+        alone = int((caption_image < 0).sum())
+        if alone and self.no_image == "refused":
+            raise InputError(f"protocol {self.name} ranks captions of its images alone, and {alone} of "
+                             f"{len(caption_image)} captions belong to none of them: use protocol all")
         kept = self._first_captions(caption_image, images)
         size = images // self.folds
         if self.folds == 1:
             return [(np.arange(images), kept)]
         fold = np.where(caption_image[kept] < 0, -1, caption_image[kept] // size)
-        return [(np.arange(size) + size * each, kept[fold == each]) for each in range(self.folds)]
+        return [(np.arange(size) + size * each, kept[(fold < 0) | (fold == each)]) for each in range(self.folds)]
 
     def _first_captions(self, caption_image: Ids, images: int) -> Ids:
         if self.captions_per_image is None:
@@ -89,7 +97,7 @@ class Protocol:
         # the caption's number.
         by_image = owned[np.argsort(caption_image[owned], kind="stable")]
         number = np.arange(len(owned)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.sort(by_image[number < self.captions_per_image])
+        return np.union1d(by_image[number < self.captions_per_image], np.flatnonzero(caption_image < 0))
 
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
@@ -99,14 +107,14 @@ class Protocol:
 # "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
 PROTOCOLS = {each.name: each for each in (
     Protocol("all"),
-    Protocol("flickr30k_1k", images=1000, captions_per_image=5),
-    Protocol("coco_5k", images=5000, captions_per_image=5),
-    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5),
-    Protocol("multi30k_2016", images=1000, captions_per_image=12,
+    Protocol("flickr30k_1k", images=1000, captions_per_image=5, no_image="refused"),
+    Protocol("coco_5k", images=5000, captions_per_image=5, no_image="refused"),
+    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5, no_image="refused"),
+    Protocol("multi30k_2016", images=1000, captions_per_image=12, no_image="refused",
              captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
-    Protocol("msrvtt_full", images=2990, same_text=True),
-    Protocol("msrvtt_1ka", images=1000, captions_per_image=1),
-    Protocol("vatex_1500", images=1500, same_text=True),
+    Protocol("msrvtt_full", images=2990, same_text=True, no_image="refused"),
+    Protocol("msrvtt_1ka", images=1000, captions_per_image=1, no_image="refused"),
+    Protocol("vatex_1500", images=1500, same_text=True, no_image="refused"),
 )}
 
 

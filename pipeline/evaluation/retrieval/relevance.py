@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Floats, Ids
+from pipeline.evaluation.retrieval.owners import renumbered
 from pipeline.parts.errors import InputError
 
 
@@ -227,9 +228,7 @@ class Relevance:
         if all(np.array_equal(index, np.arange(size))
                for index, size in zip((images, captions), self.shape, strict=True)):
             return self
-        place = np.full(self.shape[0] + 1, -1, np.int64)  # the last entry is that of owner -1
-        place[images] = np.arange(len(images))
-        owner = place[self.owner[captions]]
+        owner = renumbered(self.owner[captions], images, self.shape[0])
         t2i = self.t2i.restricted(captions, images, self.shape[0])
         if self.order is not None:
             return self.of_captions(t2i, len(images), owner)

@@ -98,6 +98,8 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     yield from _languages(numbers)
     if lacks := numbers.get("left_out"):
         yield f"left out of the data set or this pool: {by_reason(lacks)}"
+    if alone := numbers.get("captions_without_image"):
+        yield f"captions that belong to no image: {alone}, which are candidates and no queries"
     if lacks := numbers.get("relevance", {}).get("left_out"):
         yield f"left out of the judgements: {by_reason(lacks)}"
 

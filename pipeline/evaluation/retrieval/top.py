@@ -1,80 +1,138 @@
-"""The most similar candidates of each query, with ties broken at random, and hubs among them.
+"""The k best candidates of each query, by given scores or by an index of vectors.
 
-A hub is among the nearest candidates of far more queries than others. Radovanović, Nanopoulos and Ivanović 2010, "Hubs
-in Space" (JMLR): N_k of a candidate is the number of queries that have it among their k nearest; the skewness of N_k
-over the candidates measures hubness, and is 0 without hubs.
+There is one rule for ties, in `best_of_each`: of equally similar candidates the first come first, in an order that is
+that of the candidates, or that is drawn for each query so that no candidate gains by its position.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Direction, Ids
-from pipeline.evaluation.retrieval.similarity import Scores, Similarity, whole_queries
+from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids, Singles
+from pipeline.evaluation.retrieval.similarity import Scores, Selection, Similarity, of_direction, whole_queries
+from pipeline.parts.errors import InputError
+from pipeline.parts.lazy import LookupTable
 
-
-class Top(NamedTuple):
-    """The k best candidates of each query."""
-
-    places: Ids  # int64 [Q, k], their rows or columns, best first
-    tied: np.ndarray  # bool [Q], whether any two of the first k + 1 candidates are equally similar
-
-
-def top(source: Scores, direction: Direction, k: int, generator: np.random.Generator,
-        block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
-    """Find the k best captions of every image, or the k best images of every caption.
-
-    Equally similar candidates come in a random order, another for each query, so that none gains by its position.
-    The order depends on `generator` alone, not on the size of blocks.
-    """
+if TYPE_CHECKING:
     import torch
 
+class Top(NamedTuple):
+    """The k best candidates of each query, best first."""
+
+    places: Ids  # int64 [Q, k], their rows or columns
+    scores: Floats  # float64 [Q, k]
+
+
+class VectorIndex(Protocol):
+    """Finds the vectors with the largest inner product with a query. It is built from them: [N, d], of length 1."""
+
+    def top(self, queries: Singles, k: int) -> Top:
+        """Find the nearest vectors of each query.
+
+        Args:
+            queries: Float32 [Q, d].
+            k: How many, at most N.
+
+        Returns:
+            Their rows and inner products. An exact index finds the earlier one first where two products are equal.
+        """
+
+
+INDEXES: LookupTable[Callable[[np.ndarray], VectorIndex]] = LookupTable({
+    "exact": "pipeline.evaluation.retrieval.nearest:Exact",
+}, "indexes", "index")
+"""Name -> what finds nearest vectors: in a search, for hard negatives, and candidates for reranking."""
+
+
+def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:
+    """Choose the k best candidates of each query.
+
+    Args:
+        query: Int64 [P], the query of each pair of a query with a candidate.
+        scores: [P], the larger the better.
+        order: [P], decides between equal scores: the smaller comes first.
+        k: How many.
+
+    Returns:
+        Int64, the places of these pairs, by query, best first.
+    """
+    by_score = np.lexsort((order, -scores, query))
+    asked = query[by_score]
+    chosen: Ids = by_score[np.arange(len(asked)) - np.searchsorted(asked, asked) < k]
+    return chosen
+
+
+def top(source: Scores, direction: Direction, k: int, generator: np.random.Generator | None = None,
+        block_megabytes: float = 32, progress: Callable[[int], object] = lambda queries: None) -> Top:
+    """Find the k best captions of every image, or the k best images of every caption; all if there are fewer.
+
+    Equally similar candidates come in an order that `generator` draws for each query, or without one in their own. The
+    result does not depend on the size of blocks.
+    """
     from pipeline.evaluation.retrieval.embeddings import to_tensor
 
     block_bytes = int(block_megabytes * 1e6)
-    queries, candidates = source.shape if direction == "i2t" else source.shape[::-1]
-    places, tied = np.empty((queries, k), np.int64), np.empty(queries, bool)
-    for part, cells in whole_queries(source, direction, block_bytes):
-        scores = to_tensor(cells)
-        best = scores.topk(min(k + 1, candidates), dim=1)
-        places[part] = best.indices[:, :k].numpy()
-        tied[part] = (best.values[:, 1:] == best.values[:, :-1]).any(1).numpy()
-        for query in np.flatnonzero(tied[part]):
-            # The order in which topk gives equal values depends on their positions, so these are shuffled before it.
-            order = generator.permutation(candidates)
-            places[part.start + query] = order[scores[query, torch.from_numpy(order)].topk(k).indices.numpy()]
+    matrix = of_direction(source, direction, block_bytes)
+    queries, candidates = matrix.shape if direction == "i2t" else matrix.shape[::-1]
+    k = min(k, candidates)
+    labels = None if matrix.equal is None else matrix.equal[1 if direction == "i2t" else 0]
+    equal = None if labels is None else first_equal(labels)
+    found = Top(np.empty((queries, k), np.int64), np.empty((queries, k)))
+    for part, cells in whole_queries(matrix, direction, block_bytes):
+        block = to_tensor(cells if equal is None else cells[:, equal])
+        query, place = _at_least_the_kth(block, k)
+        scores = block[query, place].double().numpy()
+        order = place if generator is None else generator.random(len(place))
+        best = best_of_each(query, scores, order, k)
+        found.places[part], found.scores[part] = place[best].reshape(-1, k), scores[best].reshape(-1, k)
         progress(part.stop)
-    return Top(places, tied)
+    return found if labels is None else _by_pairs(matrix, direction, found)
 
 
-def scores_at(source: Similarity, direction: Direction, places: Ids) -> np.ndarray:
-    """Read the scores of queries' candidates, float64 [Q, k], by their rows or columns, int64 [Q, k]."""
-    query = np.repeat(np.arange(len(places)), places.shape[1])
-    pairs = (query, places.reshape(-1)) if direction == "i2t" else (places.reshape(-1), query)
-    return np.asarray(source.pairs(*pairs), np.float64).reshape(places.shape)
+def _at_least_the_kth(scores: "torch.Tensor", k: int) -> tuple[Ids, Ids]:
+    """Find the pairs of queries and candidates, in order, whose score [Q, N] is not below that of the k-th best."""
+    best = scores.topk(min(k + 1, scores.shape[1]), dim=1)
+    is_cut = best.values[:, k - 1] == best.values[:, -1]
+    if scores.shape[1] == k:
+        is_cut[:] = False
+    whole, cut = (each.nonzero()[:, 0] for each in (~is_cut, is_cut))  # whether the k-th best is one of several
+    row, more = (scores[cut] >= best.values[cut, k - 1:k]).nonzero(as_tuple=True)
+    query = np.concatenate([whole.repeat_interleave(k).numpy(), cut[row].numpy()])
+    place = np.concatenate([best.indices[whole, :k].reshape(-1).numpy(), more.numpy()])
+    order = np.lexsort((place, query))
+    return query[order], place[order]
 
 
-class Hubness(NamedTuple):
-    """How often candidates are among the k nearest of a query."""
-
-    skewness: float  # the third standardised moment of N_k; 0 if all candidates are found equally often
-    most: int  # the largest N_k
-    mean: float  # the mean N_k, k times queries by candidates
-    never: int  # how many candidates are among the k nearest of no query
-    candidates: int  # how many there are
+def first_equal(labels: Ids) -> Ids | None:
+    """Find the first row with the label of each, int64 [N]; None if all labels differ."""
+    first, group = np.unique(labels, return_index=True, return_inverse=True)[1:]
+    return first[group] if len(first) < len(labels) else None
 
 
-def occurrences(source: Scores, direction: Direction, k: int, seed: int, block_megabytes: float = 32) -> Ids:
-    """Count how often each candidate is among the k nearest of a query."""
-    candidates = source.shape[1 if direction == "i2t" else 0]
-    found = top(source, direction, min(k, candidates), np.random.default_rng(seed), block_megabytes)
-    return np.bincount(found.places.ravel(), minlength=candidates)
+def _by_pairs(source: Similarity, direction: Direction, found: Top) -> Top:
+    """Read computed scores again, pair by pair, so that they do not depend on the size of blocks."""
+    query = np.repeat(np.arange(len(found.places)), found.places.shape[1])
+    pairs = (query, found.places.reshape(-1)) if direction == "i2t" else (found.places.reshape(-1), query)
+    scores = np.asarray(source.pairs(*pairs), np.float64).reshape(found.places.shape)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return Top(np.take_along_axis(found.places, order, 1), np.take_along_axis(scores, order, 1))
 
 
-def hubness(counts: Ids) -> Hubness:
-    """Summarise N_k."""
-    apart = counts - counts.mean()
-    spread = float(np.sqrt((apart ** 2).mean()))
-    skewness = float((apart ** 3).mean()) / spread ** 3 if spread > 0 else 0.0
-    return Hubness(skewness, int(counts.max()), float(counts.mean()), int((counts == 0).sum()), len(counts))
+def top_of_index(name: str, source: Similarity, direction: Direction, k: int) -> Top:
+    """Find the k best candidates by an index of their vectors, of which the scores must be inner products."""
+    images, captions = _vectors(source, name)
+    queries, candidates = (images, captions) if direction == "i2t" else (captions, images)
+    return INDEXES.find(name)(candidates).top(np.asarray(queries, np.float32), min(k, len(candidates)))
+
+
+def _vectors(source: Similarity, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(source, Selection):
+        images, captions = _vectors(source.source, name)
+        return images[source.images], captions[source.captions]
+    from pipeline.evaluation.retrieval.embeddings import Embeddings
+
+    if not isinstance(source, Embeddings):
+        raise InputError(f"the index {name} needs vectors, and these scores are no products of such; leave out the "
+                         "index, or use a head")
+    return source.images[:], source.captions[:]

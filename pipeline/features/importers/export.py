@@ -162,6 +162,7 @@ def _scan(asked: _Asked) -> Exported:
 
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:
     """The first five captions of each image, in the images' order."""
+    split = split.with_images()
     counts = np.bincount(split.caption_image, minlength=len(split.image_ids))
     if counts.min() < scan.CAPTIONS:
         row = int(np.argmin(counts))

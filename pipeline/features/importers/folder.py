@@ -59,7 +59,7 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     source = FeatureSource.empty(manifest, lambda place: load(place.file, lying))
     source.left_out, source.entries = LeftOut("file"), len(files)
     suffixes = sorted({file.suffix for _, file in files})
-    source.title = f"a file an image, {', '.join(suffixes)}" + ", its arrays [D, n]" * bool(lying)
+    source.title = f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else "")
     for row in sorted(files_of):
         several = [Place(file) for file in files_of[row]]
         if len(several) == 1 or not source.dimension:

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from pipeline.compute import fast_paths
 from pipeline.compute.threads import each, shared_out
 
 # Values in a chunk: at 2^17 its float64 copy takes 1 MiB, about a core's second-level cache.
@@ -76,7 +77,9 @@ class Chunks:
 def can_sort_fast(items: Tensor) -> bool:
     """Check whether this sort applies: to finite float32 [B, N, D] on a CPU with at most `MOST_ITEMS` items."""
     fits = items.device.type == "cpu" and items.dtype == torch.float32 and items.shape[1] <= MOST_ITEMS
-    return fits and bool(items.detach().sum().isfinite())  # a sum is finite only if every value is, and costs little
+    if not fits or not fast_paths.are_on():
+        return False
+    return bool(items.detach().sum().isfinite())  # a sum is finite only if every value is, and costs little
 
 
 def read_chunk(items: Tensor, chunk: Chunk, dtype: torch.dtype = torch.float32) -> Tensor:

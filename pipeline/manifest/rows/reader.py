@@ -40,6 +40,7 @@ class _Table:
     """The rows of a manifest, as they are gathered from files."""
 
     left_out: LeftOut
+    with_alone: bool  # whether a caption without an image's name is of no image; else it is left out
     numbers: dict[Any, int] = field(default_factory=dict)  # image, or a clip's file and span -> its number
     parts: list[pd.DataFrame] = field(default_factory=list)
     captions: int = 0
@@ -58,9 +59,12 @@ class _Table:
 
     def _rows(self, place: _Place, values: dict[str, list[list[Any]]], kind: str, folder: str) -> pd.DataFrame:
         files = [f"{folder}{name}" if name else None for name in map(cells.name_of, values[kind][0])]
-        rows, captions = _captions(values["caption"], place, self.left_out) if None not in files else ([], [])
+        rows: Sequence[int]
         if None in files:
             rows, captions = self._named(files, values, place)
+            files = [name or "" for name in files]
+        else:
+            rows, captions = _captions(values["caption"], place, self.left_out)
         span = [_seconds(values[edge][0], place) for edge in SPAN if edge in values and kind == "video"]
         images = [*zip(files, *span, strict=True)] if span else files
         numbers, whole = self.numbers, len(rows) == len(files) and rows == range(len(files))
@@ -84,13 +88,14 @@ class _Table:
 
     def _named(self, files: list[str | None], values: dict[str, list[list[Any]]], place: _Place
                ) -> tuple[list[int], list[str]]:
-        """The captions of rows that name an image; those of others are left out."""
-        status = values.get("status", [[None] * len(files)])[0]
+        """The captions of rows that name an image, or that belong to none; others are left out."""
+        status, named = values.get("status", [[None] * len(files)])[0], list[int]()
         for row, name in enumerate(files):
-            if name is None:
-                failed = place.file.images is not None or status[row] not in (None, "success")
+            failed = place.file.images is not None or status[row] not in (None, "success")
+            if name is not None or (self.with_alone and not failed):
+                named.append(row)
+            else:
                 self.left_out.add(NOT_FETCHED if failed else "no image name", place.of(row), by_origin=failed)
-        named = [row for row, name in enumerate(files) if name is not None]
         rows, captions = _captions([[column[row] for row in named] for column in values["caption"]],
                                    place.only(named), self.left_out)
         return [named[row] for row in rows], captions
@@ -196,7 +201,7 @@ def _read(source: Source, form: str) -> pd.DataFrame:
         raise InputError(f"{path}: holds {counted(len(files), 'file')} of captions, and the name of {unnamed.name} "
                          f"says no split; name one of them with --annotations, or call them train{unnamed.suffix}, "
                          f"val{unnamed.suffix} and test{unnamed.suffix}")
-    gathered = _Table(source.left_out)
+    gathered = _Table(source.left_out, with_alone=form == "csv")
     for number, (file, split) in enumerate(files):
         below = file.relative_to(path).as_posix() if file != path else file.name
         opened = OPEN[form](file, below)

@@ -169,6 +169,6 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
         axes.plot(table["images"], table[column], label=label, **line)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
     axes.legend()
-    busy = " Other work ran on the machine meanwhile; time it again." * bool(inputs.throughput.get("busy"))
+    busy = " Other work ran on the machine meanwhile; time it again." if inputs.throughput.get("busy") else ""
     caption = inputs.caption("retrieval_time", how=inputs.throughput["methods"]["pools"], busy=busy)
     return Drawing(figure, caption, table)

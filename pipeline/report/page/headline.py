@@ -144,7 +144,9 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
     if bold == "tied":
         best = {column: first | tests.tied({index: system.tested.get(column) for index, system in ranked.items()},
                                            first) for column, first in best.items()}
-    notes = [*(tests.notes() or [BEST]), *[NEVER_BOLD] * (len(competing) < len(systems))]
+    notes = list(tests.notes() or [BEST])
+    if len(competing) < len(systems):
+        notes.append(NEVER_BOLD)
     return Headline(systems[0].origin, _rows(systems, metrics, best), notes if ranked else [])
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Direction, Protocol
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
-from pipeline.evaluation.retrieval.top import Hubness, hubness, occurrences
 from pipeline.evaluation.statistics import contrast
+from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.report import names
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse

@@ -153,8 +153,11 @@ def loss(settings: Mapping[str, Any]) -> str:
     """The losses of a cross-encoder, e.g. "T^BHE + E^ANCE"; other objectives keep their own names."""
     learnt, pairs = tasks(settings), settings.get("pairs") or {}
     objective = settings.get("objective", {}).get("name", "triplet")
-    parts = ["T^BHE" if objective == "triplet" else str(objective)] * ("emb" in learnt)
-    parts += ["T^ANCE"] * ("ance" in settings.get("tasks", ()))
+    parts = []
+    if "emb" in learnt:
+        parts.append("T^BHE" if objective == "triplet" else str(objective))
+    if "ance" in settings.get("tasks", ()):
+        parts.append("T^ANCE")
     if "ce" in learnt:
         name = "E" if pairs.get("objective", "cross_entropy") == "cross_entropy" else str(pairs["objective"])
         parts.append(f"{name}^ANCE" if pairs.get("hard") else name)

@@ -70,7 +70,8 @@ class TimeTable(PaperTable):
                 f"{printed_time(query.retrieve)} by {query.retriever}, and {printed_time(query.both)} with its best "
                 f"{query.k} reranked by {query.scorer}: {query.ratio:.1f} times."))
         notes += [Note(f"Extrapolated. {self.extrapolated}", EXTRAPOLATED), Note(timed.methods.get("latency", ""))]
-        notes += [Note("Other work ran on the machine meanwhile; time it again.")] * bool(timed.busy)
+        if timed.busy:
+            notes.append(Note("Other work ran on the machine meanwhile; time it again."))
         return Measured(rows, notes)
 
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),

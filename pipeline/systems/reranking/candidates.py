@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Direction, Ids, Protocol, select
 from pipeline.evaluation.retrieval.similarity import of_direction
-from pipeline.evaluation.retrieval.top import scores_at, top
+from pipeline.evaluation.retrieval.top import top, top_of_index
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.reranked import Scored, of_language
@@ -43,11 +43,11 @@ def _folds(part: Part) -> list[tuple[Ids, Ids]]:
 
 
 def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megabytes: float = 32,
-         progress: Progress = lambda queries: None) -> dict[str, Scored]:
+         progress: Progress = lambda queries: None, index: str | None = None) -> dict[str, Scored]:
     """Find each query's best k candidates within its own fold.
 
     Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
-    neither on rows and columns nor on the size of blocks.
+    neither on rows and columns nor on the size of blocks. An index has its own order.
     """
     found, done, widths = {}, 0, sizes(pool, protocol, k)
     for number, part in enumerate(pool.parts(protocol), -1):
@@ -58,7 +58,7 @@ def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megaby
             retrieved = np.zeros(places.shape)
             for fold in _folds(part):
                 asked, best, scores = _of_fold(part.system, name, fold, widths[key], block_megabytes,  # type: ignore[arg-type]
-                                               after(progress, done))
+                                               after(progress, done), index)
                 places[rows[asked]], retrieved[rows[asked]] = columns[best], scores
                 done += len(asked)
             found[key] = Scored(places, retrieved, np.zeros(places.shape, np.float32))
@@ -66,7 +66,7 @@ def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megaby
 
 
 def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
-             progress: Progress) -> tuple[Ids, Ids, np.ndarray]:
+             progress: Progress, index: str | None) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
     images, captions = (places[np.lexsort((ids[places], datasets[places]))] for places, (datasets, ids) in
                         zip(fold, (pool.items("image"), pool.items("caption")), strict=True))
@@ -75,9 +75,10 @@ def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block
     else:
         captions = captions[captions < pool.queries[1]]
     source = of_direction(select(pool.scores, images, captions), name, int(block_megabytes * 1e6))
-    best = top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress).places
+    best = top_of_index(index, source, name, k) if index else \
+        top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
     asked, sought = (images, captions) if name == "i2t" else (captions, images)
-    return asked, sought[best], scores_at(source, name, best)
+    return asked, sought[best.places], best.scores
 
 
 def wanted(found: Mapping[str, Scored], captions: int) -> Pairs:

@@ -51,6 +51,7 @@ class Job:
     named: bool = False  # whether the user chose the new system's name
     tuned_on: Path | None = None  # the store on val from which k and `how` are taken; None if they are given
     tune: bool = False  # whether they are chosen on these scores, which must be of val; `k` is the largest tried
+    index: str | None = None  # what finds the candidates by their vectors, a key of `INDEXES`; None for the scores
     redo: bool = False  # whether scores of another scorer, or for other candidates, are replaced
     block_megabytes: float = 32  # size of blocks in memory (10^6 bytes)
 
@@ -64,7 +65,7 @@ class Job:
         return RerankRequest(
             name=self.path.stem, named=self.named, scorer=self.scorer,
             protocol=(self.protocol.name, self.protocol.folds), k=self.k, combine=self.how.name,
-            weight=self.how.weight, tune=self.tune, tuned=tuned)
+            weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index)
 
     def source_of(self, images: int, captions: int) -> PairSource:
         """The source that pairs the images of one of the pool's data sets with the captions of another."""
@@ -196,7 +197,7 @@ def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Execu
            ) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
     """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
-    found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries)
+    found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
     pairs = candidates.wanted(found, captions)
     made_from = {key: digest(each.made_from) for key, each in scorers.items()}
     parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)

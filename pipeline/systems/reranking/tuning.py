@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval.owners import renumbered
 from pipeline.evaluation.retrieval.protocols import Protocol
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores import layout, reranked
@@ -60,7 +61,8 @@ def _rsum(retriever: System, found: Mapping[str, Scored], record: Reranked, bloc
     each = []
     for part in scores.languages:
         images, captions = (np.flatnonzero(fold >= 0) for fold in part.folds)
-        each.append(evaluate(scores.select(images, captions), np.searchsorted(images, owner[captions]),
+        of_part = renumbered(owner[captions], images, len(retriever.image_ids))
+        each.append(evaluate(scores.select(images, captions), of_part,
                                        Protocol(rules.name, folds=rules.folds), block_megabytes=block_megabytes).rsum)
     return float(np.mean(each))
 

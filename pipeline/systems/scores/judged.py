@@ -253,7 +253,9 @@ def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict
     """Describe for results the relevance, and what was left out of the pool before it was measured."""
     made = system.made_from
     left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
-    lacks = {"left_out": left_out} if left_out else {}
+    lacks: dict[str, Any] = {"left_out": left_out} if left_out else {}
+    if no_image := int((system.caption_image < 0).sum()):
+        lacks["captions_without_image"] = no_image  # candidates that are right for no image, and no queries
     if system.relevance is None:
         return lacks
     source = truth.qrels.name if truth.qrels else "equal captions"

@@ -33,6 +33,7 @@ import numpy as np
 from pipeline.artefacts import Artefact, Draft
 from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
 from pipeline.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
+from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files import digest
 from pipeline.parts.errors import InputError, first_line, refusing
@@ -214,7 +215,7 @@ def writing_vectors(draft: Draft, splits: Sequence[Split | Items], dimension: in
     """Write the vectors of splits: the block fills two memory-mapped arrays, float32 [I, d] and [C, d]."""
     first, owner = 0, []
     for split in splits:
-        owner.append(split.caption_image + first)
+        owner.append(np.where(split.caption_image < 0, NO_IMAGE, split.caption_image + first))
         first += len(split.image_ids)
     ids = {name: np.concatenate(parts).astype(np.int64) for name, parts in zip(IDS, (
         [split.image_ids for split in splits], [split.caption_ids for split in splits], owner), strict=True)}

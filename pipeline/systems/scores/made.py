@@ -307,15 +307,17 @@ class Made(Facts):
         fusion = self.fusion or Fusion()
         options = [f" --member {name}" for name in fusion.members]
         options += [f" --weight {weight:g}" for weight in fusion.weights if len(set(fusion.weights)) > 1]
-        options += [f" --fusion {fusion.method}"] * (fusion.method != "mean")
+        if fusion.method != "mean":
+            options.append(f" --fusion {fusion.method}")
         return "an ensemble", f"ensemble {self.ensemble}{''.join(options)}"
 
     def refuse_vectors(self, name: str, verb: str) -> None:
         """Refuse a system made of others' scores where vectors are needed. verb: what to do with its members."""
         if self.is_made_of_others:
             members = ", ".join(dict.fromkeys(self.heads))
+            advice = f"; {verb} its members: {members}" if members else ""
             raise InputError(f"{name}: `pipeline {self.made_again(name)[1]}` makes it of other systems' scores, and it "
-                             "has no vectors of its own" + f"; {verb} its members: {members}" * bool(members))
+                             f"has no vectors of its own{advice}")
 
     def with_step(self, step: dict[str, Any], **facts: Any) -> "Made":
         """Add a correction or a reranking, for a system that is made of this one."""

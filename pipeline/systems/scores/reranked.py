@@ -26,7 +26,9 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Protocol, Scores, Similarity, select
 from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
+from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
+from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.parts.errors import InputError
 from pipeline.systems.fusion.combining import PerQuery, QueryByQuery
 from pipeline.systems.scores import made
@@ -191,8 +193,7 @@ class _Reordered(QueryByQuery):
         self.source, self.places, self.worth, self.asking = source, places, worth, len(places)
         self.same: Ids | None = None
         if source.equal is not None:  # equal candidates get the score of the first, since rounding may differ
-            first, label = np.unique(source.equal[1 if by_image else 0], return_index=True, return_inverse=True)[1:]
-            self.same = first[label] if len(first) < len(label) else None
+            self.same = first_equal(source.equal[1 if by_image else 0])
 
     def queries(self, which: Index) -> Floats:
         scores = np.array(self.of_source(self.source, which), np.float64, order="C")
@@ -231,6 +232,9 @@ def protocol_of(recorded: made.Folds) -> Protocol:
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
     """Number the folds of a protocol."""
+    if rules.folds > 1 and (owner < 0).any():
+        raise InputError(f"protocol {rules.name}: a caption that belongs to no image is a candidate in every fold, "
+                         "and reranked systems know one fold of each caption; rerank in one pool, by protocol all")
     of_images, of_captions = np.full(images, -1, np.int64), np.full(len(owner), -1, np.int64)
     for number, (rows, columns) in enumerate(rules.parts(owner, images)):
         of_images[rows], of_captions[columns] = number, number
@@ -251,7 +255,7 @@ def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) ->
     images, captions = (np.flatnonzero(found[name].places[:, 0] >= 0) for name in get_args(Direction))
     of_images, of_captions = np.full(len(found["i2t"].places), -1, np.int64), np.full(len(owner), -1, np.int64)
     of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
-    of_captions[captions] = of_images[owner[captions]]
+    of_captions[captions] = of_owners(of_images, owner[captions])
     return of_images, of_captions
 
 

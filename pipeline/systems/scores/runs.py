@@ -19,9 +19,9 @@ from pipeline.evaluation.judgements.columns import RUN
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import Rows
 from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side, similarity
+from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
-from pipeline.evaluation.retrieval.top import scores_at, top
+from pipeline.evaluation.retrieval.top import top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files import atomic
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -46,7 +46,7 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
         for number, (way, asking, answering) in enumerate(WAYS):
-            places, scores = _best(system, way, count, generator, block_megabytes, after(progress, before))
+            places, scores = top(system.scores, way, count, generator, block_megabytes, after(progress, before))
             before += len(places)
             queries, candidates = system.ids(asking), system.ids(answering)
             for query, row, values in zip(queries.tolist(), candidates[places].tolist(), scores.tolist(), strict=True):
@@ -58,17 +58,6 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
                     file.writelines(f"{asking}:{query} Q0 {answering}:{each} {rank} {value!r} {name}\n"
                                     for rank, (each, value) in enumerate(zip(row, values, strict=True), 1))
         file.write("}\n" if listed else "")
-
-
-def _best(system: System, way: Direction, count: int, generator: np.random.Generator, block_megabytes: float,
-          progress: Progress) -> tuple[Ids, Floats]:
-    """Places and scores [Q, k] of the best candidates, best first."""
-    source = similarity.of_direction(system.scores, way, int(block_megabytes * 1e6))
-    candidates = source.shape[1 if way == "i2t" else 0]
-    places = top(source, way, min(count, candidates), generator, block_megabytes, progress).places
-    scores = scores_at(source, way, places)
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1)
 
 
 def read(path: Path, names: Names | None = None) -> tuple[dict[Direction, Run], str]:

@@ -10,6 +10,7 @@ import numpy as np
 from pipeline.artefacts import Artefact
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval import Ids, Scores, Side, as_similarity
+from pipeline.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.evaluation.retrieval.similarity import Directions
 from pipeline.files.digest import of_files
 from pipeline.files.remembered import Remembered
@@ -81,9 +82,9 @@ def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: Mad
     if wrong or len(ids[2]) != len(ids[1]):
         raise InputError(f"{path}: a matrix of {(wrong or [held[0].shape])[0]} with {len(ids[0])} image and "
                          f"{len(ids[1])} caption ids; score again")
-    if len(ids[2]) and not 0 <= ids[2].min() <= ids[2].max() < len(ids[0]):
+    if len(ids[2]) and not NO_IMAGE <= ids[2].min() <= ids[2].max() < len(ids[0]):
         raise InputError(f"{path}: caption_image holds rows {ids[2].min()} to {ids[2].max()}, expected 0 to "
-                         f"{len(ids[0]) - 1}; score again")
+                         f"{len(ids[0]) - 1}, or {NO_IMAGE} for no image; score again")
     if (method is None) != (len(held) == 1) or (
             method and (method not in {*FUSIONS, layout.DIRECTIONS} or len(weights) != len(each)
                         or not set(each) <= {1, 2} or sum(each) != len(held))):

@@ -15,6 +15,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements.qrels import Judgements
 from pipeline.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
+from pipeline.evaluation.retrieval.owners import renumbered
 from pipeline.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.evaluation.statistics.intervals import Languages, divide
 from pipeline.files.digest import digest
@@ -249,10 +250,9 @@ class System(Collection):
 
     def only(self, images: Ids, captions: Ids) -> System:
         """View some rows and columns, in any order, as a pool of their own."""
-        place = np.full(self.shape[0] + 1, -1, np.int64)  # the last entry is that of -1
-        place[images] = np.arange(len(images))
+        owner = renumbered(self.caption_image[captions], images, self.shape[0])
         return replace(self, image_ids=self.image_ids[images], caption_ids=self.caption_ids[captions],
-                       caption_image=place[self.caption_image[captions]], captions=None, folder=None,
+                       caption_image=owner, captions=None, folder=None,
                        kind=Given(lambda: select(self.scores, images, captions)),
                        relevance=None if self.relevance is None else self.relevance.select(images, captions),
                        languages=None if self.languages is None else self.languages[captions])

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import skew
 
 from pipeline.evaluation.retrieval import as_similarity
-from pipeline.evaluation.retrieval.top import hubness, occurrences
+from pipeline.evaluation.statistics.hubness import hubness, occurrences
 
 
 def test_counts_and_their_skewness(rng: np.random.Generator) -> None:

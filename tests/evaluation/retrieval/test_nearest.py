@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.evaluation.retrieval import nearest as module
+from pipeline.evaluation.retrieval.nearest import Exact
+from pipeline.evaluation.retrieval.top import Top
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import nearest as module
-from pipeline.systems.scores.nearest import nearest
 
 
 @pytest.fixture(params=[1, 2], autouse=True)
@@ -22,6 +23,10 @@ def threads(request: pytest.FixtureRequest) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+def nearest(queries: np.ndarray, vectors: np.ndarray, count: int) -> Top:
+    return Exact(vectors).top(queries, count)
+
+
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize("products", [35, 10**6])
@@ -29,15 +34,16 @@ def threads(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_agrees_with_sorting(kind: type, queries: int, products: int, count: int, monkeypatch: pytest.MonkeyPatch,
                              rng: np.random.Generator) -> None:
     monkeypatch.setattr(module, "PRODUCTS", products)
-    monkeypatch.setattr(module, "CONVERTED", 13)
+    for name, value in {"CONVERTED": 13, "QUERIES": 3, "PAIRS": 7}.items():
+        monkeypatch.setattr(module, name, value)
     vectors = rng.standard_normal((200, 16)).astype(kind)
     asked = rng.standard_normal((queries, 16)).astype(np.float32)
     exact = asked.astype(np.float64) @ vectors.astype(np.float64).T
     expected = np.argsort(-exact, axis=1)[:, :count]
     places, found = nearest(asked, vectors, count)
     assert np.array_equal(places, expected)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-6)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("products", [4, 64])
@@ -119,3 +125,20 @@ def test_a_vector_that_is_not_finite_is_refused_with_its_place(value: float, que
     vectors[7, 1] = value
     with pytest.raises(InputError, match="vector 7 holds a NaN or infinity"):
         nearest(np.ones((queries, 3), np.float32), vectors, 2)
+
+
+def test_of_vectors_that_are_nearly_one_the_nearest_are_still_found(rng: np.random.Generator,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that embeds all alike: in float32 any of the vectors may be the nearest, in float64 few."""
+    multiplied, before = [], module._Best._multiplied
+
+    def counting(best: Any, block: np.ndarray, query: np.ndarray, place: np.ndarray) -> Any:
+        multiplied.append(len(query))
+        return before(best, block, query, place)
+
+    monkeypatch.setattr(module._Best, "_multiplied", counting)
+    vectors = (rng.standard_normal(64) / 8 + rng.standard_normal((900, 64)) * 1e-6).astype(np.float32)
+    asked = vectors[:20]
+    exact = np.stack([np.einsum("ij,j->i", vectors.astype(np.float64), query.astype(np.float64)) for query in asked])
+    assert np.array_equal(nearest(asked, vectors, 5)[0], np.argsort(-exact, axis=1, kind="stable")[:, :5])
+    assert sum(multiplied) < 20 * 50

@@ -1,0 +1,20 @@
+"""One switch for what makes a CPU faster than torch's own operations do, to find out whether a result depends on it.
+
+With VSE_PIPELINE_FAST_PATHS=off in the environment, products are torch's own (`products`), both sides of a head are
+computed one after the other on all threads (`threads`), and items are sorted by torch (`heads.pooling.cpu_sort`).
+Sorts and threads change no bit, oneDNN's products only how sums are rounded.
+"""
+
+import os
+
+from pipeline.parts.errors import InputError
+
+VARIABLE = "VSE_PIPELINE_FAST_PATHS"
+
+
+def are_on() -> bool:
+    """Read the switch."""
+    said = os.environ.get(VARIABLE, "on")
+    if said not in ("on", "off"):
+        raise InputError(f"{VARIABLE}={said!a}: expected on or off")
+    return said == "on"

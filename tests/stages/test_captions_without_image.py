@@ -1,0 +1,124 @@
+"""Captions that belong to no image, from a package's reader to the numbers: altered captions as further candidates."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline import manifest
+from pipeline.features.store import FeatureStore
+from pipeline.files.left_out import LeftOut
+from pipeline.manifest import Manifest
+from pipeline.manifest.build import statistics_of
+from pipeline.parts import plugins
+from pipeline.parts.errors import InputError
+from pipeline.systems.scores.system import System
+
+HEAD = "vse2ad-region-bigru-s0"
+TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+ALTERED = '''"""Karpathy's annotations, and for captions of train and test altered ones that belong to no image."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from pipeline.manifest.json_captions import KARPATHY
+
+
+def read(source):
+    table = KARPATHY.read(source)
+    altered = table[table["split"].isin(["train", "test"])].assign(file="")
+    altered["caption"] = altered["caption"].str.replace("red", "blue") + " upside down"
+    altered["caption_id"] += 1_000_000
+    return pd.concat([table, altered], ignore_index=True)
+
+
+READER = replace(KARPATHY, title="altered captions", recognises=lambda path: False, read=read)
+'''
+
+
+@pytest.fixture
+def package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package with the reader `altered`."""
+    site = tmp_path_factory.mktemp("site")
+    about = site / "vse_altered-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vse-altered\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[vse_pipeline.readers]\naltered = vse_altered:READER\n", encoding="utf-8")
+    (site / "vse_altered.py").write_text(ALTERED, encoding="utf-8")
+    monkeypatch.syspath_prepend(site)
+    plugins.offered.cache_clear()
+    yield
+    sys.modules.pop("vse_altered", None)
+    plugins.offered.cache_clear()
+
+
+@pytest.mark.usefixtures("package")
+def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
+        pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path) -> None:
+    code, out, err = pipeline("manifest", "sample", "--format", "altered", "--images", corpus / "images",
+                              "--annotations", corpus / "dataset_sample.json")
+    assert code == 0, err
+    assert "100 captions of no image" in out + err
+    shutil.copytree(store.path, tmp_path / "features" / "sample" / "region.zarr")
+    changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
+    code, out, err = pipeline("train", "--feature", "region", *changes)
+    assert code == 0, err
+    assert "80 training captions of no image: left out of training" in err
+    code, out, err = pipeline("score", "--feature", "region", *changes)
+    assert code == 0, err
+    scored = System.open(Path("similarities/sample", f"{HEAD}.zarr"))
+    assert scored.shape == (4, 40)
+    assert (scored.caption_image < 0).tolist() == [False] * 20 + [True] * 20
+    code, out, err = pipeline("evaluate", "--system", scored.path, "--json")
+    assert code == 0, err
+    numbers = json.loads(out)
+    assert (numbers["captions"], numbers["captions_without_image"]) == (40, 20)
+    matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
+    best_is_right = owner[matrix.argmax(1)] == np.arange(4)
+    assert numbers["i2t"]["R@1"] == pytest.approx(100 * best_is_right.mean())
+    code, out, err = pipeline("search", "a red house upside down", "--find", "captions", "--top", "40")
+    assert code == 0, err
+    assert out.count("(no image)") == 20
+    assert Path("results/search.html").read_text(encoding="utf-8").count("no image") == 20
+
+
+def lines(*rows: str) -> str:
+    return "\n".join(("image,caption,split", *rows)) + "\n"
+
+
+def test_a_row_without_an_image_is_a_caption_of_no_image(corpus: Path, tmp_path: Path) -> None:
+    files = sorted(path.name for path in (corpus / "images").iterdir())[:2]
+    said: list[str] = []
+    (tmp_path / "captions.csv").write_text(lines(
+        f"{files[0]},a house,test", ",no house,test", f"{files[1]},a tree,test", f"{files[1]},,test",
+        f"{files[0]},a car,test"), encoding="utf-8")
+    left_out = LeftOut()
+    made = manifest.build("mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append)
+    made.save(tmp_path / "mine.parquet")
+    split = Manifest.load(tmp_path / "mine.parquet").split("test")
+    assert (split.captions.tolist(), split.caption_image.tolist()) == (
+        ["a house", "a car", "a tree", "no house"], [0, 0, 1, -1])
+    assert len(made.images) == 2
+    assert (statistics_of(made)["test"].images, statistics_of(made)["test"].captions) == (2, 4)
+    assert left_out.counts["no caption"] == 1
+    assert "note: 1 caption of no image, such as 'no house': candidates, which no image is searched for" in said
+    assert split.with_images().captions.tolist() == ["a house", "a car", "a tree"]
+    assert split.only(np.array([False, True])).caption_image.tolist() == [0, -1]
+    pieces = list(split.pieces(1))
+    assert [each.captions.tolist() for each in pieces] == [["a house", "a car"], ["a tree", "no house"]]
+    assert pieces[1].caption_image.tolist() == [0, -1]
+
+
+def test_a_split_of_captions_alone_is_refused(corpus: Path, tmp_path: Path) -> None:
+    file = next((corpus / "images").iterdir()).name
+    (tmp_path / "captions.csv").write_text(lines(f"{file},a house,test", ",no house,val"), encoding="utf-8")
+    with pytest.raises(InputError, match="'no house' belongs to no image, and its split has none; expected"):
+        manifest.build("mine", corpus / "images", tmp_path / "captions.csv")
