@@ -36,11 +36,11 @@ def write_plan(paths: Paths, settings: Settings) -> None:
     plan = _plan(paths, settings)
     steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
     steps |= {f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()}
-    files = {paths.plan: plan, **{paths.plans / f"{step}.json": part for step, part in steps.items()}}
+    files = {paths.plan / f"{step}.json": part for step, part in steps.items()}
     with atomic.exclusive(paths.plan):
         for file, part in files.items():
             atomic.write_json(file, part)
-        for file in {*paths.plans.rglob("*.json")} - files.keys():  # of steps that the run has no more
+        for file in {*paths.plan.rglob("*.json")} - files.keys():  # of steps that the run has no more
             file.unlink()
     say(f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
         f"{counted(len(ensembles(run)), 'ensemble')}", err=False)
@@ -71,12 +71,12 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
-    extract = settings.extract.model_dump(include=extraction.CONTENT)  # not where, how fast and how it is stored
+    requests = {feature: _extract(settings, feature) for feature in run.features}
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
-        "extract": {feature: engine.model_dump() | extract | {"versions": extraction.made_by(engine.engine)}
-                    for feature in run.features for engine in [settings.engine_of(run.dataset, feature)]},
+        "extract": {feature: {"request": request.recorded(), "versions": request.versions()}
+                    for feature, request in requests.items()},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
         "score": settings.score.recorded() | made
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
@@ -97,6 +97,12 @@ def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[
     """The versions of a step's parts; from tables in `among`, of which it may run any part, those that are not 1."""
     others = artefacts.versions(*((table, name) for table in among for name in table))
     return {"versions": artefacts.versions(*parts) | {name: made for name, made in others.items() if made != 1}}
+
+
+def _extract(settings: Settings, feature: str) -> extraction.ExtractRequest:
+    engine = settings.engine_of(settings.run.dataset, feature)
+    return extraction.ExtractRequest.of(engine.engine, engine.options,
+                                        settings.extract.model_dump(include=extraction.CONTENT))
 
 
 def _published() -> str:

@@ -44,8 +44,7 @@ class Paths:
     root: Path  # everything that a command writes lies below it
 
     digests = _File(".digests.json")  # remembered digests of large files
-    plan = _File("results", "plan.json")  # the resolved settings and digests that stages depend on
-    plans = _File("results", "plan")  # the folder of the plan's parts, a file for each step
+    plan = _File("results", "plan")  # the folder of the plan, a file for each step
     metrics = _File("results", "metrics.json")  # measured numbers of all systems
     recorded = _File("results", "recorded.json")  # measured numbers of single stores: larger pools, zero-shot
     headline = _File("results", "headline")  # the folder of headline numbers for `dvc metrics show`

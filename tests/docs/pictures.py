@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import plans
 from PIL import Image, ImageChops, PngImagePlugin
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOWS = {"table": Path("results/tables/vse2ad_table1.md"), "figure": Path("results/figures/retrieved_images.csv")}
 """A picture -> the file with the numbers that it shows."""
-PLANNED = ("sample", "manifest", "extract", "train", "score", "evaluate")
-"""The parts of results/plan.json from which measured numbers follow, on one CPU."""
 WIDTHS = {"table": 960, "figure": 1000, "report": 1160}
 """Pixels at most."""
 QUERY = "#queries?way=t2i&a=vse2ad-R-bigru-s0&b=vse2ad-RG-bigru-s0&filter=kept&sort=gain"
@@ -55,12 +56,6 @@ def report() -> Image.Image:
     return Image.open("results/explorer.png").convert("RGB")
 
 
-def planned(plan: Path) -> dict[str, Any]:
-    """What the numbers of a run follow from."""
-    found = json.loads(plan.read_text(encoding="utf-8"))
-    return {name: found[name] for name in PLANNED}
-
-
 def save(name: str, picture: Image.Image) -> None:
     """Without white borders, no wider than README shows it, in all its colours: photographs have more than 256."""
     left, top, right, bottom = ImageChops.difference(picture, Image.new("RGB", picture.size, "white")).getbbox() or (
@@ -69,7 +64,7 @@ def save(name: str, picture: Image.Image) -> None:
                             min(picture.height, bottom + 10)))
     picture.thumbnail((WIDTHS[name], 2000))
     texts = PngImagePlugin.PngInfo()
-    texts.add_itxt("plan", json.dumps(planned(Path("results/plan.json"))), zip=True)
+    texts.add_itxt("plan", json.dumps(plans.of_numbers()), zip=True)
     if name in SHOWS:
         texts.add_itxt("data", SHOWS[name].read_text(encoding="utf-8"), zip=True)
     picture.save(DOCS / f"{name}.png", optimize=True, pnginfo=texts)

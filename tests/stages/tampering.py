@@ -126,7 +126,7 @@ NOT_CHECKED = ("data/*/*.json", "data/*/*.csv", "features/*/.*.lock", "heads/*/.
                "similarities/*/.*.lock", "data/.*.lock", "results/.*.lock", "features/*/*.zarr.successor/*",
                "data/.*/*", ".digests.json", "results/tables/*", "results/figures/*",
                "results/headline/*", "results/report.html", "results/curves/*/*", "results/throughput.json",
-               "results/synthetic.json", "results/recorded.json", "results/plan.json", "results/plan/*.json",
+               "results/synthetic.json", "results/recorded.json", "results/plan/*.json",
                "results/plan/*/*.json")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import plans
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
@@ -100,13 +101,13 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(scored_r
     assert list(entry["qrels"]["languages"]) == ["en"]
     assert entry["qrels"]["queries"] == {"i2t": IMAGES, "t2i": IMAGES}
     assert scored_run("plan", *RUN, *judged)[0] == 0
-    before = json.loads(Path("results/plan.json").read_text(encoding="utf-8"))["evaluate"]
+    before = plans.read()["evaluate"]
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
     Path("q.txt").write_text("100 0 10 1\n")
     assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
     assert scored_run("plan", *RUN, *judged)[0] == 0
-    assert json.loads(Path("results/plan.json").read_text(encoding="utf-8"))["evaluate"] != before
+    assert plans.read()["evaluate"] != before
     Path("q.txt").unlink()
     assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {DIFFERS}
     assert "cannot read q.txt" in refused("plan", *RUN, *judged)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+import plans
 import pytest
 
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
@@ -19,8 +19,7 @@ def planned(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def plan(*changes: str) -> dict[str, Any]:
         code, _, err = pipeline("plan", *RUN, *(word for change in changes for word in ("-S", change)))
         assert code == 0, err
-        found: dict[str, Any] = json.loads(Path("results/plan.json").read_text(encoding="utf-8"))
-        return found
+        return plans.read()
     return plan
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plans
 import pytest
 import saved
 from scored import CAPTIONS, IMAGES, score
@@ -307,7 +308,7 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     def key(*more: str) -> Any:
         code, _, err = pipeline(*run, *more)
         assert code == 0, err
-        return json.loads(Path("results/plan.json").read_text())["train"]["ce-listwise-region-bert-s0"]
+        return plans.read()["train"]["ce-listwise-region-bert-s0"]
 
     before = key()
     assert key() == before
