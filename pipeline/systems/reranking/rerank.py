@@ -12,18 +12,20 @@ from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute.tasks import Executor
 from pipeline.evaluation.retrieval import Progress, Protocol
 from pipeline.files.digest import digest
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.requests import RerankRequest
 from pipeline.systems.reranking import candidates, shards, tuning
 from pipeline.systems.reranking.base import PairScorer, PairSource
 from pipeline.systems.scores import layout, reranked
-from pipeline.systems.scores.made import Folds, Fusion, Made, Member, Reranked
+from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.system import System
 
 OTHER_PAIRS = ("holds pairs that were scored by another scorer, or for other candidates; resume with those, give "
                "another --name, or discard them with --if-changed redo")
 # Parts of a scorer's record that are joined with the retriever's.
 ABOVE = ("members", "features", "untrained")
+# Parts of a scorer's record that are as in a system's.
+JOINED = ("members", "steps", "fusion")
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,8 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     """The facts of the system: its retriever's, joined with its scorer's, with one more step."""
     kind, name = job.scorer
     made, its_facts = job.retriever.made_from, scorers[0].made_from
-    members = [Member.model_validate(member) for member in its_facts.get("members", ())]
-    fusion = Fusion(**its_facts["fusion"]) if its_facts.get("fusion") else None
-    scorer = Made(members=members, steps=its_facts.get("steps", []), fusion=fusion)
+    with refusing(ValueError, f"{name}: its made_from has members, steps or a fusion that are not a system's"):
+        scorer = Made.model_validate({key: its_facts[key] for key in JOINED if key in its_facts})
     step: dict[str, Any] = {"name": "rerank", "with": its_facts.get("series", name), "k": job.k}
     if job.how.name != "scorer":
         step[job.how.name] = job.how.weight
@@ -170,7 +171,8 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     return made.with_step(
         step, visual=list(made.features), named=job.named, features={**made.features, **its_facts.get("features", {})},
         untrained=list(dict.fromkeys([*made.untrained, *its_facts.get("untrained", [])])),
-        members=[*made.members, *(member for member in members if member.head not in made.heads)], reranked=record)
+        members=[*made.members, *(member for member in scorer.members if member.head not in made.heads)],
+        reranked=record)
 
 
 def _role(made: Made) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.rerank import Job, rerank
+from pipeline.systems.reranking.rerank import Job, _made, rerank
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Combination
 from pipeline.systems.scores.system import System
 
@@ -73,3 +75,10 @@ def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: 
     for pair in ((retriever, other), (other, scorer), (scorer, retriever)):
         with pytest.raises(InputError, match="chosen there for other heads, or for these with retriever and scorer"):
             rerank(job(tmp_path, *pair, tuned_on=tuned.path, redo=True))
+
+
+def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:
+    scorer: Any = SimpleNamespace(made_from={"members": [{"network": "mine"}]}, gives_logits=False)
+    unready: Any = SimpleNamespace(scorer=("mine", "m"), retriever=SimpleNamespace(made_from=Made(), name="r"))
+    with pytest.raises(InputError, match=r"m: its made_from has members, .* that are not a system's"):
+        _made(unready, [scorer])
