@@ -90,12 +90,12 @@ def test_heads_record_whose_index_found_their_negatives(asked: list[tuple[int, i
 def test_candidates_for_reranking(pipeline: Any, project: Path, asked: list[tuple[int, int]]) -> None:
     own = Path("similarities/sample", f"{HEAD}.zarr")
     forged.copied(own, own.with_name("twin.zarr"))
-    rerank = ("rerank", "--retriever", HEAD, "--with", "system:twin", "--k", "5")
+    rerank = ("rerank", "--retriever", HEAD, "--with", "system:twin", "--k", "3")
     for name, index in (("by-index", "sorted"), ("by-exact", "exact")):
         code, _, err = pipeline(*rerank, "--name", name, "--index", index)
         assert code == 0, err
     images, captions = System.open(own).shape
-    assert asked == [(images, 5), (captions, 5)]
+    assert asked == [(images, 3), (captions, 3)]
     by_index, by_exact = (zarr.open_group(own.with_name(f"{name}.zarr"), mode="r") for name in ("by-index", "by-exact"))
     for array in ("i2t_candidates", "t2i_candidates", "i2t_retrieved"):
         np.testing.assert_array_equal(by_index[array][:], by_exact[array][:])
