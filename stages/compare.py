@@ -20,6 +20,7 @@ from pipeline.evaluation.retrieval import Protocol, Ties
 from pipeline.evaluation.statistics import contrast, significance
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
+from pipeline.report import compared
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, of_seed
 from pipeline.systems.scores import fuse, judged, layout
@@ -118,7 +119,7 @@ def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str
         return json.dumps(({"pairs": told} if len(systems) > 2 else told[0]) | ({"notes": notes} if notes else {}),
                           indent=1)
     names = [", ".join(group) for group in systems]
-    return (contrast.to_markdown if output == "markdown" else contrast.to_text)(names, found)
+    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, found)
 
 
 def _key(found: dict[str, Any]) -> str:

@@ -14,10 +14,11 @@ import click
 from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.retrieval import Protocol, Ties, relevance, summary, workers
+from pipeline.evaluation.retrieval import Protocol, Ties, relevance, workers
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
+from pipeline.report import evaluated
 from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems.scores import judged, measured, runs
@@ -110,11 +111,11 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
         measured.write_query_tables(files.per_query, tables)
 
 
-def _written(found: summary.Results, output: str) -> str:
+def _written(found: evaluated.Results, output: str) -> str:
     """Results as text or Markdown, or one system's as JSON."""
     if output == "json":
         return json.dumps(found[0][1], indent=1)
-    return summary.to_markdown(found) if output == "markdown" else summary.to_text(found)
+    return evaluated.to_markdown(found) if output == "markdown" else evaluated.to_text(found)
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from pipeline import dual_encoders, training
 from pipeline.compute import made_with
 from pipeline.dual_encoders.base import Usage
-from pipeline.evaluation.retrieval.summary import aligned, ranged
 from pipeline.files import atomic, digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
-from pipeline.parts.wrapping import printable
+from pipeline.report import text
+from pipeline.report.table import MISSING, grid, measured
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
@@ -108,14 +108,12 @@ def _measure(system: System, asked: Sequence[asking.Question], place: Path, trai
 
 
 def _tell(found: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
-    names = [printable(each.name) for each in found]
-    rows = list(zip(names, found, strict=True))
-    accuracies = [[name, ranged(each.value, (each.low, each.high)),
-                   "–" if each.other_image is None else f"{each.other_image:.1f}", f"{each.chance:.1f}"]
-                  for name, each in rows]
-    counts = [[name, str(each.questions), str(each.images), str(each.ties)] for name, each in rows]
-    say(*aligned([["", "accuracy [95 %]", "other image", "chance"], *accuracies]),
-        *aligned([["", "questions", "images", "ties"], *counts]), err=False)
+    accuracies = [(each.name, measured(each.value, (each.low, each.high)),
+                   MISSING if each.other_image is None else measured(each.other_image), measured(each.chance))
+                  for each in found]
+    counts = [(each.name, str(each.questions), str(each.images), str(each.ties)) for each in found]
+    say(*text.to_text(grid(("", "accuracy [95 %]", "other image", "chance"), {"": accuracies})),
+        *text.to_text(grid(("", "questions", "images", "ties"), {"": counts})), err=False)
     say("ties count by the mean over all their orders; intervals are over images; other image: the same "
         "captions with another image, which shows what they give away by themselves", err=False)
     asked, captions, images = (result[what] for what in ("questions", "captions", "images"))

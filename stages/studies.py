@@ -12,11 +12,11 @@ import click
 
 from pipeline import manifest
 from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import summary
 from pipeline.evaluation.statistics import contrast
 from pipeline.files import atomic, results
 from pipeline.parts.errors import InputError, counted
-from pipeline.report import published
+from pipeline.report import published, text
+from pipeline.report.table import grid
 from pipeline.settings import Run, Settings, Synthetic
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, system_name
@@ -132,12 +132,12 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 def _table(rows: list[dict[str, Any]]) -> str:
     """A table of the errors, each with the published one."""
     printed = {(row["input_repr"], row["decoder"], row["pattern"]): row for row in published.load("vse_infty_table11")}
-    cells = [["RMSE, here (published)", *COLUMNS.values()]]
+    cells = []
     for row in rows:
         paper = printed.get((row["input_repr"], row["decoder"], row["pattern"]))
         cells.append([f"{row['input_repr']}/{row['decoder']}  {row['pattern']}", *(
             f"{row[column]:.3f}" + (f" ({float(paper[column]):.3f})" if paper else "") for column in COLUMNS)])
-    return "\n".join(summary.aligned(cells))
+    return "\n".join(text.to_text(grid(("RMSE, here (published)", *COLUMNS.values()), {"": cells})))
 
 
 def measure_throughput(paths: Paths, settings: Settings, retriever: str | None = None, scorer: str | None = None

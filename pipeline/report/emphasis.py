@@ -68,9 +68,9 @@ class Rule:
             scopes: dict[tuple[str, str], dict[int, Decimal]] = {}
             for index, row in enumerate(rows):
                 cell, header = row.numbers.get(column.key), row.header
-                if header.competes and cell and cell.value is not None:
+                if header.competes and cell and cell.number is not None:
                     scope = (header.section, header.group) if self.in_groups else ("", "")
-                    scopes.setdefault(scope, {})[index] = cell.value
+                    scopes.setdefault(scope, {})[index] = cell.number
             yield from ((column, group, values) for (_, group), values in scopes.items())
 
     def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:

@@ -9,9 +9,9 @@ parts has its text broken into lines. A panel taller than the page continues in 
 the document's columns are narrower than the given ones.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -71,9 +71,6 @@ LEAST = 7.0
 GAPS = (3.0, 6.0, 10.0)
 # Points: the least width of a column whose text is broken into lines.
 NARROWEST = 50.0
-# The text of a cell in a column of numbers.
-NUMBER = re.compile(r"(?=.*\d)(?P<sign>[+−-]?)(?P<whole>\d[\d,]*)?(?:\.(?P<decimals>\d+))?(?P<times>×?)")
-
 
 @dataclass(frozen=True)
 class FittedColumn:
@@ -111,15 +108,20 @@ def measure(panel: Panel, size: float, stretch: float = 1.0) -> tuple[FittedColu
 
 
 def _numbers(cells: Sequence[Cell], heading: float, size: float) -> FittedColumn:
-    found = [(cell, match) for cell in cells if cell.text and (match := NUMBER.fullmatch(cell.text))]
-    whole = max((len((match["whole"] or "0").replace(",", "")) for _, match in found), default=1)
-    decimals = max((len(match["decimals"] or "") for _, match in found), default=0)
-    signed = any(match["sign"] for _, match in found)
+    found = [(cell, cell.number) for cell in cells if cell.number is not None]
+    whole = max((len(str(abs(int(number)))) for _, number in found), default=1)
+    decimals = max((decimal_places(number) for _, number in found), default=0)
+    signed = any(number < 0 or (number > 0 and cell.is_difference) for cell, number in found)
     widest = max((width("−" * signed + "0" * whole + "," * ((whole - 1) // 3) + "." * bool(decimals) + "0" * decimals,
                         bool(cell.bold)) for cell, _ in found), default=0.0) * size
-    after = max((width(" ± " + cell.spread) * LEAST if cell.spread else width(match["times"]) * size
-                 for cell, match in found), default=0.0)
+    after = max((width(cell.after) * LEAST if cell.after else width("×" * cell.is_factor) * size
+                 for cell, _ in found), default=0.0)
     return FittedColumn(max(heading, widest + after), whole, decimals, signed, after > 0)
+
+
+def decimal_places(number: Decimal) -> int:
+    """Count the digits after the point."""
+    return max(0, -int(number.as_tuple().exponent))
 
 
 def _widened(panel: Panel, columns: list[FittedColumn], size: float) -> list[FittedColumn]:
@@ -256,7 +258,7 @@ def _groups(panel: Panel, kept: Sequence[int], numbers: Sequence[int]) -> Iterat
     """The groups of rows of these columns, without rows that have no number in `numbers`."""
     for group in panel.groups:
         if rows := tuple(TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
-                         if any(row.cells[index].text not in ("", MISSING) for index in numbers)):
+                         if any(row.cells[index].content not in ("", MISSING) for index in numbers)):
             yield RowGroup(rows, group.title)
 
 

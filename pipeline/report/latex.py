@@ -139,20 +139,19 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
         text = _label(cell.text)
         return (rf"\textbf{{{text}}}" if cell.bold else text) + marks
     marks = rf"\rlap{{\normalfont\normalcolor{marks}}}" if marks else ""  # of no width: columns stay aligned
-    match = fitting.NUMBER.fullmatch(cell.text)
-    if match is None or not cell.text:
+    if (value := cell.number) is None:
         text = "--" if cell.text == MISSING else escape(cell.text)
         text = f"{{{text}{marks}}}" if text or marks else ""
         return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else text
-    number = match["sign"].replace("−", "-") + (match["whole"] or "0").replace(",", "")
-    number += f".{match['decimals']}" if match["decimals"] else ""
     bold = (rf"\color{{{cell.bold}}}" if cell.bold not in (None, "black") else "") + r"\bfseries " * bool(cell.bold)
+    number = f"{bold}{value:+}" if cell.is_difference and value else f"{bold}{value}"
     if not fitted.followed:
-        return f"{bold}{number}" + (f"{{{marks}}}" if marks else "")
-    after = r"$\times$" * bool(match["times"])
-    if cell.spread:
-        after = rf"\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont\,$\pm$\,{escape(cell.spread)}"
-    return f"{bold}{number} & {after}{marks}"
+        return number + (f"{{{marks}}}" if marks else "")
+    after = r"$\times$" * cell.is_factor
+    if cell.after:
+        small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
+        after = rf"\fontsize{{{LEAST:g}}}{{{LEAST:g}}}\selectfont\,{small}"
+    return f"{number} & {after}{marks}"
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:

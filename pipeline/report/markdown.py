@@ -24,22 +24,25 @@ def to_markdown(table: Table, paper: Paper = ACL) -> str:
     return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
 
 
-def _panel(panel: Panel) -> str:
+def rows(panel: Panel) -> str:
+    """Write a panel's headings and rows."""
     lines = [["<br>".join(map(escape, filter(None, (*column.above, column.heading)))) for column in panel.columns],
              [":--" if column.kind == "text" else "--:" for column in panel.columns]]
     for group in panel.groups:
         lines += [[f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)]] * bool(group.title)
         lines += [list(map(_cell, row.cells)) for row in group.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _panel(panel: Panel) -> str:
     notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
     notes += [f"- {escape(line)}" for line in panel.made_from]
-    rows = (f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join([_label(panel.caption), "", *rows, *[""] * bool(notes), *notes])
+    return "\n".join([_label(panel.caption), "", rows(panel), *[""] * bool(notes), *notes])
 
 
 def _cell(cell: Cell) -> str:
     text = f"**{_label(cell.text)}**" if cell.bold and cell.text else _label(cell.text)
-    spread = f" ± {escape(cell.spread)}" if cell.spread else ""
-    return text + spread + _superscript("".join(cell.marks))
+    return text + cell.after + _superscript("".join(cell.marks))
 
 
 def _label(text: str) -> str:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import groupby
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
-from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow, number
+from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow
 from pipeline.systems.scores.made import Member
 
 # The mark of a measured row with a step that used all test queries together. Such a row is never bold.
@@ -62,7 +63,7 @@ class Measured:
 
 
 def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[MeasuredSystem], RowHeader | None],
-                  ratios: Mapping[str, str], test_set: str | None = None) -> list[ResultRow]:
+                  ratios: Mapping[str, Decimal], test_set: str | None = None) -> list[ResultRow]:
     """Join the measurements of one system on different test sets.
 
     Systems of one header that differ in their features or recipe have rows of their own, and their labels name the
@@ -81,10 +82,10 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
                             for feature, engine in origin.features)
         row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
         where = test_set or origin.benchmark or ""
-        numbers = {(where, column): number(*system.printed(column)) for column in system.values}
+        numbers = {(where, column): Cell(*system.printed(column)) for column in system.values}
         tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
-            numbers[RATIO] = Cell(ratios[origin.recipe])
+            numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)
         marks = (STAND_IN,) * bool(stand_ins(system.members)) + (TRANSDUCTIVE,) * origin.transductive
         shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
         found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)

@@ -19,7 +19,7 @@ from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
 from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
-from pipeline.report.table import Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
+from pipeline.report.table import MISSING, Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
 
 # What manifests/published/tables.yaml says of each table.
 LISTED: dict[str, dict[str, Any]] = from_yaml(published.text("tables.yaml"))["tables"]
@@ -146,8 +146,9 @@ class PaperTable(ABC):
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """The cells of a line of the published table, each with its column there."""
-        return {(row["dataset"], column): (str(column), table.number(row.value(column)))
-                for column in self.columns.shown()}
+        numbers = {column: row.value(column) for column in self.columns.shown()}
+        return {(row["dataset"], column): (str(column), Cell(MISSING if number is None else number))
+                for column, number in numbers.items()}
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""
@@ -190,7 +191,7 @@ class PaperTable(ABC):
             numbers |= {key: replace(cell, marks=cell.marks + marks.get(column, ()))
                         for key, (column, cell) in cells.items()}
             if line.cells.get("oips"):
-                numbers.setdefault(RATIO, Cell(f"{line['oips']}×"))
+                numbers.setdefault(RATIO, Cell(Decimal(line["oips"]), is_factor=True))
         groups = list(dict.fromkeys(map(self.together, found)))
         return sorted(found.values(), key=lambda row: groups.index(self.together(row.header))), [*notes.values()]
 
@@ -227,13 +228,13 @@ class PaperTable(ABC):
         base = None if row.header.marks else bases.get(row.header.identity)  # a stand-in is another system
         differences: dict[MetricKey, Cell] = {}
         for test_set, _ in self.columns.blocks if base else ():
-            pairs = [[each.numbers.get((test_set, name), Cell()).value for each in (row, base) if each]
+            pairs = [[each.numbers.get((test_set, name), Cell()).number for each in (row, base) if each]
                      for name in self.columns.compared()]
             found = [here - there for here, there in pairs if here is not None and there is not None]
             if found and len(found) == len(pairs):
                 total = sum(found, Decimal())
                 shown = table.rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
-                differences[test_set, DELTA] = Cell(table.signed(shown))
+                differences[test_set, DELTA] = Cell(shown, is_difference=True)
         return replace(row, numbers=row.numbers | differences)
 
 

@@ -1,10 +1,10 @@
-"""A table before it becomes LaTeX or Markdown: the request for it, cells, bold, footnotes, and numbers as printed."""
+"""A table before it is written as text, Markdown, LaTeX or HTML: the request for it, cells, bold, footnotes."""
 
 import re
 import string
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_EVEN, Decimal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import groupby, product
 from typing import Literal
 
@@ -25,13 +25,41 @@ MetricKey = tuple[str, Statistic]
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. All text is plain; the renderers escape it."""
+    """One cell: a text, or a number. Writers set the number, and escape the text."""
 
-    text: str = ""  # what is printed. In a column of numbers: a number, perhaps with × after it, or `MISSING`
-    spread: str = ""  # the part after ±, "" for none
+    content: str | Decimal = ""  # in a column of numbers: a number with the digits that are shown, or `MISSING`
+    spread: Decimal | None = None  # its standard deviation
     bold: Colour | None = None  # the colour it is set bold in, None for not bold
     marks: tuple[str, ...] = ()  # the footnote marks it carries, each a key of the panel's notes
-    value: Decimal | None = field(default=None, compare=False)  # the number that is compared with others, as printed
+    interval: tuple[Decimal, Decimal] | None = None  # its 95 % interval
+    is_difference: bool = False  # whether a number above 0 has a plus sign
+    is_factor: bool = False  # whether × follows it
+
+    @property
+    def number(self) -> Decimal | None:
+        """The number, None for a text."""
+        return self.content if isinstance(self.content, Decimal) else None
+
+    @property
+    def text(self) -> str:
+        """Its content as plain text: 45.9, −0.3, 147,000×."""
+        if isinstance(self.content, str):
+            return self.content
+        return self._plain(self.content) + "×" * self.is_factor
+
+    @property
+    def after(self) -> str:
+        """What follows the number as plain text, " ± 0.3" or " [45.0, 46.8]"; "" for nothing."""
+        if self.interval:
+            return f" [{', '.join(map(self._plain, self.interval))}]"
+        return "" if self.spread is None else f" ± {self.spread}"
+
+    def __str__(self) -> str:
+        return self.text + self.after
+
+    def _plain(self, number: Decimal) -> str:
+        sign = "" if number == 0 else "−" if number < 0 else "+" * self.is_difference
+        return f"{sign}{abs(number):,}"
 
 
 @dataclass(frozen=True)
@@ -190,9 +218,20 @@ class TableRequest:
         return self.rows != "published"
 
 
-def number(value: Decimal | None, spread: Decimal | None = None) -> Cell:
-    """The cell of a number, with its standard deviation; `MISSING` where a paper prints '-'."""
-    return Cell(MISSING if value is None else str(value), "" if spread is None else str(spread), value=value)
+def grid(headings: Sequence[str], groups: Mapping[str, Iterable[Sequence[str | Cell]]], texts: int = 1) -> Panel:
+    """A panel of groups of rows by their titles, whose first columns are texts and whose others are numbers."""
+    columns = (Column(heading, kind="text" if number < texts else "number") for number, heading in enumerate(headings))
+    return Panel(tuple(columns), tuple(
+        RowGroup(tuple(TableRow(tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in row)) for row in rows),
+                 title) for title, rows in groups.items()))
+
+
+def measured(value: float, interval: Iterable[float] | None = None, spread: float | None = None, digits: int = 1,
+             is_difference: bool = False) -> Cell:
+    """The cell of a number, rounded like its interval and its standard deviation."""
+    low_high = tuple(rounded(end, digits) for end in interval or ())
+    return Cell(rounded(value, digits), None if spread is None else rounded(spread, digits),
+                interval=(low_high[0], low_high[1]) if low_high else None, is_difference=is_difference)
 
 
 def rounded(value: float, places: int = 1) -> Decimal:
@@ -204,16 +243,13 @@ def rounded(value: float, places: int = 1) -> Decimal:
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)
 
 
-def significant(value: float) -> str:
+def to_digits(value: float, digits: int) -> Decimal:
+    """Round to so many significant digits, without zeros at the end: 0.0123, 0.05, 1."""
+    return Context(prec=digits).create_decimal(Decimal(repr(float(value)))).normalize()
+
+
+def significant(value: float) -> Decimal:
     """A ratio with one decimal below 100, three significant digits above: 4.9, 147, 147,000."""
     if value < 99.95:
-        return str(rounded(value))
-    digits = max(0, len(str(round(value))) - 3)
-    return f"{round(value, -digits):,.0f}"
-
-
-def signed(value: Decimal) -> str:
-    """A difference with its sign: +1.5, −0.3 or 0.0 (never −0.0)."""
-    if value == 0:
-        return str(abs(value))
-    return f"+{value}" if value > 0 else f"−{abs(value)}"
+        return rounded(value)
+    return Decimal(round(value, -max(0, len(str(round(value))) - 3))).quantize(Decimal(1))

@@ -1,6 +1,7 @@
 """Times in results/throughput.json: of queries, and of poolings as multiples of the one that a paper prints as 1.0×."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -67,11 +68,11 @@ class Throughput(BaseModel):
     query: TimedQuery | None = None
     busy: bool | None = False  # whether other work ran on the machine meanwhile
 
-    def ratios(self, base: str) -> dict[str, str]:
-        """Recipe -> its pooling's speed as a multiple of the base's, as printed: 4.9×; {} if that was not timed."""
+    def ratios(self, base: str) -> dict[str, Decimal]:
+        """Recipe -> its pooling's speed as a multiple of the base's; {} if that was not timed."""
         if base not in self.poolings:
             return {}
-        return {name: f"{significant(rate / self.poolings[base])}×" for name, rate in self.poolings.items()}
+        return {name: significant(rate / self.poolings[base]) for name, rate in self.poolings.items()}
 
 
 def read(throughput: Mapping[str, Any]) -> Throughput:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.metrics import RSUM
-from pipeline.evaluation.retrieval.summary import aligned
-from pipeline.evaluation.statistics.contrast import difference_cells, mean_cell
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.wrapping import wrapped
-from pipeline.report import published
+from pipeline.report import compared, markdown, published, text
+from pipeline.report.table import MISSING, Cell, grid, measured
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
 
@@ -115,18 +114,16 @@ def verdict(contrast: Mapping[str, Any] | None) -> str:
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
     """Write the table of claims. said: what was measured. failed: the heads whose training failed, and why."""
-    lines = ["| claim | where | published | here: worse | better | seeds | difference of RSUM | p | Holm | |",
-             "|:--|:--|--:|--:|--:|:--|--:|--:|--:|:--|"]
-    for each in tested:
-        cells = ["–"] * 6 if each.contrast is None else _measured(each.contrast)
-        lines.append(f"| {each.claim.claim} | {each.claim.where} | {_printed(each)} | {' | '.join(cells)} | "
-                     f"{verdict(each.contrast)} |")
-    return "\n".join([*lines, "", *_notes(tested, said, failed)])
+    rows = [(each.claim.claim, each.claim.where, _printed(each),
+             *(_measured(each.contrast) if each.contrast else [MISSING] * 6), verdict(each.contrast))
+            for each in tested]
+    headings = ("claim", "where", "published", "here: worse", "better", "seeds", "difference of RSUM", "p", "Holm", "")
+    return "\n".join([markdown.rows(grid(headings, {"": rows}, texts=2)), "", *_notes(tested, said, failed)])
 
 
 def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
     """Write the same for a terminal of 80 columns: a line for each claim, and below them the numbers."""
-    lines, rows = [], [["RSUM", "worse", "better", "difference", "p", "Holm"]]
+    lines, rows = [], []
     for number, each in enumerate(tested, 1):
         worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
         known = [each.claim.where]
@@ -137,12 +134,13 @@ def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> 
         lines.append(f"{number}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
         if numbers:
             rows.append([str(number), worse, better, *numbers])
-    table = ["", *aligned(rows)] if len(rows) > 1 else []
+    headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
+    table = ["", *text.to_text(grid(headings, {"": rows}))] if rows else []
     return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, said, failed))])
 
 
-def _printed(tested: Tested) -> str:
-    return "–" if tested.published is None else f"{tested.published:+.1f}"
+def _printed(tested: Tested) -> Cell:
+    return Cell(MISSING) if tested.published is None else measured(tested.published, is_difference=True)
 
 
 def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[str]:
@@ -158,6 +156,6 @@ def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[s
     return [*notes, *(f"Training failed: {each}" for each in failed)]
 
 
-def _measured(contrast: Mapping[str, Any]) -> list[str]:
+def _measured(contrast: Mapping[str, Any]) -> list[str | Cell]:
     rsum, seeds = contrast["RSUM"], contrast["seeds"]
-    return [*(mean_cell(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *difference_cells(rsum, 2)]
+    return [*(compared.mean(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *compared.difference(rsum, 2)]

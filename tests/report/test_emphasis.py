@@ -11,14 +11,14 @@ from pipeline.evaluation.metrics import Statistic, numbers
 from pipeline.report import emphasis
 from pipeline.report.result_rows import ResultRow, RowHeader
 from pipeline.report.retrieval_table import TableColumns
-from pipeline.report.table import Column, number
+from pipeline.report.table import MISSING, Cell, Column
 
 RSUM, RANK = Column("", key=("f", numbers.RSUM)), Column("", key=("f", Statistic("i2t", "MeanR")), less_is_better=True)
 
 
 def rows(column: Column, *values: str, groups: str = "") -> list[ResultRow]:
     """A row for each value, "-" for none; groups: a letter for each."""
-    cells = [number(None if value == "-" else Decimal(value)) for value in values]
+    cells = [Cell(MISSING if value == "-" else Decimal(value)) for value in values]
     return [ResultRow(RowHeader((str(index),), group=groups[index:index + 1]), {column.key: cell})
             for index, cell in enumerate(cells)]
 
@@ -44,7 +44,7 @@ def test_less_is_better_where_the_column_says_so(values: tuple[str, ...], best: 
 def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
     competing = rows(RSUM, "500.0", "500.0", "600.0", groups="aab")
     assert emphasis.best_of_groups(competing, [RSUM]).keys() == {(0, RSUM.key), (1, RSUM.key), (2, RSUM.key)}
-    named = [ResultRow(RowHeader(("x",), group=group), {RSUM.key: number(Decimal("500.0"))})
+    named = [ResultRow(RowHeader(("x",), group=group), {RSUM.key: Cell(Decimal("500.0"))})
              for group in ("RG", "RG", "RGP", "other")]
     assert list(emphasis.best_of_groups(named, [RSUM]).values()) == ["blue", "blue", "red", "black"]
 
@@ -80,7 +80,7 @@ def test_a_caption_says_where_a_measured_row_competes_with_no_other(groups: str,
 
 
 def test_the_only_number_of_a_column_is_not_bold_although_other_rows_compete_there() -> None:
-    both = [replace(row, numbers=row.numbers | {RANK.key: number(Decimal(rank) if rank else None)})
+    both = [replace(row, numbers=row.numbers | {RANK.key: Cell(Decimal(rank) if rank else MISSING)})
             for row, rank in zip(rows(RSUM, "500.0", "490.0"), ("3.0", ""), strict=True)]
     for rule in (emphasis.best_of_columns, emphasis.best_of_groups):
         assert rule(both, [RSUM, RANK], lone=False).keys() == {(0, RSUM.key)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 from invented import built, everything, system
@@ -83,7 +84,7 @@ def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(name: s
 
 def test_more_notes_than_letters_have_two_letters_each() -> None:
     marks = LETTERS[::-1][:30]
-    row = TableRow(tuple(Cell("1", marks=(mark,)) for mark in marks))
+    row = TableRow(tuple(Cell(Decimal("1"), marks=(mark,)) for mark in marks))
     panel = Panel(tuple(Column(mark) for mark in marks), (RowGroup((row,)),), "Caption.",
                   tuple(Note(mark, mark=mark) for mark in marks))
     notes = panel.lettered().notes
@@ -104,14 +105,14 @@ def test_test_sets_that_do_not_fit_beside_each_other_stand_in_one_float(name: st
     for test_set in {column.above[0] for column in whole.columns if column.above}:
         assert not stacked or any(test_set in title for title in titles)
     here, there = (Counter(cell for group in panel.groups for row in group.rows for cell in row.cells
-                           if cell.value is not None) for panel in (part.panel, whole))
+                           if cell.number is not None) for panel in (part.panel, whole))
     assert here == there
-    assert all(any(cell.value is not None for cell in row.cells) for group in part.panel.groups for row in group.rows)
+    assert all(any(cell.number is not None for cell in row.cells) for group in part.panel.groups for row in group.rows)
 
 
 def two_sets(*groups: tuple[int, str]) -> Panel:
     """Two test sets that do not fit beside each other; groups: (rows, title) pairs."""
-    row = TableRow((Cell("a"), *[Cell("1.0")] * 8), ("a system",))
+    row = TableRow((Cell("a"), *[Cell(Decimal("1.0"))] * 8), ("a system",))
     columns = [Column(f"a long heading {number}", (name,), key=(name, "R@1")) for name in "AB" for number in range(4)]
     return Panel((Column("Name", kind="text"), *columns),
                  tuple(RowGroup((row,) * rows, title) for rows, title in groups), "Caption.",
@@ -144,7 +145,7 @@ def test_a_test_set_that_is_too_wide_is_split_by_direction() -> None:
 
 
 def test_text_that_is_too_wide_is_broken_into_lines() -> None:
-    long = TableRow((Cell("word " * 40), Cell("1.0"), Cell("short")))
+    long = TableRow((Cell("word " * 40), Cell(Decimal("1.0")), Cell("short")))
     panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")),
                   (RowGroup((TableRow((long.cells[0], long.cells[2], long.cells[1])),)),), notes=(Note("note"),))
     (part,) = fit(panel, ACL)
@@ -153,7 +154,7 @@ def test_text_that_is_too_wide_is_broken_into_lines() -> None:
 
 
 def test_the_widest_text_is_broken_first() -> None:
-    row = TableRow((Cell("short " * 8), Cell("word " * 40), Cell("1.0")))
+    row = TableRow((Cell("short " * 8), Cell("word " * 40), Cell(Decimal("1.0"))))
     panel = Panel((Column("a", kind="text"), Column("b", kind="text"), Column("R@1")), (RowGroup((row,)),))
     (part,) = fit(panel, ACL)
     assert [column.fixed for column in part.columns] == [False, True, False]
@@ -161,7 +162,7 @@ def test_the_widest_text_is_broken_first() -> None:
 
 def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
     columns = (Column("Name", kind="text"), Column("R@1"))
-    rows = tuple(TableRow((Cell(f"row {number}"), Cell("1.0"))) for number in range(20))
+    rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0")))) for number in range(20))
     first, second = fit(Panel(columns, (RowGroup(rows, "A section"), *[RowGroup(rows)] * 3), "Caption."), ACL)
     assert [group.title for group in second.panel.groups] [:1] == ["A section"]
     assert sum(len(group.rows) for part in (first, second) for group in part.panel.groups) == 80
@@ -170,7 +171,7 @@ def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
 
 
 def test_a_note_stands_on_the_page_of_its_mark() -> None:
-    rows = tuple(TableRow((Cell(f"row {number}"), Cell("1.0", marks=("a",) * (number == 0)))) for number in range(20))
+    rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0"), marks=("a",) * (number == 0)))) for number in range(20))
     plain = RowGroup(rows[1:])
     panel = Panel((Column("Name", kind="text"), Column("R@1")), (RowGroup(rows), *[plain] * 3),
                   notes=(Note("of a row", "a"), Note("of all")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def widths(source: str) -> set[int]:
 
 
 def awkward(text: str) -> Table:
-    rows = (TableRow((Cell(text, marks=("*",)), Cell(text, "1.0", "red")), (text,)),)
+    rows = (TableRow((Cell(text, marks=("*",)), Cell(text, Decimal("1.0"), "red")), (text,)),)
     groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
     columns = (Column(text, kind="text"), Column(text, (text,)))
     panels = (
@@ -70,9 +71,9 @@ def test_any_text_parses(text: str) -> None:
 
 
 @pytest.mark.parametrize(("numbers", "expected"), [
-    (("+1.5", "−22.3"), "+2.1"), (("1.5", "22.31"), "2.2"), (("7", "1234"), "4.0")])
+    (("1.5", "-22.3"), "+2.1"), (("1.5", "22.31"), "2.2"), (("7", "1234"), "4.0")])
 def test_a_column_has_room_for_its_signs_and_digits(numbers: tuple[str, ...], expected: str) -> None:
-    rows = tuple(TableRow((Cell("a"), Cell(number))) for number in numbers)
+    rows = tuple(TableRow((Cell("a"), Cell(Decimal(number)))) for number in numbers)
     panel = Panel((Column("", kind="text"), Column("x")), (RowGroup(rows),))
     assert f"S[table-format={expected}]" in to_latex(Table("numbers", (panel,)))
 
@@ -113,7 +114,7 @@ def test_escape(text: str, escaped: str) -> None:
 @pytest.mark.parametrize("text", ["*", "* two models", "[2pt]", " *", "\n*[1em]"])
 def test_a_row_does_not_begin_with_an_argument_of_the_line_break_before_it(text: str) -> None:
     r"""TeX reads a * or a [length] after \\ as an argument, also on the next line: the character would be lost."""
-    rows = tuple(TableRow((Cell(text), Cell("1.0")), ("source",) * second) for second in (False, True))
+    rows = tuple(TableRow((Cell(text), Cell(Decimal("1.0"))), ("source",) * second) for second in (False, True))
     groups = (RowGroup(rows, text), RowGroup(rows))
     panel = Panel((Column(text, kind="text"), Column("R@1")), groups, text, (Note(text), Note(text)))
     source = to_latex(Table("t", (panel,)))
@@ -156,7 +157,7 @@ def test_a_difference_keeps_its_plus_and_a_wide_float_spans_the_page() -> None:
 @pytest.mark.parametrize("text", ["-", "+", "×", ".", "–"])
 def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
     panel = Panel((Column("a", kind="text"), Column("R@1")),
-                  (RowGroup((TableRow((Cell("x"), Cell(text))), TableRow((Cell("y"), Cell("1.0"))))),))
+                  (RowGroup((TableRow((Cell("x"), Cell(text))), TableRow((Cell("y"), Cell(Decimal("1.0")))))),))
     source = to_latex(Table("t", (panel,)))
     assert not re.search(r"x & [-+]?0", source)
     assert re.search(r"x & \{.+\} \\\\", source)
@@ -170,7 +171,7 @@ def test_no_type_is_smaller_than_seven_points() -> None:
 
 
 def test_a_label_is_a_name_whatever_the_data_set_is_called() -> None:
-    panel = Panel((Column("R@1"),), (RowGroup((TableRow((Cell("1.0"),)),)),), key="50%_of\\}{#é")
+    panel = Panel((Column("R@1"),), (RowGroup((TableRow((Cell(Decimal("1.0")),)),)),), key="50%_of\\}{#é")
     assert r"\label{tab:my-table-50-of-}" in to_latex(Table("my_table", (panel,)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 from invented import built, everything
@@ -51,7 +52,7 @@ def test_test_sets_that_stand_below_each_other_in_latex_do_so_here() -> None:
 
 
 def test_cells() -> None:
-    row = TableRow((Cell("VSE+2AD"), Cell("79.7", "0.3", "red", ("a", "†"))))
+    row = TableRow((Cell("VSE+2AD"), Cell(Decimal("79.7"), Decimal("0.3"), "red", ("a", "†"))))
     columns = (Column("Method", kind="text"), Column("R@1", ("COCO", "Image")))
     panel = Panel(columns, (RowGroup((row,), "Section"),), "Caption", NOTES, made_from=("Test set: a_b.",))
     assert to_markdown(Table("t", (panel,))).splitlines() == [

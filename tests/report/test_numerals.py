@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import rounded, signed, significant
+from pipeline.report.table import Cell, measured, rounded, significant, to_digits
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,19 @@ def test_places() -> None:
     ("value", "shown"), [(1.0, "1.0"), (99.94, "99.9"), (99.96, "100"), (147.4, "147"), (147_384.0, "147,000")]
 )
 def test_ratios_keep_three_digits(value: float, shown: str) -> None:
-    assert significant(value) == shown
+    assert Cell(significant(value)).text == shown
 
 
-@pytest.mark.parametrize(("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0")])
+@pytest.mark.parametrize(("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0"), ("1234.5", "+1,234.5")])
 def test_signs(value: str, shown: str) -> None:
-    assert signed(Decimal(value)) == shown
+    assert Cell(Decimal(value), is_difference=True).text == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.000909, "0.000909"), (0.01234, "0.0123"), (0.05, "0.05"), (1.0, "1")])
+def test_significant_digits(value: float, shown: str) -> None:
+    assert str(to_digits(value, 3)) == shown
+
+
+def test_an_interval_follows_its_number_with_its_signs() -> None:
+    assert str(measured(3.25, (-0.04, 6.0), is_difference=True)) == "+3.2 [0.0, +6.0]"
+    assert str(measured(410.0, spread=2.34)) == "410.0 ± 2.3"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, TableRow
@@ -15,12 +17,12 @@ def panel(cells: tuple[Cell, ...], notes: tuple[Note, ...] = ()) -> Panel:
 
 def test_rows_have_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="expected 2 cells, received 1"):
-        panel((Cell("1"),))
+        panel((Cell(Decimal("1")),))
 
 
 def test_marks_are_explained() -> None:
     with pytest.raises(ValueError, match="no note explains"):
-        panel((Cell("1", marks=("a",)), Cell("2")), notes=(Note("other", "b"),))
+        panel((Cell(Decimal("1"), marks=("a",)), Cell(Decimal("2"))), notes=(Note("other", "b"),))
 
 
 def test_notes_do_not_share_a_mark() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from invented import built, system
@@ -58,11 +59,11 @@ def test_rows_that_do_not_add_up_carry_footnotes() -> None:
     assert [note.mark for note in panel.notes] == ["a", "b", "c"]
     bold = {note.mark for note in panel.notes if note.text.endswith("Bold follows the cell as printed.")}
     assert bold == {"b", "c"}  # DIME's 64.6, which note b doubts, and VSE+2AD's 524.7
-    assert find(panel, "R", "VSE∞").cells[8] == Cell("520.5", marks=("a",))
+    assert find(panel, "R", "VSE∞").cells[8] == Cell(Decimal("520.5"), marks=("a",))
     assert "520.8" in panel.notes[0].text
     bert = find(panel, "R", "VSE+2AD", after="Text Encoder: BERT")
-    assert bert.cells[9] == Cell("59.1", marks=("c",))
-    assert bert.cells[15] == Cell("524.7", bold="black", marks=("c",))
+    assert bert.cells[9] == Cell(Decimal("59.1"), marks=("c",))
+    assert bert.cells[15] == Cell(Decimal("524.7"), bold="black", marks=("c",))
 
 
 def test_benchmarks_stand_below_the_published_rows_under_the_same_headings() -> None:
@@ -108,7 +109,7 @@ def test_other_protocols_of_a_benchmark_are_not_shown() -> None:
 def test_seeds_become_mean_and_deviation() -> None:
     measured = system("sample", "all", r1=10.0, seed=0) | system("sample", "all", r1=13.0, seed=1)
     _, panel = build(measured)
-    assert rows(panel)[0].cells[2] == Cell("11.5", spread="2.1")
+    assert rows(panel)[0].cells[2] == Cell(Decimal("11.5"), spread=Decimal("2.1"))
     assert any(note.text.startswith("±") for note in panel.notes)
 
 

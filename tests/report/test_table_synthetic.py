@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -26,20 +27,20 @@ def test_synthetic_patterns_are_printed_as_in_the_paper() -> None:
         "Cos/Sin",
         "BiGRU",
         "0",
-        ".005",
-        ".010",
-        ".006",
+        "0.005",
+        "0.010",
+        "0.006",
         "0",
-        ".002",
+        "0.002",
         "0",
-        ".010",
-        ".004",
-        ".031",
-        ".007",
-        ".046",
-        ".004",
-        ".005",
-        ".001",
+        "0.010",
+        "0.004",
+        "0.031",
+        "0.007",
+        "0.046",
+        "0.004",
+        "0.005",
+        "0.001",
     ]
     best = [row.cells[5].bold for group in panel.groups for row in group.rows]
     assert best == [None, None, None, "black"]
@@ -49,7 +50,7 @@ def test_synthetic_patterns_measured_here_are_compared() -> None:
     asked = TableRequest(delta=True)
     (panel,) = built("vse_infty_table11", {}, asked, synthetic=synthetic(shift=0.03)).panels
     assert [group.title for group in panel.groups] == ["", "Measured here"]
-    assert panel.groups[1].rows[0].cells[2] == Cell(".030", bold="black")
+    assert panel.groups[1].rows[0].cells[2] == Cell(Decimal("0.030"), bold="black")
     assert [row.cells[-1].text for row in panel.groups[1].rows] == ["+0.010"] * 4
 
 

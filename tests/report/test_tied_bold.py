@@ -144,7 +144,7 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
 
 def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
     (tied,), (alone,) = headlines(three()), headlines(three(), "best")
-    assert [[row.numbers["", "RSUM"].text for row in each.rows if RSUM in row.best] for each in (tied, alone)] == [
+    assert [[row.numbers["", "RSUM"].text for row in each.rows if row.numbers[RSUM].bold] for each in (tied, alone)] == [
         bold_sums(shown(three())), bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text == note(shown(three()))
     assert [each.text for each in alone.notes] == ["Bold is the best of a column."]
@@ -155,7 +155,7 @@ def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     found = three()
     next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found)
-    assert [bool(each.best) for each in headline.rows] == [False, True, False]
+    assert [any(cell.bold for cell in each.numbers.values()) for each in headline.rows] == [False, True, False]
     assert "never bold" in headline.notes[-1].text
 
 

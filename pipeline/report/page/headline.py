@@ -1,7 +1,7 @@
 """The table of results: each system's recalls and RSUM, with intervals or the deviation over seeds."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
@@ -9,7 +9,7 @@ from pipeline.evaluation.metrics.numbers import at
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import Bold, Note, rounded
+from pipeline.report.table import Bold, Cell, Note, measured, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
@@ -26,7 +26,7 @@ class Counterpart:
 
     test_set: str  # the papers' test set
     same: bool  # whether the system was measured on it, with the papers' networks
-    numbers: Mapping[Statistic, str]  # as printed
+    numbers: Mapping[Statistic, Cell]
 
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
@@ -38,21 +38,11 @@ def counterparts(system: MeasuredSystem) -> list[Counterpart]:
         for row in rows:
             if header and row.header.identity == header.identity:
                 for test_set in {key[0] for key in row.numbers} - found.keys():
-                    numbers = {column: str(number.value) for column in STATISTICS
-                               if (number := row.numbers.get((test_set, column))) and number.value is not None}
+                    numbers = {column: cell for column in STATISTICS
+                               if (cell := row.numbers.get((test_set, column))) and cell.number is not None}
                     same = test_set == system.origin.benchmark and not names.stand_ins(system.members)
                     found[test_set] = Counterpart(test_set, same, numbers)
     return [found[test_set] for test_set in sorted(found)]
-
-
-@dataclass(frozen=True)
-class HeadlineNumber:
-    """A number as printed, with its interval or its deviation over seeds."""
-
-    text: str  # the number
-    low: str = ""  # lower end of the 95 % interval, "" for none
-    high: str = ""  # upper end of it
-    spread: str = ""  # standard deviation over seeds, "" for a single seed
 
 
 @dataclass(frozen=True)
@@ -72,11 +62,10 @@ class HeadlineRow:
     text: str  # its text encoder, "" for a dual encoder
     visual: str  # its visual features; of a pretrained dual encoder, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
-    numbers: Mapping[Statistic, HeadlineNumber]  # of `STATISTICS`
+    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table, or ties with it
     stand_ins: Sequence[str]  # networks that are not the papers'
-    best: frozenset[Statistic]  # the columns in which it is the best of the table, or ties with it
     span: Span  # RSUM as it is drawn
-    languages: Mapping[str, str]  # language -> mR with captions in it alone, {} where captions are in one language
+    languages: Mapping[str, Cell]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
 
     @property
@@ -85,7 +74,7 @@ class HeadlineRow:
         return ", ".join(filter(None, (self.method, self.text)))
 
     @property
-    def same(self) -> Mapping[Statistic, str]:
+    def same(self) -> Mapping[Statistic, Cell]:
         """The papers' numbers of it on the same test set with the same networks, {} for none."""
         return next((each.numbers for each in self.published if each.same), {})
 
@@ -152,32 +141,30 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
 
 def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[Statistic, Set[int]]
           ) -> list[HeadlineRow]:
-    numbers = [{column: _number(system, column, metrics) for column in STATISTICS} for system in systems]
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = (most - least) or 1.0
     rows = []
-    for index, (system, shown, (low, high)) in enumerate(zip(systems, numbers, ends, strict=True)):
+    for index, (system, (low, high)) in enumerate(zip(systems, ends, strict=True)):
         o = system.origin
         span = Span(*(100 * (value - least) / width for value in (system.mean(RSUM), low, high)))
-        winners = frozenset(column for column in STATISTICS if index in best[column])
+        shown = {column: replace(_number(system, column, metrics), bold="black" if index in best[column] else None)
+                 for column in STATISTICS}
         encoder = system.members[0].encoder if o.zero_shot else None
         visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
         title = names.method(o.recipe, o.visual)
         if encoder:
             visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
-        languages = {name.direction: str(rounded(system.mean(name)))
+        languages = {name.direction: measured(system.mean(name))
                      for name in system.values if name.direction and name.metric == "mR"}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
-                                names.stand_ins(system.members), winners, span, languages, counterparts(system)))
+                                names.stand_ins(system.members), span, languages, counterparts(system)))
     return rows
 
 
-def _number(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> HeadlineNumber:
-    mean, spread = system.printed(column)
-    if spread is not None:
-        return HeadlineNumber(str(mean), spread=str(spread))
-    return HeadlineNumber(str(mean), *(str(rounded(end)) for end in _interval(system, column, metrics) or ()))
+def _number(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> Cell:
+    spread = system.spread(column)
+    return measured(system.mean(column), _interval(system, column, metrics) if spread is None else None, spread)
 
 
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:

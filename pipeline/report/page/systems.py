@@ -10,7 +10,8 @@ from pipeline.evaluation.retrieval import Direction, Protocol
 from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
 from pipeline.evaluation.statistics import contrast
 from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
-from pipeline.report import names
+from pipeline.report import compared, names
+from pipeline.report.table import Cell, measured as cell
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
@@ -20,8 +21,18 @@ class Part(NamedTuple):
     """What one member adds to an ensemble."""
 
     name: str  # the member's feature
-    alone: float  # RSUM of the member by itself
+    alone: Cell  # RSUM of the member by itself
     found: dict[str, Any]  # the contrast of the other members' mean and the ensemble, see `statistics.contrast`
+
+    @property
+    def without(self) -> Cell:
+        """RSUM of the ensemble without it."""
+        return compared.mean(self.found["RSUM"], "a")
+
+    @property
+    def cells(self) -> list[Cell]:
+        """What it adds, p, and the corrected p."""
+        return compared.difference(self.found["RSUM"], 2)
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,7 @@ class Effect:
 
     name: str  # its title
     protocol: str  # the evaluation protocol
-    rsum: float  # RSUM with all members
+    rsum: Cell  # RSUM with all members
     parts: Sequence[Part]  # what each member adds
 
     @property
@@ -57,10 +68,10 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
 
     def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
         others = [other for other in parts.values() if other != path]
-        return Part(name, measured([path]).rsum, contrast.of(
+        return Part(name, cell(measured([path]).rsum), contrast.of(
             [measured(others)], [measured(list(parts.values()))], settings.resamples, settings.seed))
 
-    every = [Effect(name, protocol_named(protocol).name, measured(list(parts.values())).rsum,
+    every = [Effect(name, protocol_named(protocol).name, cell(measured(list(parts.values())).rsum),
                     [part(member, path, parts) for member, path in parts.items()])
              for name, parts in ensembles.items() if len(parts) > 1]
     contrast.correct([part.found for effect in every for part in effect.parts])  # all are shown together

@@ -6,6 +6,7 @@ of VSE∞ (appendix B.3) shows how well GPO's designs learn known pooling patter
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from pipeline.evaluation.metrics import Statistic
@@ -133,10 +134,10 @@ def _design(line: Mapping[str, Any] | PublishedRow) -> RowHeader:
 
 
 def _errors(line: Mapping[str, Any]) -> dict[MetricKey, tuple[str, Cell]]:
-    """The errors as the paper prints them: .065 for 0.065, and 0 for 0.000."""
+    """The errors, and 0 for 0.000 as the paper prints it."""
     values = {size: rounded(float(line[size]), places=3) for size in ERRORS}
     return {(SYNTHETIC, Statistic(str(line["pattern"]), size)): (
-        size, Cell(str(value).removeprefix("0") if value else "0", value=value)) for size, value in values.items()}
+        size, Cell(value or Decimal(0))) for size, value in values.items()}
 
 
 TABLE11 = ErrorTable.listed("vse_infty_table11", published=_design)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.evaluation.retrieval.summary import to_markdown, to_text
 from pipeline.manifest import Manifest
+from pipeline.report.evaluated import to_markdown, to_text
 from pipeline.systems.scores.judged import Truth, told
 from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System

@@ -1,13 +1,16 @@
-"""Metrics as text or as a Markdown table, from the plain values of `Metrics.as_dict`."""
+"""What `pipeline evaluate` prints: results as text or as one Markdown table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
 from pipeline.files.left_out import by_reason
-from pipeline.parts.wrapping import TERMINAL, wrapped
+from pipeline.parts.wrapping import wrapped
+from pipeline.report import markdown, text
+from pipeline.report.table import MISSING, Cell, grid, measured
 
 
 class Series(NamedTuple):
@@ -23,7 +26,6 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
 RECALLS, RANKS = ("R@1", "R@5", "R@10"), ("MedR", "MeanR", "tied queries")
-COLUMNS = RECALLS + RANKS
 NOTE = "In brackets: 95 % intervals, for other images with their captions."
 
 
@@ -31,41 +33,29 @@ def to_text(results: Results) -> str:
     """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     parts = []
     for name, numbers in results:
-        rows = [[title, *_row(numbers, way)] for way, title in DIRECTIONS.items() if way in numbers]
-        tables = [*aligned([["", *RECALLS], *(row[:4] for row in rows)])]
+        rows = [(title, _cells(numbers, way)) for way, title in DIRECTIONS.items() if way in numbers]
+        parts += [wrapped(_title(name, numbers)),
+                  *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
         if "tied" in numbers:  # not of a run file, which does not tell the ranks beyond its lists
-            tables += aligned([["", *RANKS], *([row[0], *row[4:]] for row in rows)])
-        rsum = [f"  RSUM {_rsum(numbers)}"] if "RSUM" in numbers else []
-        parts += [wrapped(_title(name, numbers)), *tables, *rsum,
-                  *(wrapped(line, "  ") for line in _remarks(numbers)), ""]
+            parts += text.to_text(grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]}))
+        parts += [f"  RSUM {_rsum(numbers)}"] if "RSUM" in numbers else []
+        parts += [*(wrapped(line, "  ") for line in _remarks(numbers)), ""]
     parts += [line for each in _seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table's rows as indented lines with aligned columns, which are closer in one that is wide."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    gap = "  " if sum(widths) + 2 * len(widths) <= TERMINAL else " "
-    rows = (gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-    return [f"  {row}".rstrip() for row in rows]
-
-
 def to_markdown(results: Results) -> str:
     """Write all results as one Markdown table, two rows for each."""
-    lines = ["| | direction | " + " | ".join(COLUMNS) + " | RSUM |", "|:--|:--|" + "--:|" * (len(COLUMNS) + 1)]
+    rows = []
     for name, numbers in results:
-        first = True
-        for way, title in DIRECTIONS.items():
-            if way not in numbers:
-                continue
-            row = [_escape(_title(name, numbers)) if first else "", title, *_row(numbers, way),
-                   _rsum(numbers) if first else ""]
-            lines.append("| " + " | ".join(row) + " |")
-            first = False
-    remarks = [": ".join(filter(None, (_escape(name), line))) for name, numbers in results
+        ways = [way for way in DIRECTIONS if way in numbers]
+        rows += [(_title(name, numbers) if way == ways[0] else "", DIRECTIONS[way], *_cells(numbers, way),
+                  _rsum(numbers) if way == ways[0] else "") for way in ways]
+    table = markdown.rows(grid(("", "direction", *RECALLS, *RANKS, "RSUM"), {"": rows}, texts=2))
+    remarks = [markdown.escape(": ".join(filter(None, (name, line)))) for name, numbers in results
                for line in _remarks(numbers)]
-    remarks += [_escape(each) for each in _seeds(results)]
-    return "\n\n".join(["\n".join(lines), *remarks, *([NOTE] if _with_intervals(results) else [])])
+    remarks += map(markdown.escape, _seeds(results))
+    return "\n\n".join([table, *remarks, *([NOTE] if _with_intervals(results) else [])])
 
 
 def _title(name: str, numbers: Mapping[str, Any]) -> str:
@@ -75,20 +65,20 @@ def _title(name: str, numbers: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (name, split, size) if part) + ties
 
 
-def _row(numbers: Mapping[str, Any], way: str) -> list[str]:
+def _cells(numbers: Mapping[str, Any], way: str) -> list[Cell]:
+    """The cells of one direction: three recalls, ranks and tied queries."""
     interval = numbers.get("interval", {}).get(way, {})
-    return [*(ranged(numbers[way][k], interval.get(k)) for k in RECALLS),
-            *([f"{numbers[way]['MedR']:.1f}", f"{numbers[way]['MeanR']:.1f}", str(numbers["tied"][way])]
-              if "tied" in numbers else "–––")]
+    recalls = [measured(numbers[way][name], interval.get(name)) for name in RECALLS]
+    if "tied" not in numbers:
+        return [*recalls, *[Cell(MISSING)] * 3]
+    ranks = [measured(numbers[way][name]) for name in ("MedR", "MeanR")]
+    return [*recalls, *ranks, Cell(Decimal(numbers["tied"][way]))]
 
 
-def _rsum(numbers: Mapping[str, Any]) -> str:
-    return "–" if "RSUM" not in numbers else ranged(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
-
-
-def ranged(value: float, interval: Iterable[float] | None) -> str:
-    """Write a number with its interval."""
-    return f"{value:.1f}" + (" [{:.1f}, {:.1f}]".format(*interval) if interval else "")
+def _rsum(numbers: Mapping[str, Any]) -> Cell:
+    if "RSUM" not in numbers:
+        return Cell(MISSING)
+    return measured(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
 
 
 def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -107,11 +97,11 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
     for language, found in numbers.get("languages", {}).items():
-        ways = "; ".join(f"{title} " + ", ".join(_row(found, way)[:3]) for way, title in DIRECTIONS.items())
-        mean = ranged(found["mR"], found.get("interval", {}).get("mR"))
+        ways = "; ".join(f"{title} " + ", ".join(map(str, _cells(found, way)[:3])) for way, title in DIRECTIONS.items())
+        mean = measured(found["mR"], found.get("interval", {}).get("mR"))
         yield f"{language}, {found['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
     if mean_of := numbers.get("mean_of_languages"):
-        yield f"mean of languages: mR {ranged(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
+        yield f"mean of languages: mR {measured(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
 
 def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")) -> Iterator[str]:
@@ -125,7 +115,7 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
     metrics: dict[str, list[str]] = defaultdict(list)
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:
-            value = ranged(at(numbers, Statistic(way, name)), interval)
+            value = str(measured(at(numbers, Statistic(way, name)), interval))
             metrics[name].append(f"{TASKS[way]} {value}" if way else value)
     yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
 
@@ -138,20 +128,16 @@ def _seeds(results: Results) -> Iterator[str]:
             systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
     for (series, protocol), of_seeds in systems.items():
         if len(runs := list(of_seeds.values())) > 1:
-            told = "; ".join(f"{title} " + ", ".join(_spread(run[way][k] for run in runs) for k in RECALLS)
+            told = "; ".join(f"{title} " + ", ".join(str(_spread(run[way][name] for run in runs)) for name in RECALLS)
                              for way, title in DIRECTIONS.items())
             yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
                    f"RSUM {_spread(run['RSUM'] for run in runs)}")
 
 
-def _spread(values: Iterable[float]) -> str:
+def _spread(values: Iterable[float]) -> Cell:
     every = list(values)
-    return f"{fmean(every):.1f} ± {stdev(every):.1f}"
+    return measured(fmean(every), spread=stdev(every))
 
 
 def _with_intervals(results: Results) -> bool:
     return any("interval" in numbers for _, numbers in results)
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -9,8 +9,9 @@ import pytest
 
 from pipeline.evaluation.metrics import STATISTICS, evaluate
 from pipeline.evaluation.metrics.numbers import nested
-from pipeline.evaluation.retrieval import Protocol, summary
-from pipeline.evaluation.statistics import contrast, interval
+from pipeline.evaluation.retrieval import Protocol
+from pipeline.evaluation.statistics import interval
+from pipeline.report import compared, evaluated
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def measured(seed: int, folds: int = 1) -> dict[str, Any]:
     return metrics.as_dict() | {"interval": interval(metrics)}
 
 
-@pytest.mark.parametrize("write", [summary.to_text, summary.to_markdown])
+@pytest.mark.parametrize("write", [evaluated.to_text, evaluated.to_markdown])
 def test_every_protocol_of_a_system_is_shown(write: Any) -> None:
     runs = [("net-s0", measured(0)), ("net-s0", measured(0, folds=2))]
     text = write(runs)
@@ -29,9 +30,9 @@ def test_every_protocol_of_a_system_is_shown(write: Any) -> None:
     assert "seeds" not in text
 
 
-@pytest.mark.parametrize("write", [summary.to_text, summary.to_markdown])
+@pytest.mark.parametrize("write", [evaluated.to_text, evaluated.to_markdown])
 def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
-    net, other = summary.Series("net", "digest"), summary.Series("net", "another")
+    net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
     runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
     runs += [("net-s4", measured(1) | {"series": other, "seed": 4}), ("net-s0", measured(1))]
     runs += [("a copy of the first", runs[0][1])]
@@ -45,7 +46,7 @@ def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
 def test_numbers_of_most_digits_fit_a_terminal() -> None:
     metrics = evaluate(np.eye(20), np.arange(20))
     known = {way: {f"R@{k}": [99.99, 100.0] for k in (1, 5, 10)} for way in ("i2t", "t2i")} | {"RSUM": [599.9, 600.0]}
-    text = summary.to_text([("net-s0", metrics.as_dict() | {"interval": known})])
+    text = evaluated.to_text([("net-s0", metrics.as_dict() | {"interval": known})])
     assert text.count("100.0 [100.0, 100.0]") == 6
     assert [line for line in text.splitlines() if len(line) > 80] == []
     tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0], "p": 0.000909, "holm": 0.000909,
@@ -53,11 +54,11 @@ def test_numbers_of_most_digits_fit_a_terminal() -> None:
     found = nested(dict.fromkeys(STATISTICS, tested))
     found |= {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
     for names in (("first", "second"), [str(number) for number in range(12)]):
-        text = contrast.to_text(names, [[found] * (len(names) * (len(names) - 1) // 2)])
+        text = compared.to_text(names, [[found] * (len(names) * (len(names) - 1) // 2)])
         assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_names_do_not_break_the_table() -> None:
-    table = summary.to_markdown([("a|b<script>", measured(0))]).splitlines()
-    assert "a\\|b&lt;script>" in table[2]
+    table = evaluated.to_markdown([("a|b<script>", measured(0))]).splitlines()
+    assert "a\\|b&lt;script&gt;" in table[2]
     assert {line.replace("\\|", "").count("|") for line in table[:4]} == {10}
