@@ -81,7 +81,7 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
 
 def _described(made: Made) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
-    series = None if made.seed is None else summary.Series(made.series, made.without_seed)
+    series = None if made.seed is None else evaluated.Series(made.series, made.without_seed)
     return {"split": made.split, "series": series, "seed": made.seed}
 
 

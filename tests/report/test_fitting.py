@@ -171,7 +171,8 @@ def test_a_table_taller_than_the_page_goes_on_in_another_one() -> None:
 
 
 def test_a_note_stands_on_the_page_of_its_mark() -> None:
-    rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0"), marks=("a",) * (number == 0)))) for number in range(20))
+    rows = tuple(TableRow((Cell(f"row {number}"), Cell(Decimal("1.0"), marks=("a",) * (number == 0))))
+                 for number in range(20))
     plain = RowGroup(rows[1:])
     panel = Panel((Column("Name", kind="text"), Column("R@1")), (RowGroup(rows), *[plain] * 3),
                   notes=(Note("of a row", "a"), Note("of all")))

@@ -28,7 +28,8 @@ def test_ratios_keep_three_digits(value: float, shown: str) -> None:
     assert Cell(significant(value)).text == shown
 
 
-@pytest.mark.parametrize(("value", "shown"), [("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0"), ("1234.5", "+1,234.5")])
+@pytest.mark.parametrize(("value", "shown"), [
+    ("1.5", "+1.5"), ("-0.3", "−0.3"), ("-0.0", "0.0"), ("1234.5", "+1,234.5")])
 def test_signs(value: str, shown: str) -> None:
     assert Cell(Decimal(value), is_difference=True).text == shown
 

@@ -77,7 +77,7 @@ def test_other_data_has_a_panel_of_its_own_with_its_languages_and_spread_over_se
     assert "on mine (test split, 1,000 images, 12,000 captions) by language" in other.caption
     assert [column.heading for column in other.columns] == ["Method", "de", "eu", "Mean"]
     (row,) = other.groups[0].rows
-    assert [(cell.text, cell.spread) for cell in row.cells[1:]] == [("41.0", "1.4"), ("20.5", "0.7"), ("30.8", "1.1")]
+    assert [str(cell) for cell in row.cells[1:]] == ["41.0 ± 1.4", "20.5 ± 0.7", "30.8 ± 1.1"]
     assert any("over 2 seeds" in note.text for note in other.notes)
 
 
