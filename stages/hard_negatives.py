@@ -15,7 +15,7 @@ from pipeline.files import atomic, digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted
 from pipeline.report import text
-from pipeline.report.table import MISSING, grid, measured
+from pipeline.report.table import MISSING, grid, number
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
@@ -108,8 +108,8 @@ def _measure(system: System, asked: Sequence[asking.Question], place: Path, trai
 
 
 def _tell(found: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
-    accuracies = [(each.name, measured(each.value, (each.low, each.high)),
-                   MISSING if each.other_image is None else measured(each.other_image), measured(each.chance))
+    accuracies = [(each.name, number(each.value, (each.low, each.high)),
+                   MISSING if each.other_image is None else number(each.other_image), number(each.chance))
                   for each in found]
     counts = [(each.name, str(each.questions), str(each.images), str(each.ties)) for each in found]
     say(*text.to_text(grid(("", "accuracy [95 %]", "other image", "chance"), {"": accuracies})),

@@ -11,7 +11,7 @@ from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.evaluation.statistics.contrast import Contrast
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import markdown, text
-from pipeline.report.table import Cell, Panel, grid, measured, to_digits
+from pipeline.report.table import Cell, Panel, grid, number, to_digits
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
@@ -71,12 +71,12 @@ def title(contrast: Contrast) -> str:
 
 def mean(row: Mapping[str, Any], side: str) -> Cell:
     """A mean over seeds with its standard deviation."""
-    return measured(row[side], spread=row["spread"][side])
+    return number(row[side], spread=row["spread"][side])
 
 
 def difference(row: Mapping[str, Any], digits: int = 3) -> list[Cell]:
     """One statistic's difference with its interval, and p and the corrected p with so many digits."""
-    return [measured(row["difference"], row["interval"], is_difference=True),
+    return [number(row["difference"], row["interval"], is_difference=True),
             *(Cell(to_digits(row[key], digits)) for key in ("p", "holm"))]
 
 

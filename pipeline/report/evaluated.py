@@ -1,7 +1,7 @@
 """What `pipeline evaluate` prints: results as text or as one Markdown table."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +10,7 @@ from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import markdown, text
-from pipeline.report.table import MISSING, Cell, grid, measured
+from pipeline.report.table import MISSING, Cell, grid, number
 
 
 class Series(NamedTuple):
@@ -52,7 +52,7 @@ def to_markdown(results: Results) -> str:
         rows += [(_title(name, numbers) if way == ways[0] else "", DIRECTIONS[way], *_cells(numbers, way),
                   _rsum(numbers) if way == ways[0] else "") for way in ways]
     table = markdown.rows(grid(("", "direction", *RECALLS, *RANKS, "RSUM"), {"": rows}, texts=2))
-    remarks = [markdown.escape(": ".join(filter(None, (name, line)))) for name, numbers in results
+    remarks = [": ".join(filter(None, (markdown.escape(name), line))) for name, numbers in results
                for line in _remarks(numbers)]
     remarks += map(markdown.escape, _seeds(results))
     return "\n\n".join([table, *remarks, *([NOTE] if _with_intervals(results) else [])])
@@ -68,17 +68,17 @@ def _title(name: str, numbers: Mapping[str, Any]) -> str:
 def _cells(numbers: Mapping[str, Any], way: str) -> list[Cell]:
     """The cells of one direction: three recalls, ranks and tied queries."""
     interval = numbers.get("interval", {}).get(way, {})
-    recalls = [measured(numbers[way][name], interval.get(name)) for name in RECALLS]
+    recalls = [number(numbers[way][name], interval.get(name)) for name in RECALLS]
     if "tied" not in numbers:
         return [*recalls, *[Cell(MISSING)] * 3]
-    ranks = [measured(numbers[way][name]) for name in ("MedR", "MeanR")]
+    ranks = [number(numbers[way][name]) for name in ("MedR", "MeanR")]
     return [*recalls, *ranks, Cell(Decimal(numbers["tied"][way]))]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
     if "RSUM" not in numbers:
         return Cell(MISSING)
-    return measured(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
+    return number(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
 
 
 def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -98,10 +98,10 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
     for language, found in numbers.get("languages", {}).items():
         ways = "; ".join(f"{title} " + ", ".join(map(str, _cells(found, way)[:3])) for way, title in DIRECTIONS.items())
-        mean = measured(found["mR"], found.get("interval", {}).get("mR"))
+        mean = number(found["mR"], found.get("interval", {}).get("mR"))
         yield f"{language}, {found['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
     if mean_of := numbers.get("mean_of_languages"):
-        yield f"mean of languages: mR {measured(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
+        yield f"mean of languages: mR {number(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
 
 def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
     metrics: dict[str, list[str]] = defaultdict(list)
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:
-            value = str(measured(at(numbers, Statistic(way, name)), interval))
+            value = str(number(at(numbers, Statistic(way, name)), interval))
             metrics[name].append(f"{TASKS[way]} {value}" if way else value)
     yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
 
@@ -128,15 +128,14 @@ def _seeds(results: Results) -> Iterator[str]:
             systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
     for (series, protocol), of_seeds in systems.items():
         if len(runs := list(of_seeds.values())) > 1:
-            told = "; ".join(f"{title} " + ", ".join(str(_spread(run[way][name] for run in runs)) for name in RECALLS)
+            told = "; ".join(f"{title} " + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
                              for way, title in DIRECTIONS.items())
             yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
-                   f"RSUM {_spread(run['RSUM'] for run in runs)}")
+                   f"RSUM {_spread([run['RSUM'] for run in runs])}")
 
 
-def _spread(values: Iterable[float]) -> Cell:
-    every = list(values)
-    return measured(fmean(every), spread=stdev(every))
+def _spread(values: list[float]) -> Cell:
+    return number(fmean(values), spread=stdev(values))
 
 
 def _with_intervals(results: Results) -> bool:

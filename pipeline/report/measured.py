@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any
 
@@ -15,7 +14,7 @@ from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.results import HITS
 from pipeline.report import names
-from pipeline.report.table import rounded
+from pipeline.report.table import Cell, number
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Made, Member, differences
 
@@ -108,10 +107,10 @@ class MeasuredSystem:
         values = self.values[column]
         return stdev(values) if len(values) > 1 else None
 
-    def printed(self, column: Statistic) -> tuple[Decimal, Decimal | None]:
-        """Mean and deviation as they are printed."""
+    def cell(self, column: Statistic, interval: Sequence[float] | None = None) -> Cell:
+        """The cell of a number: its mean over seeds with their deviation, or one seed's number with its interval."""
         spread = self.spread(column)
-        return rounded(self.mean(column)), None if spread is None else rounded(spread)
+        return number(self.mean(column), interval if spread is None else None, spread)
 
     @property
     def part(self) -> str:

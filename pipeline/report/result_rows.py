@@ -82,7 +82,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
                             for feature, engine in origin.features)
         row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
         where = test_set or origin.benchmark or ""
-        numbers = {(where, column): Cell(*system.printed(column)) for column in system.values}
+        numbers = {(where, column): system.cell(column) for column in system.values}
         tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)

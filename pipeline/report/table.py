@@ -226,8 +226,8 @@ def grid(headings: Sequence[str], groups: Mapping[str, Iterable[Sequence[str | C
                  title) for title, rows in groups.items()))
 
 
-def measured(value: float, interval: Iterable[float] | None = None, spread: float | None = None, digits: int = 1,
-             is_difference: bool = False) -> Cell:
+def number(value: float, interval: Iterable[float] | None = None, spread: float | None = None, digits: int = 1,
+           is_difference: bool = False) -> Cell:
     """The cell of a number, rounded like its interval and its standard deviation."""
     low_high = tuple(rounded(end, digits) for end in interval or ())
     return Cell(rounded(value, digits), None if spread is None else rounded(spread, digits),

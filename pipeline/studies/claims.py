@@ -10,7 +10,7 @@ from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import compared, markdown, published, text
-from pipeline.report.table import MISSING, Cell, grid, measured
+from pipeline.report.table import MISSING, Cell, grid, number
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
 
@@ -124,23 +124,23 @@ def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ())
 def to_text(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
     """Write the same for a terminal of 80 columns: a line for each claim, and below them the numbers."""
     lines, rows = [], []
-    for number, each in enumerate(tested, 1):
+    for count, each in enumerate(tested, 1):
         worse, better, seeds, *numbers = _measured(each.contrast) if each.contrast else [""] * 3
         known = [each.claim.where]
         if each.published is not None:
             known.append(f"published {_printed(each)}")
         if seeds:
             known.append(f"seeds {seeds}")
-        lines.append(f"{number}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
+        lines.append(f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(filter(None, known))})")
         if numbers:
-            rows.append([str(number), worse, better, *numbers])
+            rows.append([str(count), worse, better, *numbers])
     headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
     table = ["", *text.to_text(grid(headings, {"": rows}))] if rows else []
     return "\n".join([*map(wrapped, lines), *table, "", *map(wrapped, _notes(tested, said, failed))])
 
 
 def _printed(tested: Tested) -> Cell:
-    return Cell(MISSING) if tested.published is None else measured(tested.published, is_difference=True)
+    return Cell(MISSING) if tested.published is None else number(tested.published, is_difference=True)
 
 
 def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[str]:

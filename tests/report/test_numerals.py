@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import Cell, measured, rounded, significant, to_digits
+from pipeline.report.table import Cell, number, rounded, significant, to_digits
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_significant_digits(value: float, shown: str) -> None:
 
 
 def test_an_interval_follows_its_number_with_its_signs() -> None:
-    assert str(measured(3.25, (-0.04, 6.0), is_difference=True)) == "+3.2 [0.0, +6.0]"
-    assert str(measured(410.0, spread=2.34)) == "410.0 ± 2.3"
+    assert str(number(3.25, (-0.04, 6.0), is_difference=True)) == "+3.2 [0.0, +6.0]"
+    assert str(number(410.0, spread=2.34)) == "410.0 ± 2.3"

@@ -242,7 +242,7 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     assert cells[0] == "patch"
     assert cells[1] == f"{evaluate(matrices[2], owner).rsum:.1f}"
     assert cells[2] == f"{without:.1f}"
-    assert cells[3].startswith(f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [")
+    assert cells[3].startswith(f"{evaluate(sum(matrices) / 3, owner).rsum - without:+.1f} [".replace("-", "−"))
     rows = [row for table in tables for row in table.findall("h:tbody/h:tr", NAMESPACE)]
     chances, corrected = ([float("".join(row[at].itertext())) for row in rows] for at in (-2, -1))
     assert corrected == pytest.approx(holm(chances), rel=0.1)

@@ -9,7 +9,7 @@ from pipeline.evaluation.metrics.numbers import at
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.retrieval_table import RetrievalTable
-from pipeline.report.table import Bold, Cell, Note, measured, rounded
+from pipeline.report.table import Bold, Cell, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
 from pipeline.report.tables.vse_infty import TABLE9, TABLE10
 
@@ -148,23 +148,18 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: M
     for index, (system, (low, high)) in enumerate(zip(systems, ends, strict=True)):
         o = system.origin
         span = Span(*(100 * (value - least) / width for value in (system.mean(RSUM), low, high)))
-        shown = {column: replace(_number(system, column, metrics), bold="black" if index in best[column] else None)
-                 for column in STATISTICS}
+        shown = {column: replace(system.cell(column, _interval(system, column, metrics)),
+                                 bold="black" if index in best[column] else None) for column in STATISTICS}
         encoder = system.members[0].encoder if o.zero_shot else None
         visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
         title = names.method(o.recipe, o.visual)
         if encoder:
             visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
-        languages = {name.direction: measured(system.mean(name))
+        languages = {name.direction: system.cell(name)
                      for name in system.values if name.direction and name.metric == "mR"}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
                                 names.stand_ins(system.members), span, languages, counterparts(system)))
     return rows
-
-
-def _number(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> Cell:
-    spread = system.spread(column)
-    return measured(system.mean(column), _interval(system, column, metrics) if spread is None else None, spread)
 
 
 def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
 from pipeline.evaluation.statistics import contrast
 from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.report import compared, names
-from pipeline.report.table import Cell, measured as cell
+from pipeline.report.table import Cell, number
 from pipeline.settings import Evaluate
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
@@ -68,10 +68,10 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
 
     def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
         others = [other for other in parts.values() if other != path]
-        return Part(name, cell(measured([path]).rsum), contrast.of(
+        return Part(name, number(measured([path]).rsum), contrast.of(
             [measured(others)], [measured(list(parts.values()))], settings.resamples, settings.seed))
 
-    every = [Effect(name, protocol_named(protocol).name, cell(measured(list(parts.values())).rsum),
+    every = [Effect(name, protocol_named(protocol).name, number(measured(list(parts.values())).rsum),
                     [part(member, path, parts) for member, path in parts.items()])
              for name, parts in ensembles.items() if len(parts) > 1]
     contrast.correct([part.found for effect in every for part in effect.parts])  # all are shown together
