@@ -113,8 +113,6 @@ class Metric(ABC):
         Returns:
             The number as printed: shares in percent.
         """
-        if not direction:
-            return sum(self.number(folds, way) for way in ("i2t", "t2i")) / (self.summed or 1)
         known = values or [self.values(fold.ranked(direction), fold.ties) for fold in folds]
         return float(np.mean([self._mean(each) for each in known]))
 

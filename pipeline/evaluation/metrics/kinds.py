@@ -4,13 +4,13 @@ Each is computed by a closed form over all orders of tied candidates. Their defi
 `tests/evaluation/metrics/metric_definitions.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from pipeline.evaluation.metrics.base import Fold, Metric, Ranked
-from pipeline.evaluation.metrics.numbers import RECALLS
+from pipeline.evaluation.metrics.numbers import RECALLS, Statistic
 from pipeline.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.evaluation.retrieval.ranks import Floats, Ties
 from pipeline.parts.errors import InputError
@@ -101,9 +101,13 @@ class RSum(Metric):
         return total
 
     def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
-        if direction:
-            return sum(Hit(k).number(folds, direction) for k in RECALLS)
-        return super().number(folds, direction)
+        return self.of({Statistic(way, str(metric)): metric.number(folds, way)
+                        for way in ("i2t", "t2i") for metric in map(Hit, RECALLS)})
+
+    def of(self, recalls: Mapping[Statistic, float]) -> float:
+        """Add up the six recalls."""
+        sums = [sum(recalls[Statistic(way, f"R@{k}")] for k in RECALLS) for way in ("i2t", "t2i")]
+        return sum(sums) / (self.summed or 1)
 
 
 class MeanOfSix(RSum):
@@ -123,7 +127,7 @@ class MeanRecall(RSum):
         return super().of_queries(ranked, ties) / len(RECALLS)
 
     def number(self, folds: Sequence[Fold], direction: str, values: Sequence[Floats] | None = None) -> float:
-        return super().number(folds, direction) / len(RECALLS)
+        return sum(Hit(k).number(folds, direction) for k in RECALLS) / len(RECALLS)
 
 
 class Recall(Metric):

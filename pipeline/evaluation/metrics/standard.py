@@ -16,7 +16,7 @@ from pipeline.evaluation.retrieval.ranks import check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.workers import after
 
-STANDARD: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank(), RSum())
+OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank())
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expecte
     """
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
     numbers = {Statistic(way, str(metric)): metric.number(folds, way)
-               for way in ("i2t", "t2i", "") for metric in STANDARD if (metric.summed is None) == bool(way)}
+               for way in ("i2t", "t2i") for metric in OF_DIRECTIONS}
+    numbers[RSUM] = RSum().of(numbers)
     images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
     return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
 
