@@ -44,7 +44,7 @@ def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
 
 def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Nested numbers of both; the first's where both have one."""
-    found = {**second, **first}
+    found = {**first, **{name: value for name, value in second.items() if name not in first}}
     return {name: joined(value, second[name]) if isinstance(value, Mapping) and name in second else value
             for name, value in found.items()}
 
