@@ -168,7 +168,11 @@ def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes:
 
 def test_what_is_up_to_date_is_not_read(pipeline: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head, ensemble = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
-    assert pipeline("rescore", head, "--by", "csls")[0] == 0
+    commands = (("score", "--feature", "region"), ("ensemble", "R"), ("rescore", head, "--by", "csls"),
+                ("rerank", "--retriever", ensemble, "--with", head, "--k", "3", "--name", "a-reranked",
+                 "--if-changed", "redo"))
+    for command in commands:
+        assert pipeline(*command)[0] == 0
     opened, read = regular.opened, list[Path]()
 
     def watched(path: Path | str) -> Any:
@@ -176,8 +180,7 @@ def test_what_is_up_to_date_is_not_read(pipeline: Any, run: Path, monkeypatch: p
         return opened(path)
 
     monkeypatch.setattr(regular, "opened", watched)
-    for command in (("score", "--feature", "region"), ("ensemble", "R"), ("rescore", head, "--by", "csls"),
-                    ("rerank", "--retriever", ensemble, "--with", head, "--k", "3", "--name", "a-reranked")):
+    for command in commands:
         code, out, err = pipeline(*command)
         assert code == 0, err
         assert "nothing to do" in out
