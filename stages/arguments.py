@@ -52,7 +52,7 @@ class Workers(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[Executor | None]:
-        """Open the executor of tasks; None stands for this process."""
+        """Open the executor of tasks; None for this process."""
         if self == Workers():
             yield None
             return

@@ -131,7 +131,7 @@ def _name_long_choices(option: click.Parameter) -> None:
 
 
 def _example(paragraph: str) -> str:
-    """An example as it is typed: one that is too long for a line goes on after a backslash, with an option."""
+    """An example as it is typed: one that is too long for a line continues after a backslash, with an option."""
     first, *words = re.split(r" (?=-)", " ".join(paragraph.split()))
     lines = [f"\b\n{first}"]
     for word in words:
@@ -181,7 +181,7 @@ def _terminate(number: int, frame: object) -> None:
 def _say_ended(terminated: bool) -> int:
     for each in (signal.SIGTERM, signal.SIGINT):  # a second signal ends at once, if running work takes long to end
         signal.signal(each, _end_at_once)
-    return _say(f"{'terminated' if terminated else 'interrupted'}; run the same command again to go on",
+    return _say(f"{'terminated' if terminated else 'interrupted'}; run the same command again to resume",
                 143 if terminated else 130)
 
 
@@ -204,13 +204,13 @@ def _say_refused(error: OSError) -> int:
     if error.errno in BAD_NAMES:
         return _say(f"error: {error.strerror}{named}", 2)
     room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return _say(f"error: {error.strerror or error}{named}; {room}run again to go on: what was finished is kept", 1)
+    return _say(f"error: {error.strerror or error}{named}; {room}run again to resume; finished work is kept", 1)
 
 
 def _say_known(error: RuntimeError | MemoryError) -> int:
     """Print that memory is short, of the machine or of a GPU, or that links form a loop. Any other error is raised."""
     if short_of_memory(error):
-        return _say("error: out of memory; give smaller batches and run again to go on", 1)
+        return _say("error: out of memory; use smaller batches and run again to resume", 1)
     if str(error).startswith("Symlink loop"):  # Path.resolve before Python 3.13
         return _say(f"error: {error}: the link leads in a circle; name a file or folder", 2)
     raise error

@@ -94,8 +94,8 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
     redo: also after existing ones, which may be out of date. above: heads that depend on this one.
     """
     if folder in above:
-        raise InputError(f"{folder}: would have to be trained before itself: `start` or `pairs.retriever` of its "
-                         "recipe leads back to it; change one of them")
+        raise InputError(f"{folder}: circular dependency: its recipe's `start` or `pairs.retriever` "
+                         "leads back to this head; change one of them")
     if folder in asked:
         return
     dataset, feature, text, _, seed = request.head

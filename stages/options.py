@@ -91,7 +91,7 @@ def refuse_shipped() -> None:
 
 def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], Any]
            ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Options that a command receives together, as one argument that `build` makes of their values."""
+    """Group several options into one argument, built by `build`."""
     names = list(inspect.signature(build).parameters)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -163,7 +163,7 @@ def out(default: str, help: str = "The store.", kind: str | None = None, **type_
 def images(use: str = "", in_store: bool = True) -> Option:
     """The option --images: a folder. use: what the images are for, as its help says; in_store: as for `FilePath`."""
     return click.option("--images", type=FilePath(in_store=in_store), callback=_existing,
-                        show_default="as in the manifest", help=f"Where the image files lie{use}.")
+                        show_default="as in the manifest", help=f"The folder of the image files{use}.")
 
 
 def manifest(of: str = "The manifest that the store was made for.", **more: Any) -> Option:
@@ -246,7 +246,8 @@ scorer = click.option("--with", "scorer", metavar="SCORER", shell_complete=names
                       help="Another scored system, a head that scores pairs, or KIND:NAME of any scorer of pairs.")
 distractors = click.option("--distractors", type=FilePath(), multiple=True, metavar="STORE",
                            help="Enlarge the pool by the images and captions of another store of the same head (see "
-                           "pipeline embed), which are candidates but no queries. May be given several times.")
+                           "pipeline embed), whose items are candidates only, never queries. May be given several "
+                           "times.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 if_changed = click.option("--if-changed", type=click.Choice(["refuse", "redo"]), default="refuse", show_default=True,
                           help="What to do with an existing result that was made with other settings.")

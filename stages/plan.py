@@ -116,7 +116,7 @@ def _published() -> str:
 def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """What a head depends on, with the heads from which it starts or mines negatives; without where it is trained."""
     if name in above:
-        raise InputError(f"{name}: would have to be trained before itself: `start` or `pairs.retriever` of "
+        raise InputError(f"{name}: circular dependency: `start` or `pairs.retriever` of "
                          f"{' and '.join(above)} leads back to it; change one of them")
     known, dataset = heads(settings.run), settings.run.dataset
     called, feature, text, seed = known[name]

@@ -54,7 +54,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     if name in manifest.datasets(folder):
         raise InputError(f"there is a data set {name!r} already; choose another --name")
     if folder.resolve().is_relative_to(images.resolve()):
-        raise InputError(f"{folder}: lies in the folder of {noun} {images}, so what is written there would be taken "
+        raise InputError(f"{folder}: is inside the folder of {noun} {images}, so what is written there would be taken "
                          f"for {noun}; choose a folder beside it")
     left_out = LeftOut()
     data = own_data.choose(name, images, captions, form, kind, left_out,

@@ -37,7 +37,7 @@ def write_report(paths: Paths, settings: Settings, images: Path | None = None) -
         _keep_curves(paths, settings)
     say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
     if (side := contents["explorer"].get("thumbnail", settings.report.thumbnail)) < settings.report.thumbnail:
-        say(f"thumbnails have {side} pixels in place of {settings.report.thumbnail}, so that the page stays "
+        say(f"thumbnails have {side} pixels instead of {settings.report.thumbnail}, so that the page stays "
             "small; fewer report.queries have larger ones", err=False)
     thumbs = [image["thumb"] for image in contents["explorer"].get("images", ())]
     if None in thumbs:

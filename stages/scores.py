@@ -112,7 +112,7 @@ def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
 
 
 def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str | None = None) -> None:
-    """Multiply stored vectors of score.split, unless the result is there. asked: the data set that they must be of."""
+    """Multiply stored vectors of score.split, unless the result is up to date. asked: the data set they must be of."""
     embedded = System.open_vectors(path)
     dataset, split = embedded.made_from.dataset, settings.score.split
     if asked not in (None, dataset):
@@ -153,7 +153,7 @@ def rescore(paths: Paths, settings: Settings, system: str | None = None, name: s
 
 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
-    """Write one rescored system, unless it is there and its source has not changed."""
+    """Write one rescored system, unless it is up to date."""
     path = paths.similarity(dataset, name, split)
     source = System.open_named(paths.similarity(dataset, system, split))
     request = RescoreRequest(name=name, rescorer=step.name, options=step.options)

@@ -49,7 +49,7 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
     found = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
     shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from.manifest:
-        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than is there now; run "
+        raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than the current one; run "
                          "`pipeline score` or `pipeline embed` again")
     sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
                 for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
@@ -118,7 +118,7 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:
-            warnings.warn(f"“{text}”: holds no word that the head knows, so what is found says nothing of it",
+            warnings.warn(f"“{text}”: holds no word that the head knows, so the results mean nothing",
                           InputWarning, stacklevel=1)
         elif unknown:
             warnings.warn(f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}", InputWarning,

@@ -70,7 +70,7 @@ class FilePath(click.Path):
 
 
 class RootPath(FilePath):
-    """The value of --root, which is there already."""
+    """The value of --root, a folder that exists."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False, exists=True)

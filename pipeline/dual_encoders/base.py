@@ -52,7 +52,7 @@ class Usage:
 
     def __post_init__(self) -> None:
         if self.prompt.count("{}") != 1:
-            raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, which stands for the caption")
+            raise InputError(f"prompt {self.prompt!r}: expected a text with one {{}}, where the caption goes")
         for value, known in ((self.preprocessing, get_args(Preprocessing)), (self.precision, get_args(Precision))):
             if value not in known:
                 raise InputError(f"{value!r}: expected one of {', '.join(known)}")

@@ -183,5 +183,5 @@ class Siglip2(TransformersEncoder):
     def refuse_other(self, model_type: str, gemma: bool) -> None:
         """Refuse a SigLIP, whose tokenizer is T5's."""
         if model_type == "siglip" and not gemma:
-            raise InputError(f"{self.folder}: is a SigLIP, because its tokenizer is not Gemma's; write siglip: in the "
-                             "place of siglip2:")
+            raise InputError(f"{self.folder}: is a SigLIP, because its tokenizer is not Gemma's; write siglip: "
+                             "instead of siglip2:")

@@ -80,10 +80,10 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
     if not made.is_encoder and made.training_data == made.dataset:
-        raise InputError(f"{embedded.path}: holds the vectors of a head on its own data; name the head in place of the "
+        raise InputError(f"{embedded.path}: holds the vectors of a head on its own data; name the head instead of the "
                          "store: `pipeline score --system HEAD`")
     if made.manifest != manifest.digest:
-        raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than is there now; "
+        raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than the current one; "
                          "run `pipeline embed` again")
     found = made.members[0].splits
     if name not in found:

@@ -116,7 +116,7 @@ def mapped(path: Path) -> npt.NDArray[Any]:
     if header.dtype.hasobject:
         raise ValueError("it holds Python objects")
     if size < header.end:
-        raise ValueError(f"{size:,} bytes in place of {header.end:,}")
+        raise ValueError(f"{size:,} bytes instead of {header.end:,}")
     order: Any = "F" if header.by_columns else "C"
     if header.end == header.start:
         return np.empty(header.shape, header.dtype, order=order)

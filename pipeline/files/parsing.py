@@ -132,7 +132,7 @@ def _values(section: yaml.MappingNode) -> list[yaml.Node]:
         if key.tag != MERGE:
             key.tag = TEXT
         if key.value in found:
-            raise ValueError(f"{line}: {key.value[:DIGITS]!a} is there twice; delete one")
+            raise ValueError(f"{line}: {key.value[:DIGITS]!a} is given twice; delete one")
         found.add(key.value)
     return [value for _, value in section.value]
 

@@ -68,8 +68,8 @@ class HeadNetwork(nn.Module, ABC):
         return {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
 
     @property
-    def sides_are_apart(self) -> bool:
-        """Whether both sides can be computed at once: no shared weight, no random draws, about equal times."""
+    def can_run_in_parallel(self) -> bool:
+        """Whether both sides can be encoded in parallel: no shared weight, no random draws, about equal times."""
         return False
 
     @abstractmethod

@@ -65,7 +65,7 @@ class TwoTower(HeadNetwork):
         return normalize(self.text_pooling(self.text(values, counts), counts), dim=-1)
 
     @property
-    def sides_are_apart(self) -> bool:
+    def can_run_in_parallel(self) -> bool:
         """Whether there is no dropout, and no pretrained part: BERT takes far longer than the projection of items."""
         draws = any(isinstance(part, nn.Dropout) and part.p for part in self.modules())
         return not draws and not self.pretrained

@@ -197,9 +197,9 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
                   | np.isinf(table["start"]) | np.isinf(table["end"])]
     if len(wrong):
         file, start, end = wrong[["file", "start", "end"]].iloc[0]
-        until = "the end" if np.isnan(end) else f"{end:g} s"
-        raise InputError(f"{source}: {file!r} is to be shown from {0 if np.isnan(start) else start:g} s to {until}; "
-                         "expected a start of 0 s or later, and an end after it")
+        until = "none given" if np.isnan(end) else f"{end:g} s"
+        raise InputError(f"{source}: {file!r}: the clip's start ({0 if np.isnan(start) else start:g} s) must be 0 s or "
+                         f"later and come before its end ({until})")
     return table
 
 

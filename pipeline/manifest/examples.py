@@ -275,7 +275,7 @@ def write_all(folder: Path) -> list[str]:
         InputError: If the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is there already and not empty; name another folder for the examples")
+        raise InputError(f"{folder}: exists and is not empty; name another folder for the examples")
     lines = []
     for name, example in EXAMPLES.items():
         example.write(folder / name)

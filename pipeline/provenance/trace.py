@@ -118,7 +118,8 @@ def query(result: Result, image: int, caption: int | None) -> str:
         told = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, place))
     if not len(at):
-        raise InputError(f"{told}: is not among those that {result.path} scores")
+        subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
+        raise InputError(f"{subject} is not scored in {result.path}")
     tied = int(queries.equal[at[0]])
     return f"{told} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
 

@@ -146,7 +146,7 @@ def _check(row: PublishedRow, where: str) -> None:
                       "nothing"):
             value = row.value(column)
         if value is not None and not 0 <= value <= (600 if column == RSUM else 100):
-            raise InputError(f"{where}: {column} is {value}; a recall lies in 0 to 100, an RSUM in 0 to 600")
+            raise InputError(f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600")
     for side in ("i2t", "t2i"):
         printed = [value for k in (1, 5, 10) if (value := row.value(Statistic(side, f"R@{k}"))) is not None]
         if printed != sorted(printed):

@@ -166,7 +166,7 @@ def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
             if twice := [side for side in SIDES if side in recipe]:
-                raise InputError(f"recipes.{name}: pooling stands for {' and '.join(SIDES)}; leave out {twice[0]}")
+                raise InputError(f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}")
             own = {key: value for key, value in recipe.items() if key != "pooling"}
             found[name] = own | dict.fromkeys(SIDES, recipe["pooling"])
     return found

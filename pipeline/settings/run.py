@@ -113,7 +113,7 @@ def _are_of_features(names: list[str]) -> list[str]:
 def _are_no_recipes_of_the_run(names: list[str], others: ValidationInfo) -> list[str]:
     for name in names:
         if name in others.data.get("recipes", ()):
-            raise ValueError(f"{name!r} stands in run.recipes already; name it in one of the two")
+            raise ValueError(f"{name!r} is also in run.recipes; keep one of them")
     return without_repeats(names)
 
 

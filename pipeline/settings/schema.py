@@ -109,7 +109,7 @@ class Synthetic(Section):
     def _ordered(self) -> Self:
         (least, most), (first, last) = self.tested, self.seen
         if not least < first <= last < most:
-            raise ValueError(f"sizes seen must lie within those tested, with some on either side, got {self.seen} and "
+            raise ValueError(f"sizes seen must be within those tested, with some on either side, got {self.seen} and "
                              f"{self.tested}")
         return self
 

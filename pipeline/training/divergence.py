@@ -75,6 +75,6 @@ class Watch:
         near = abs(loss - collapsed) <= NEAR_COLLAPSE * abs(collapsed)
         self.stuck = self.stuck + 1 if near and separation < LEAST_SEPARATION else 0
         if self.stuck * self.window >= self.long:
-            raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stood at {loss:.4g}, its value "
-                           f"when no pair is told from another ({collapsed:.4g}); try a lower learning_rate, "
+            raise Diverged(f"{where}: for {self.stuck * self.window} steps the loss has stayed at {loss:.4g}, its "
+                           f"value when all similarities are equal ({collapsed:.4g}); try a lower learning_rate, "
                            "objective.all_negatives_epochs of 1 or more for triplet, or a larger batch")

@@ -74,7 +74,7 @@ class SeveralProcesses(Processes):
 
 
 def _all_are_here() -> AbstractContextManager[None]:
-    return refusing(RuntimeError, lambda error: f"another training process has ended ({error}); run again to go on")
+    return refusing(RuntimeError, lambda error: f"another training process has ended ({error}); run again to resume")
 
 
 def _started() -> tuple[int, int]:

@@ -79,7 +79,7 @@ class TrainingStep(Step[Batch]):
 
     def _both(self, work: Callable[[Argument], Result], images: Argument, captions: Argument) -> tuple[Result, Result]:
         """Work on images and on captions: at once on a CPU, where many short operations leave threads waiting."""
-        if self.model.sides_are_apart and next(self.model.parameters()).device.type == "cpu":
+        if self.model.can_run_in_parallel and next(self.model.parameters()).device.type == "cpu":
             return side_by_side(work, images, captions)
         return work(images), work(captions)
 

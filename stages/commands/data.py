@@ -13,7 +13,7 @@ from stages import options
 @click.argument("name", required=False, shell_complete=options.names("dataset"))
 @click.option("--images", type=options.FilePath(in_store=True), show_default="the data set's card",
               help="Folder of images.")
-@click.option("--videos", type=options.FilePath(), help="Folder of video files, in the place of --images.")
+@click.option("--videos", type=options.FilePath(), help="Folder of video files, instead of --images.")
 @click.option("--annotations", type=options.FilePath(in_store=True), show_default="the data set's card",
               help="A CSV or TSV, a list in JSON, JSON Lines or Parquet with columns image,caption[,split][,language] "
               "or video,caption[,split][,start,end]; Karpathy's or COCO's .json; img2dataset's folder; or the files of "
@@ -29,7 +29,7 @@ from stages import options
 @options.out("data/NAME.parquet", "The manifest.", endings=(".parquet",), in_store=True)
 @click.option("--examples", type=options.OutputPath(dir_okay=True, file_okay=False),
               help="Write small annotations with images in every layout that is read into this new folder, and print "
-              "the command that reads each. Nothing else is done.")
+              "the command that reads each. Does nothing else.")
 @options.with_settings_or_shipped
 def manifest_command(**given: Any) -> None:
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data set NAME.

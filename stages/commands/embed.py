@@ -21,7 +21,7 @@ from stages import options
               "images squashed to its size, without a crop.")
 @options.precision("The precision in which the encoder computes.", default="fp32", show_default=True)
 @options.batch_size("Images or captions", default=64, show_default=True)
-@options.split("Which images; may be given several times.", "splits", multiple=True, show_default="all that there are")
+@options.split("Which images; may be given several times.", "splits", multiple=True, show_default="all of them")
 @options.out("embeddings/NAME/…", "The store: DATASET-SYSTEM.zarr of a head, NAME.zarr of an encoder.",
              "store of embeddings")
 @options.images(", for an encoder or a fine-tuned head")
@@ -36,8 +36,8 @@ def embed_command(**given: Any) -> None:
     Photographs without captions need a captions.csv, too: it may have the files' names as captions.
 
     A pretrained encoder such as CLIP reads the image files. Then `pipeline score --system NAME` makes a system of it.
-    Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. A
-    run that was interrupted goes on.
+    Without NAME: all of run.encoders, and the heads whose vectors of the split train are the bank of run.rescorers. An
+    interrupted run resumes.
 
     A head that was trained on other data becomes a system of the data set in the same way: its store is called after
     both, `pipeline score --system coco-vse2ad-region-bigru-s0 --dataset flickr8k`, and so is the system.

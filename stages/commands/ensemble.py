@@ -33,7 +33,7 @@ from stages import measuring, options
 @options.seed
 @options.with_settings_or_shipped
 def ensemble_command(**given: Any) -> None:
-    """Fuse systems, aligned by image and caption id. Running again does nothing where the members are the same.
+    """Fuse systems, aligned by image and caption id. Running again does nothing if it is up to date.
 
     NAME consists of letters of features, such as RG: the mean of these features' heads, as in the papers. Or it is a
     name of your own, with --member. Without NAME: all of run.ensembles.

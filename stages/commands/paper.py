@@ -13,7 +13,7 @@ from stages import options, values
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
 @click.option("--columns", type=values.Names(), metavar="NAMES",
-              help="Columns in place of the paper's, metrics of each direction and RSUM: R@1,RSUM.")
+              help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.")
 @click.option("--bold", type=click.Choice(["tied", "best"]), show_default="typesetting.table_bold",
               help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.")
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
@@ -23,7 +23,7 @@ def tables_command(**given: Any) -> None:
 
     A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
     typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
-    its test sets stand below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
+    its test sets are set below each other. Its comments, and the .md file, say what made the numbers. preview.tex shows
     all tables.
 
     The poolings' #OIPs come from results/throughput.json, where `pipeline throughput` made it; errors on synthetic

@@ -25,8 +25,7 @@ from stages import options
 def score_command(**given: Any) -> None:
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split score.split.
 
-    Those of test lie in similarities/DATASET, those of val in similarities/DATASET/val. A head's run that was
-    interrupted goes on.
+    Test scores go to similarities/DATASET, those of val to similarities/DATASET/val. An interrupted run resumes.
 
     Example: pipeline score
 
@@ -63,7 +62,7 @@ def rescore_command(**given: Any) -> None:
     Rescorers correct hubs: images and captions that are similar to everything. csls subtracts each image's and
     caption's mean similarity to its nearest neighbours, nnn to the nearest queries of a bank; the others are softmaxes
     over a bank. The new system is called SYSTEM+NAME, or SYSTEM+NAME-test with --bank test. Running again does nothing
-    if its source is the same.
+    if it is up to date.
 
     Example: pipeline rescore vse2ad-RGP-bigru-s0 --by csls
     """

@@ -57,7 +57,7 @@ def rewrite_command(**given: Any) -> None:
     """Rewrite a feature store with another dtype, compressor or shard size, without network and photographs.
 
     Rows that belong to no image any more are left out, as by `pipeline compact`. The old store stays until the new one
-    is whole; running again goes on, or does nothing.
+    is whole; running again resumes, or does nothing.
 
     Example: pipeline rewrite features/coco/region.zarr --compressor zstd --shard-images 512
     """
@@ -72,7 +72,7 @@ def rewrite_command(**given: Any) -> None:
 def copy_command(**given: Any) -> None:
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from there.
 
-    Each shard is checked by its checksum. A copy that was interrupted goes on.
+    Each shard is checked by its checksum. An interrupted copy resumes.
 
     Example: pipeline copy s3://bucket/coco/region.zarr features/coco/region.zarr
     """
@@ -86,7 +86,7 @@ def copy_command(**given: Any) -> None:
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=options.FilePath())
 @options.dataset
 @options.manifest("The manifest of the images.", show_default="data/DATASET.parquet")
-@options.feature("The feature in whose place it is used.")
+@options.feature("The feature that it is used as.")
 @options.out("features/DATASET/FEATURE.zarr", kind="feature store")
 @click.option("--as", "reported_as", metavar="NAME", show_default="FORMAT-ITEMSxVALUES",
               help="The name under which the features are reported. Tables accept a paper's name, such as "

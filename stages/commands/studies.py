@@ -19,8 +19,8 @@ from stages import options
 def study_command(**given: Any) -> None:
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of run.seeds.
 
-    Missing heads are trained, on the first feature of run.features; those of ensembles on the ensemble's features. A
-    run that was interrupted goes on. A head whose training fails is left out, and named. Claims about features that the
+    Missing heads are trained, on the first feature of run.features; those of ensembles on the ensemble's features. An
+    interrupted run resumes. A head whose training fails is left out, and named. Claims about features that the
     run does not have are not tested. The schedule is that of training.DATASET; the papers have 25 epochs.
 
     Example: pipeline study -S run.dataset=flickr8k -S run.seeds=[0,1,2] -S training.light.epochs=25
@@ -40,8 +40,8 @@ def study_command(**given: Any) -> None:
 def synthetic_command(**given: Any) -> None:
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the published numbers.
 
-    Each of the 25 trainings takes a minute or two on one core, and is kept in results/synthetic.json: run again to go
-    on; with other settings all are done again. `pipeline tables` shows a generator whose five patterns are there.
+    Each of the 25 trainings takes a minute or two on one core, and is kept in results/synthetic.json: run again to
+    resume; with other settings all are trained again. `pipeline tables` shows a generator once its patterns are done.
 
     Example: pipeline synthetic
 

@@ -24,8 +24,8 @@ def trace_command(**given: Any) -> None:
 
     A store holds similarities, or embeddings by `pipeline embed`.
 
-    Every recorded digest is compared with the files as they are now, and values that can be computed again are computed
-    again. With --image or --caption, only that query's photograph and the shards with its features are read; without,
+    Every recorded digest is compared with the current files, and values that can be computed again are computed again.
+    With --image or --caption, only that query's photograph and the shards with its features are read; without,
     all of them. The exit code is 2 unless all match.
 
     Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410

@@ -35,7 +35,7 @@ def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
     ({"a": {"base": "b"}}, "recipes.a.base: unknown recipe 'b'; there are: a"),
     ({"a": {"base": "a"}}, "a builds on a"),
     ({"a": {"base": "b"}, "b": {"base": "c"}, "c": {"base": "b"}}, "b builds on c builds on b"),
-    ({"a": {"pooling": {}, "text_pooling": {}}}, "recipes.a: pooling stands for"),
+    ({"a": {"pooling": {}, "text_pooling": {}}}, "recipes.a: pooling sets"),
 ])
 def test_recipes_without_sense_are_refused(section: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):

@@ -123,7 +123,7 @@ def test_sections_of_comments_alone_are_as_shipped(tmp_path: Path) -> None:
     ({"base": "vse2ad", "learning_rate": -1.0}, "recipes.mine.learning_rate: Input should be greater than 0"),
     ({"base": "vse2da"}, "recipes.mine.base: unknown recipe 'vse2da'; did you mean vse2ad?"),
     ({"learning_rate": 0.1}, "recipes.mine.image_pooling: missing"),
-    ({"base": "vse2ad", "pooling": {}, "text_pooling": {}}, "recipes.mine: pooling stands for"),
+    ({"base": "vse2ad", "pooling": {}, "text_pooling": {}}, "recipes.mine: pooling sets"),
     ("nothing", "recipes.mine: "),
 ])
 def test_a_fault_names_the_file_in_which_it_stands(tmp_path: Path, recipe: Any, said: str) -> None:

@@ -49,7 +49,7 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("run.seeds", "[1, 0, 1]", "1 is named twice"),
     ("run.ensembles", "[RG, RG]", "'RG' is named twice"),
     ("run.ablations", "[vse_infty, vse_infty]", "'vse_infty' is named twice"),
-    ("run.ablations", "[vse2ad]", "'vse2ad' stands in run.recipes already"),
+    ("run.ablations", "[vse2ad]", "'vse2ad' is also in run.recipes"),
     ("recipes.vse2ad.drop_items", "1.0", "recipes.vse2ad.drop_items"),
     ("recipes.vse2ad.languages", "[en, en]", "recipes.vse2ad.languages: 'en' is named twice"),
     ("recipes.vse2ad.languages", "[../en]", "recipes.vse2ad.languages.0"),

@@ -277,7 +277,7 @@ def test_too_little_memory_is_said_in_one_line(run: Any, perfect: Path, monkeypa
 
     monkeypatch.setattr("pipeline.systems.scores.measured.measure", short)
     code, _, err = run("evaluate", "--system", perfect)
-    assert (code, err) == (1, "error: out of memory; give smaller batches and run again to go on\n")
+    assert (code, err) == (1, "error: out of memory; use smaller batches and run again to resume\n")
 
 
 @pytest.mark.parametrize(("change", "said"), [

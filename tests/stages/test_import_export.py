@@ -39,7 +39,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
     assert (code, out.splitlines()[0]) == (0, "features/coco/region.zarr: nothing to do, reported as butd-2-3")
     code, out, _ = pipeline("verify", "features/coco/region.zarr")
     assert code == 0
-    for again in ("", ", there already"):
+    for again in ("", ", up to date"):
         code, out, _ = pipeline("export", "features/coco/region.zarr", "--split", "train", "--out", "precomp")
         assert code == 0
         assert out.splitlines() == [
@@ -152,7 +152,7 @@ def test_bad_input(arguments: tuple[str, ...], said: str, refused: Callable[...,
 def test_export_of_single_images(pipeline: Cli, there: list[foreign.Picture]) -> None:
     pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     for form, place in (("butd-tsv", "out/all.tsv"), ("folder", "out")):
-        for again in ("", ", there already"):
+        for again in ("", ", up to date"):
             code, out, err = pipeline("export", form, "s.zarr", "--manifest", "data/coco.parquet", "--out", "out")
             assert (code, out) == (0, f"{place}: 8 images of all splits{again}\n"), err
         Path("out", "all_made_from.json").unlink()

@@ -284,7 +284,7 @@ def test_smaller_thumbnails_than_asked_for_are_said(run: Any, pipeline: Callable
     assert run()[2]["thumbnail"] == 128
     assert "thumbnails have" not in pipeline("report")[1]
     monkeypatch.setattr(explorer, "THUMBNAILS", 0)
-    assert "thumbnails have 16 pixels in place of 128" in pipeline("report")[1]
+    assert "thumbnails have 16 pixels instead of 128" in pipeline("report")[1]
     assert run()[2]["thumbnail"] == 16
 
 

@@ -319,7 +319,7 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     missing = key(*by)
     (head / "best.safetensors").write_bytes(b"weights")
     assert key(*by) != missing
-    assert "would have to be trained before itself" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
+    assert "circular dependency" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
 
 
 def test_one_query_is_timed_with_a_scorer_of_the_run(pipeline: Any, refused: Callable[..., str], project: Path,

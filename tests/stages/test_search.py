@@ -83,7 +83,7 @@ def test_words_that_the_head_does_not_know_are_said(pipeline: Any, project: Path
     known = scenes.split("train").captions[0].split()[0]
     code, out, err = pipeline("search", "Zyx qwv!")
     assert (code, len(found(out))) == (0, 4)
-    assert "warning: “Zyx qwv!”: holds no word that the head knows, so what is found says nothing of it" in err
+    assert "warning: “Zyx qwv!”: holds no word that the head knows, so the results mean nothing" in err
     assert "the head does not know zyx" in pipeline("search", f"{known} Zyx")[2]
     assert "warning" not in pipeline("search", known)[2]
 

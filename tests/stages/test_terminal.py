@@ -233,7 +233,7 @@ def test_a_signal_says_how_to_go_on_and_a_second_one_ends_at_once(
     monkeypatch.setattr(cli.cli, "main", lambda **options: signal.raise_signal(number))
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        assert pipeline(monkeypatch, capfd) == (code, "", f"{said}; run the same command again to go on\n")
+        assert pipeline(monkeypatch, capfd) == (code, "", f"{said}; run the same command again to resume\n")
         signal.raise_signal(number)
     finally:
         for each, handler in before.items():
@@ -255,4 +255,4 @@ cli.cli.main = interrupted
 cli.main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to go on\n")
+    assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to resume\n")

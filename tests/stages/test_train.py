@@ -182,7 +182,7 @@ def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(project: Pat
     with no_file_larger_than(15_000):
         code, _, err = pipeline(*command, "full")
     assert code == 1
-    assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; run again to go on: "
+    assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; run again to resume; "
                                             "what was finished is kept")
     assert not list(Path("full").glob("*.partial"))
     assert pipeline(*command, "full")[0] == 0

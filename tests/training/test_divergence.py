@@ -57,7 +57,7 @@ def test_a_loss_that_stands_at_its_collapsed_value(objective: str, expected: flo
     """AdOpt on similarities that are all 0.9 uses K = ⌊128 cos(1.8 π / 4)⌋ = 20 negatives."""
     by = watch(objective, steps)
     see(by, 399, **COLLAPSED, loss=expected * 1.01)
-    with pytest.raises(Diverged, match=rf"for 400 steps the loss has stood at .*\({expected:.4g}\)"):
+    with pytest.raises(Diverged, match=rf"for 400 steps the loss has stayed at .*\({expected:.4g}\)"):
         see(by, 1, **COLLAPSED, loss=expected * 1.01)
 
 
@@ -68,7 +68,7 @@ def test_in_a_long_training_it_may_stand_there_for_a_quarter_of_it() -> None:
     see(by, 1200, **COLLAPSED, loss=loss)
     see(by, 200)  # out of it
     see(by, 1200, **COLLAPSED, loss=loss)
-    with pytest.raises(Diverged, match="for 1400 steps the loss has stood at"):
+    with pytest.raises(Diverged, match="for 1400 steps the loss has stayed at"):
         see(by, 200, **COLLAPSED, loss=loss)
 
 

@@ -201,8 +201,8 @@ def test_the_log_tells_how_far_pairs_are_apart() -> None:
 
 def test_sides_with_dropout_or_a_pretrained_part_are_not_apart() -> None:
     plain, dropping, pretrained = (step().model for _ in range(3))
-    assert plain.sides_are_apart
+    assert plain.can_run_in_parallel
     dropping.dropout = nn.Dropout(0.2)  # type: ignore[assignment]
-    assert not dropping.sides_are_apart
+    assert not dropping.can_run_in_parallel
     pretrained.backbone = nn.Linear(2, 2)  # type: ignore[assignment]
-    assert not pretrained.sides_are_apart
+    assert not pretrained.can_run_in_parallel

@@ -111,7 +111,7 @@ def _right(path: Path, collection: Collection, first: Side, second: Side) -> tup
     right = []
     with (refusing((ValueError, IndexError, csv.Error, UnicodeDecodeError), lambda error: f"{path}: is no file of CxC: "
                    f"{str(error)[:200]}"),
-          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}; CxC's files lie in data/ of "
+          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}; CxC's files are in data/ of "
                    "google-research-datasets/Crisscrossed-Captions"),
           path.open(encoding="utf-8", newline="") as file):
         reader = csv.reader(file)

@@ -163,7 +163,7 @@ class Precision(Metric):
 class RPrecision(Metric):
     """The share of the first R candidates that are right, with R right ones; `Rprec` of ir_measures.
 
-    With the plausible matches of `--truth` it is PMRP. Source: as Precision. Ties: as Recall.
+    With the plausible matches of `--qrels` it is PMRP. Source: as Precision. Ties: as Recall.
     """
 
     name, needs_every = "Rprec", True

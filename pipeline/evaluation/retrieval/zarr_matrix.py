@@ -186,7 +186,7 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
     for piece in pieces(values):
         found = file_of(values, piece).stat().st_size
         if found != size and (plain or found > 2 * size + BEYOND):
-            raise InputError(f"{file_of(values, piece)}: {found} bytes in place of {size}; write the {what} again")
+            raise InputError(f"{file_of(values, piece)}: {found} bytes instead of {size}; write the {what} again")
     for piece in pieces(values) if values.shards is not None else ():
         _refuse_half_a_shard(values, piece, what)
 

@@ -260,7 +260,7 @@ def devices(asked: str) -> list[str]:
         found += _all_devices(kind) if star else [kind]
     twice = [name for name in found if name != "cpu" and found.count(name) > 1]
     if twice:
-        raise InputError(f"device {asked!r}: {twice[0]} stands there twice; a GPU has one worker")
+        raise InputError(f"device {asked!r}: {twice[0]} is listed twice; each GPU gets one worker")
     return found
 
 
@@ -274,5 +274,5 @@ def _all_devices(kind: str) -> list[str]:
     except (RuntimeError, AttributeError):
         count = 0
     if not count:
-        raise InputError(f"device '{kind}:*': none is available here; there is cpu")
+        raise InputError(f"device '{kind}:*': no such device here; use cpu")
     return [f"{kind}:{number}" for number in range(count)]

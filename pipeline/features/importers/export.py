@@ -77,14 +77,14 @@ class _Asked:
                                 "split": self.name, **more}, indent=1, ensure_ascii=False) + "\n"
         same = record.exists() and record.read_bytes() == made_from.encode()
         if not same and (taken := next((file for file in files if file.exists()), None)):
-            raise InputError(f"{taken}: is there, and not an export of this store and manifest; choose another --out")
+            raise InputError(f"{taken}: exists and is not an export of this store and manifest; choose another --out")
         return record, made_from, same
 
     def done(self, place: Path, written: bool) -> Exported:
         """The outcome of a format that names the images."""
         also = f"; {len(self.left_out):,} failed images are left out, see {self.name}_made_from.json"
         return Exported(place, len(self.rows), self.left_out, written, f"{len(self.rows):,} images of "
-                        f"{self.split or 'all splits'}{_there(written)}{also if self.left_out else ''}")
+                        f"{self.split or 'all splits'}{_if_kept(written)}{also if self.left_out else ''}")
 
     def images(self, rows: np.ndarray) -> Iterator[tuple[int, str, SourceItems]]:
         """The id, the file and the items of some images."""
@@ -118,8 +118,8 @@ def export(form: str, store: FeatureStore, manifest: Manifest, split: str | None
     return FORMATS[form](_Asked(store, manifest, split, folder, on_start, on_images, rows[done], left_out, root))
 
 
-def _there(written: bool) -> str:
-    return "" if written else ", there already"
+def _if_kept(written: bool) -> str:
+    return "" if written else ", up to date"
 
 
 def scan_name(split: str, card: Dataset) -> str:
@@ -157,7 +157,7 @@ def _scan(asked: _Asked) -> Exported:
                      + ", ".join(asked.left_out[:NAMED])
                      + (f" and {unnamed:,} more, see {name}_made_from.json" if unnamed > 0 else ""))
     return Exported(files["ims.npy"], len(rows), asked.left_out, written, f"{len(rows):,} images x {items} items x "
-                    f"{dimension}, {len(captions):,} captions of {asked.split}{_there(written)}", tuple(notes))
+                    f"{dimension}, {len(captions):,} captions of {asked.split}{_if_kept(written)}", tuple(notes))
 
 
 def _first_captions(split: Split, manifest: Manifest) -> list[str]:

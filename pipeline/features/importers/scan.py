@@ -78,8 +78,8 @@ def _add(source: FeatureSource, folder: Path, name: str, texts: TextCheck) -> in
         if row is None:
             continue
         if row in source.places:
-            raise InputError(f"{file}: image {image} stands in {source.places[row].file.name} too; an image belongs to "
-                             "one split")
+            raise InputError(f"{file}: image {image} is also in {source.places[row].file.name}; "
+                             "an image belongs to one split")
         source.places[row] = Place(file, f"row {image * step}", (image * step, count))
         source.counts[row] = count
     source.dimension = dimension
@@ -178,8 +178,8 @@ class TextCheck:
                 self.others.append(f"{here[0]!r} in {ids_file}, line {line}")
                 continue
             if row in image_of:
-                raise InputError(f"{ids_file}, line {line}: the id {here[0]} stands in line "
-                                 f"{image_of[row] * step + 1} too; an image has one place")
+                raise InputError(f"{ids_file}, line {line}: the id {here[0]} is also in line "
+                                 f"{image_of[row] * step + 1}; an image has one place")
             image_of[row] = image
             known, first = {bare(caption) for caption in self.captions[row]}, image * CAPTIONS
             unlike = [place for place in range(first, first + CAPTIONS) if bare(captions[place]) not in known]

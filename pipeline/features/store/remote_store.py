@@ -252,7 +252,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
         raise StoreError(f"{local}: {len(pending)} shards are not extracted yet")
     uploaded = remote.found(store)
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
-        raise StoreError(f"{remote.address(store)}: another store is there; choose another place, or delete it")
+        raise StoreError(f"{remote.address(store)}: holds another store; choose another place, or delete it")
     if FIRST not in uploaded:
         if FIRST in _begun(successor(store)):
             raise StoreError(f"{remote.address(store)}: another store is being made there; run again the command that "
@@ -272,7 +272,7 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
 def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> int:
     """Copy a store here. It appears when it is complete; an interrupted copy is resumed."""
     if local.exists():
-        raise StoreError(f"{local}: is there already; choose another place")
+        raise StoreError(f"{local}: exists; choose another place")
     names = [name for name in remote.listed(store) if _is_small(name)]
     if FIRST not in names:
         raise StoreError(f"{remote.address(store)}: no feature store there")

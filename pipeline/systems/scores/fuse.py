@@ -43,7 +43,7 @@ def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[floa
     combine = look_up("fusion", method, FUSIONS)
     reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
     if reranked and method not in BY_ORDER:
-        raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates in the place of "
+        raise InputError(f"{reranked[0]}: is reranked, and has an order of each query's candidates instead of "
                          f"similarities; fuse it by {' or '.join(BY_ORDER)}")
     fused = combine(align(members), shares(weights, len(members)))
     return replace(members[0], name=method, kind=Given(lambda: fused), folder=None, record=None, made_from=Made())

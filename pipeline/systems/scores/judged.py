@@ -164,7 +164,7 @@ class Truth:
         """Describe the right answers in words; "" if it is each caption's own image."""
         if self.qrels is not None:
             return f"the judgements in {self.qrels.name}"
-        return "captions of one text are one caption, right for each of their images" if self.same_text else ""
+        return "identical captions count as one query with several positives" if self.same_text else ""
 
     def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
         """Choose the protocols of a run: those of the card, unless the user chose other right answers."""

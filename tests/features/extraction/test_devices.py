@@ -29,9 +29,9 @@ def test_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("asked", "said"), [
-    ("cuda:*", "none is available here"), ("cpu:*", "there is one CPU"), ("cuda:0,cuda:0", "stands there twice"),
+    ("cuda:*", "no such device here; use cpu"), ("cpu:*", "there is one CPU"), ("cuda:0,cuda:0", "is listed twice"),
     ("cpu,", "expected devices such as"), ("", "expected devices such as"), ("cuda:*0", "expected devices such as"),
-    ("abc:*", "none is available here")])
+    ("abc:*", "no such device here; use cpu")])
 def test_other_lists_are_refused(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(InputError, match=said):

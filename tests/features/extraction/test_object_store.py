@@ -169,7 +169,7 @@ def test_another_store_is_not_overwritten_by_a_copy(place: Path, job: extraction
     extraction.extract(job)
     (tmp_path / "other.json").write_text("{}")
     remote.write(place / "s.zarr" / "zarr.json", tmp_path / "other.json")
-    with pytest.raises(StoreError, match="another store is there"):
+    with pytest.raises(StoreError, match="holds another store"):
         remote_store.upload(job.store, place / "s.zarr", print, print)
     assert list(remote.listed(place / "s.zarr")) == ["zarr.json"]
 

@@ -136,11 +136,11 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
     first = export(store, TABLE, "val", tmp_path / "out")
     before = tree(tmp_path / "out")
     again = export(store, TABLE, "val", tmp_path / "out")
-    assert again == replace(first, written=False, told=f"{first.told}, there already")
+    assert again == replace(first, written=False, told=f"{first.told}, up to date")
     assert tree(tmp_path / "out") == before
     (tmp_path / "other").mkdir()
     other, _ = made(tmp_path / "other", TABLE, [2] * 14)
-    with pytest.raises(InputError, match=r"dev_made_from\.json: is there, and not an export of this store"):
+    with pytest.raises(InputError, match=r"dev_made_from\.json: exists and is not an export of this store"):
         export(other, TABLE, "val", tmp_path / "out")
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "dev_ims.npy").write_bytes(b"33 GB")

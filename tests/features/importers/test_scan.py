@@ -80,10 +80,10 @@ def test_the_array_is_only_ever_mapped(job: ImportJob, monkeypatch: pytest.Monke
     (change_lines("dev_caps.txt", lambda lines: lines[:-1]), "3 images, 3 ids and 14 captions do not fit"),
     (lambda folder: [change_lines("dev_ids.txt", lambda lines: [lines[0], lines[0], lines[2]])(folder),
                      change_lines("dev_caps.txt", lambda lines: lines[:5] * 2 + lines[10:])(folder)],
-     r"dev_ids.txt, line 2: the id \d+ stands in line 1 too"),
+     r"dev_ids.txt, line 2: the id \d+ is also in line 1"),
     (lambda folder: [(folder / f"train_{name}").write_bytes((folder / f"dev_{name}").read_bytes())
                      for name in ("ims.npy", "ids.txt", "caps.txt")],
-     r"dev_ims.npy: image 0 stands in train_ims.npy too"),
+     r"dev_ims.npy: image 0 is also in train_ims.npy"),
 ])
 def test_what_does_not_fit(act: Callable[[Path], object], said: str, job: ImportJob) -> None:
     act(job.paths[0])

@@ -178,7 +178,7 @@ def test_init_asks_nothing_and_copies_no_photograph(outside: Run, photos: Path, 
     (lambda folder: with_splits(folder / "captions.csv", {0: "test", 2: "test"}), r"2 images in val, .*; val has 0"),
     (lambda folder: with_splits(folder / "captions.csv", dict.fromkeys(range(20), "val")), "8 images in train.* has 4"),
     (lambda folder: (folder / "mine").mkdir() or (folder / "mine" / "dvc.yaml").touch(), "has dvc.yaml already"),
-    (lambda folder: (folder / "mine").symlink_to("photos"), "mine: lies in the folder of images photos"),
+    (lambda folder: (folder / "mine").symlink_to("photos"), "mine: is inside the folder of images photos"),
     (lambda folder: (folder / "mine").touch(), "mine: is a file; name a folder"),
 ])
 def test_what_is_missing_is_said_and_nothing_is_written(

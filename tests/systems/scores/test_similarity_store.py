@@ -155,7 +155,7 @@ def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path)
     save(tmp_path / "s.zarr", numbered(4, 8), **vectors)
     chunk = tmp_path / "s.zarr" / "caption_embeddings" / "c" / "0" / "0"
     chunk.write_bytes(chunk.read_bytes()[:-3])
-    with pytest.raises(InputError, match=re.escape(f"{chunk}: 61 bytes in place of 64")):
+    with pytest.raises(InputError, match=re.escape(f"{chunk}: 61 bytes instead of 64")):
         System.open(tmp_path / "s.zarr").embeddings()
 
 

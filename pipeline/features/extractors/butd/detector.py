@@ -120,7 +120,7 @@ class Given(Detector):
         if boxes is None:
             raise ImageError(f"no boxes are given for {parts[-1]}")
         if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(image.size)).any():
-            raise ImageError(f"a box lies outside the image, which has {image.width} x {image.height} pixels")
+            raise ImageError(f"a box is outside the image, which has {image.width} x {image.height} pixels")
         return Prepared(super().prepare(image), boxes)
 
     def feature_maps(self, batch: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
