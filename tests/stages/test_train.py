@@ -183,7 +183,7 @@ def test_a_full_disk_is_said_in_one_line_and_training_goes_on_later(project: Pat
         code, _, err = pipeline(*command, "full")
     assert code == 1
     assert err.strip().splitlines()[-1] == ("error: File too large: full/best.safetensors; run again to resume; "
-                                            "what was finished is kept")
+                                            "finished work is kept")
     assert not list(Path("full").glob("*.partial"))
     assert pipeline(*command, "full")[0] == 0
     assert Path("full/best.safetensors").read_bytes() == Path("whole/best.safetensors").read_bytes()
