@@ -95,7 +95,8 @@ def test_what_is_made_of_scores_is_refused_where_vectors_are_needed(
     assert before.startswith("error: vse2ad-R-bigru-s0: `pipeline ensemble R --recipe vse2ad --text bigru --seed 0` "
                              "makes it of other systems' scores")
     assert before.endswith(f" its members: {HEAD}")
-    assert refused(*command, "--system", f"{HEAD}+csls").endswith(f"makes it of the scores of {HEAD}")
+    rescored = ("--system", f"{HEAD}+csls", "-S", "run.rescorers=[{name: csls}]")
+    assert refused(*command, *rescored).endswith(f"makes it of the scores of {HEAD}")
 
 
 def test_of_one_image_there_is_no_other_and_a_trace_says_what_the_file_is(
