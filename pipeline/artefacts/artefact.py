@@ -13,28 +13,19 @@ from pipeline.files.compared import Step
 
 
 class Outdated(NamedTuple):
-    """Why an artefact is not what a request asks for.
+    """Why an artefact is not what a request asks for."""
 
-    Attributes:
-        because: Which part of the record differs first.
-        text: The difference, for a message.
-    """
-
+    # Which part of the record differs first.
     because: Literal["unfinished", "request", "made_from", "versions", "contents"]
-    text: str
+    text: str  # The difference, for a message
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """A folder with a record.
-
-    Attributes:
-        folder: The folder.
-        record: Its record, whose seal has been compared.
-    """
+    """A folder with a record."""
 
     folder: Path
-    record: Record
+    record: Record  # Its record, whose seal has been compared
 
     @classmethod
     def open(cls, folder: Path, *names: str) -> Self:

@@ -24,20 +24,13 @@ IfChanged = Literal["refuse", "redo"]
 
 @dataclass
 class Draft:
-    """An artefact that is being made.
+    """An artefact that is being made."""
 
-    Attributes:
-        folder: Where to write: the artefact's folder, or a successor that replaces it when it is finished.
-        record: Its record, unfinished.
-        resumed: Whether the folder holds what an interrupted run wrote for the same request.
-        facts: What is recorded as `Record.facts`.
-        contents: File or array -> digest. What is not named here is digested when the block ends.
-    """
-
-    folder: Path
-    record: Record
-    resumed: bool
-    facts: dict[str, Any]
+    folder: Path  # Where to write: the artefact's folder, or a successor that replaces it when it is finished
+    record: Record  # Its record, unfinished
+    resumed: bool  # Whether the folder holds what an interrupted run wrote for the same request
+    facts: dict[str, Any]  # What is recorded as `Record.facts`
+    # File or array -> digest. What is not named here is digested when the block ends.
     contents: dict[str, str] | None = None
 
     def save(self, **fields: Any) -> None:

@@ -16,47 +16,31 @@ FILE = "record.json"
 
 
 class Reference(BaseModel):
-    """An artefact that another one was made from.
-
-    Attributes:
-        kind: Its kind, such as "head".
-        name: The name under which a project has it.
-        identity: Its `Record.identity` at that time.
-    """
+    """An artefact that another one was made from."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    kind: str
-    name: str
-    identity: str
+    kind: str  # Its kind, such as "head"
+    name: str  # The name under which a project has it
+    identity: str  # Its `Record.identity` at that time
 
 
 class Record(BaseModel):
-    """What record.json holds.
-
-    Attributes:
-        kind: The kind of artefact, such as "head".
-        request: The JSON of the `Request` that it was made for.
-        made_from: Role, such as "manifest" -> the artefact it was made from.
-        versions: The code that made it.
-        contents: File, or folder of an array, by its path in the artefact -> digest.
-        facts: What readers need to know of the result, such as a head's width. Each kind says what.
-        machines: The machines that worked on it, the latest last. They are never compared.
-        finished: Whether it is complete; False while it is written, and after an interruption.
-        seal: Digest of all other fields, which shows an edit.
-    """
+    """What record.json holds."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    kind: str
-    request: dict[str, Any] = {}
-    made_from: dict[str, Reference] = {}
-    versions: dict[str, int | str] = {}
-    contents: dict[str, str] = {}
+    kind: str  # The kind of artefact, such as "head"
+    request: dict[str, Any] = {}  # The JSON of the `Request` that it was made for
+    made_from: dict[str, Reference] = {}  # Role, such as "manifest" -> the artefact it was made from
+    versions: dict[str, int | str] = {}  # The code that made it
+    contents: dict[str, str] = {}  # File, or folder of an array, by its path in the artefact -> digest
+    # What readers need to know of the result, such as a head's width. Each kind says what.
     facts: dict[str, Any] = {}
+    # The machines that worked on it, the latest last. They are never compared.
     machines: list[dict[str, Any]] = []
-    finished: bool = False
-    seal: str = ""
+    finished: bool = False  # Whether it is complete; False while it is written, and after an interruption
+    seal: str = ""  # Digest of all other fields, which shows an edit
 
     @property
     def identity(self) -> str:

@@ -17,14 +17,11 @@ class Request(BaseModel):
     A subclass for each kind of artefact has a field for each setting. Files that are no artefacts, such as weights, are
     named by their digests. Its JSON is what records hold, what is compared, and what `pipeline plan` writes for DVC.
     Settings that change no result, such as the device, are not part of it.
-
-    Attributes:
-        kind: The kind of artefact that it makes, such as "head".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # The kind of artefact that it makes, such as "head"
 
     @abstractmethod
     def versions(self) -> Versions:

@@ -88,16 +88,11 @@ TOLERATED = 0.1
 
 @dataclass(frozen=True)
 class Instant:
-    """A reading of the clocks.
+    """A reading of the clocks."""
 
-    Attributes:
-        wall: Seconds on the clock.
-        own: Seconds of CPU time that this process has used.
-        busy: Seconds of CPU time that all processes have used, summed over cores; None where the system does not say.
-    """
-
-    wall: float
-    own: float
+    wall: float  # Seconds on the clock
+    own: float  # Seconds of CPU time that this process has used
+    # Seconds of CPU time that all processes have used, summed over cores; None where the system does not say.
     busy: float | None
 
 

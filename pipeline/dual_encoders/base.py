@@ -34,21 +34,16 @@ READING = (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeErro
 class Usage:
     """How an encoder is used. Vectors of different usages are not compared.
 
-    Attributes:
-        prompt: What is read in the place of a caption, which stands for {}.
-        preprocessing: "own" for the model's own; "squash" resizes to the model's size without a crop;
-            "torchvision" is the model's own as `transformers` computes it by default, with other rounding.
-        precision: In which the encoder computes.
-        device: A torch device.
-
     Raises:
         InputError: If a value is none of these.
     """
 
-    prompt: str = "{}"
+    prompt: str = "{}"  # What is read in the place of a caption, which stands for {}
+    # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision" is the model's own
+    # as `transformers` computes it by default, with other rounding.
     preprocessing: Preprocessing = "own"
-    precision: Precision = "fp32"
-    device: str = "cpu"
+    precision: Precision = "fp32"  # In which the encoder computes
+    device: str = "cpu"  # A torch device
 
     def __post_init__(self) -> None:
         if self.prompt.count("{}") != 1:

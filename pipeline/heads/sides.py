@@ -14,22 +14,16 @@ from pipeline.text.role_graphs import GraphBatch
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a batch: n images or n captions.
+    """One side of a batch: n images or n captions."""
 
-    Attributes:
-        values: Vectors [n, N, width]; or token ids, int64 [n, N]; or, for a network with a backbone, prepared pixels
-            [n, S, S, 3].
-        counts: Int64 [n], each from 1 to N: how many of the N are valid.
-        ids: Int64 [n], their ids in the manifest; None where nothing asks for them.
-        kept: With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
-        graphs: The role graphs of captions; None for a network that reads none.
-    """
-
+    # Vectors [n, N, width]; or token ids, int64 [n, N]; or, for a network with a backbone, prepared pixels [n, S, S,
+    # 3].
     values: Tensor
-    counts: Tensor
-    ids: Tensor | None = None
+    counts: Tensor  # Int64 [n], each from 1 to N: how many of the N are valid
+    ids: Tensor | None = None  # Int64 [n], their ids in the manifest; None where nothing asks for them
+    # With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
     kept: Tensor | None = None
-    graphs: GraphBatch | None = None
+    graphs: GraphBatch | None = None  # The role graphs of captions; None for a network that reads none
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray, ids: np.ndarray | None = None,

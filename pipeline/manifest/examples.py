@@ -73,25 +73,15 @@ class Members:
 
 @dataclass(frozen=True)
 class Example:
-    """Annotations, and what is read of them.
+    """Annotations, and what is read of them."""
 
-    Attributes:
-        title: What they are.
-        files: Path below a folder -> content: text, bytes, or what makes them.
-        rows: What is read: file, split and caption of each.
-        annotations: The path of the annotations; "" for the folder.
-        images: The path of the images' folder.
-        left_out: Why captions are left out -> how many.
-        said: A part of what is said when it is recognised, or of a note.
-    """
-
-    title: str
-    files: Mapping[str, Any]
-    rows: list[Row]
-    annotations: str = ""
-    images: str = "images"
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    said: str = ""
+    title: str  # What they are
+    files: Mapping[str, Any]  # Path below a folder -> content: text, bytes, or what makes them
+    rows: list[Row]  # What is read: file, split and caption of each
+    annotations: str = ""  # The path of the annotations; "" for the folder
+    images: str = "images"  # The path of the images' folder
+    left_out: Mapping[str, int] = field(default_factory=dict)  # Why captions are left out -> how many
+    said: str = ""  # A part of what is said when it is recognised, or of a note
 
     def write(self, folder: Path) -> None:
         """Write the files below a folder."""

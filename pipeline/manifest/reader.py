@@ -21,19 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Annotations that are to be read.
+    """Annotations that are to be read."""
 
-    Attributes:
-        path: The file or folder.
-        left_out: Receives what cannot be used.
-        say: Called with one line that says what the annotations are taken for, before they are read.
-        split_by_name: Whether a single file's name may say its split, such as coco_karpathy_val.json.
-    """
-
-    path: Path
-    left_out: LeftOut = field(default_factory=LeftOut)
+    path: Path  # The file or folder
+    left_out: LeftOut = field(default_factory=LeftOut)  # Receives what cannot be used
+    # Called with one line that says what the annotations are taken for, before they are read.
     say: Callable[[str], object] = lambda line: None
-    split_by_name: bool = True
+    split_by_name: bool = True  # Whether a single file's name may say its split, such as coco_karpathy_val.json
 
 
 @dataclass(frozen=True)

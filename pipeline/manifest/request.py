@@ -13,28 +13,17 @@ from pipeline.manifest.table import Manifest
 
 
 class ManifestRequest(Request):
-    """What a manifest is made from.
-
-    Attributes:
-        dataset: Its name.
-        form: The format of the annotations, None for as it looks.
-        items: "image" or "video", None for captions alone.
-        fetch: Whether images are downloaded.
-        left_out: The share of captions that may be left out.
-        fails: Whether the first caption or image that cannot be used ends the command.
-        places: The manifest, the folder of images, the annotations, the role graphs.
-        states: Digest of the sizes and times of all files there, which are not read.
-    """
+    """What a manifest is made from."""
 
     kind: ClassVar[str] = "manifest"
-    dataset: str
-    form: str | None
-    items: str | None
-    fetch: bool
-    left_out: float
-    fails: bool
-    places: tuple[str, ...]
-    states: str
+    dataset: str  # Its name
+    form: str | None  # The format of the annotations, None for as it looks
+    items: str | None  # "image" or "video", None for captions alone
+    fetch: bool  # Whether images are downloaded
+    left_out: float  # The share of captions that may be left out
+    fails: bool  # Whether the first caption or image that cannot be used ends the command
+    places: tuple[str, ...]  # The manifest, the folder of images, the annotations, the role graphs
+    states: str  # Digest of the sizes and times of all files there, which are not read
 
     @classmethod
     def of(cls, path: Path, sources: Sequence[Path], **settings: object) -> Self | None:

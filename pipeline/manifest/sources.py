@@ -19,19 +19,12 @@ Kind = Literal["images", "clips", "captions"]
 
 
 class Sources(ABC):
-    """A manifest's M images, clips or captions, in its order.
+    """A manifest's M images, clips or captions, in its order."""
 
-    Attributes:
-        kind: Which of them.
-        ids: Int64 [M].
-        image_ids: Int64 [M], the image of each caption; of images and clips their own ids.
-        digest: SHA-256 over ids and files or texts, in order.
-    """
-
-    kind: Kind
-    ids: np.ndarray
-    image_ids: np.ndarray
-    digest: str
+    kind: Kind  # Which of them
+    ids: np.ndarray  # Int64 [M]
+    image_ids: np.ndarray  # Int64 [M], the image of each caption; of images and clips their own ids
+    digest: str  # SHA-256 over ids and files or texts, in order
 
     @property
     @abstractmethod

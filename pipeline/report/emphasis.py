@@ -29,17 +29,13 @@ GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 
 @dataclass(frozen=True)
 class Rule:
-    """Which numbers are bold: the best of each column.
+    """Which numbers are bold: the best of each column."""
 
-    Attributes:
-        sentence: The caption's sentence on it; `{best}` stands for best or least.
-        in_groups: Whether rows compete within their section and group alone, and have the group's colour.
-        two_sums: Whether RSUM alone is marked, the best in red and the second best in black; if several are best, there
-            is no second best.
-    """
-
-    sentence: str
+    sentence: str  # The caption's sentence on it; `{best}` stands for best or least
+    # Whether rows compete within their section and group alone, and have the group's colour.
     in_groups: bool = False
+    # Whether RSUM alone is marked, the best in red and the second best in black; if several are best, there is no
+    # second best.
     two_sums: bool = False
 
     def __call__(self, rows: Sequence[ResultRow], columns: Sequence[Column], lone: bool = True,

@@ -32,19 +32,12 @@ OWN = Truth()  # each caption's own image
 
 @dataclass(frozen=True)
 class Gallery:
-    """A scored system with the images and captions that it ranks.
+    """A scored system with the images and captions that it ranks."""
 
-    Attributes:
-        pool: Images, captions, scores, right answers and languages.
-        captions: C texts.
-        files: I file names; for a part of a file, the name and the part.
-        open: From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be
-            read.
-    """
-
-    pool: System
-    captions: Sequence[str] = field(repr=False)
-    files: Sequence[str] = field(repr=False)
+    pool: System  # Images, captions, scores, right answers and languages
+    captions: Sequence[str] = field(repr=False)  # C texts
+    files: Sequence[str] = field(repr=False)  # I file names; for a part of a file, the name and the part
+    # From a row to the decoded image, or a strip of a clip's frames; raises ImageError if the file cannot be read.
     open: Callable[[int], Image.Image] = field(repr=False)
 
     @classmethod

@@ -74,22 +74,14 @@ NARROWEST = 50.0
 
 @dataclass(frozen=True)
 class FittedColumn:
-    """How a column is set.
+    """How a column is set."""
 
-    Attributes:
-        width: Its width in points.
-        whole: The most digits before the decimal point.
-        decimals: The most digits after it.
-        signed: Whether a number has a sign.
-        followed: Whether something stands after a number: ± or ×.
-        fixed: Whether its width must be set: a heading above is wider than its columns, or text is broken into lines.
-    """
-
-    width: float
-    whole: int = 0
-    decimals: int = 0
-    signed: bool = False
-    followed: bool = False
+    width: float  # Its width in points
+    whole: int = 0  # The most digits before the decimal point
+    decimals: int = 0  # The most digits after it
+    signed: bool = False  # Whether a number has a sign
+    followed: bool = False  # Whether something stands after a number: ± or ×
+    # Whether its width must be set: a heading above is wider than its columns, or text is broken into lines.
     fixed: bool = False
 
 

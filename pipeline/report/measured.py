@@ -24,46 +24,31 @@ SEPARATE = "separate"
 
 @dataclass(frozen=True)
 class Origin:
-    """What a number was measured on and with, all but the seed.
+    """What a number was measured on and with, all but the seed."""
 
-    Attributes:
-        dataset: The data set's name.
-        split: The split that was ranked.
-        manifest: Digest of the data set's manifest.
-        protocol: The evaluation protocol.
-        images: Number of images that were ranked.
-        captions: Number of captions that were ranked.
-        recipe: The training recipe.
-        visual: The ensemble or feature as letters: R, G, P, RG or RGP.
-        text: The text encoder.
-        features: (feature, name of what made its store) pairs.
-        untrained: The features that an untrained network made; none for a published head, which brings its own network.
-        steps: What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
-        trained_on: The data set that its heads were trained on, if it is another one; "" otherwise.
-        distractors: The distractors in the pool, a text for each data set.
-        transductive: Whether a step read the test queries together, so that a query's ranks depend on the others.
-        zero_shot: Whether it is a pretrained dual encoder; it has no features, and its recipe is its name.
-        rerank: The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
-        lacks: What was left out of the data set or the pool, in words; "" if nothing was.
-    """
-
-    dataset: str
-    split: str
-    manifest: str
-    protocol: str
-    images: int
-    captions: int
-    recipe: str
-    visual: str
-    text: str
-    features: tuple[tuple[str, str], ...]
+    dataset: str  # The data set's name
+    split: str  # The split that was ranked
+    manifest: str  # Digest of the data set's manifest
+    protocol: str  # The evaluation protocol
+    images: int  # Number of images that were ranked
+    captions: int  # Number of captions that were ranked
+    recipe: str  # The training recipe
+    visual: str  # The ensemble or feature as letters: R, G, P, RG or RGP
+    text: str  # The text encoder
+    features: tuple[tuple[str, str], ...]  # (feature, name of what made its store) pairs
+    # The features that an untrained network made; none for a published head, which brings its own network.
     untrained: tuple[str, ...]
+    # What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
     steps: tuple[str, ...] = ()
-    trained_on: str = ""
-    distractors: tuple[str, ...] = ()
+    trained_on: str = ""  # The data set that its heads were trained on, if it is another one; "" otherwise
+    distractors: tuple[str, ...] = ()  # The distractors in the pool, a text for each data set
+    # Whether a step read the test queries together, so that a query's ranks depend on the others.
     transductive: bool = False
+    # The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     rerank: tuple[tuple[str, Any], ...] = ()
+    # Whether it is a pretrained dual encoder; it has no features, and its recipe is its name.
     zero_shot: bool = False
+    # What was left out of the data set or the pool, in words; "" if nothing was.
     lacks: str = field(default="", compare=False)
 
     @property
@@ -82,20 +67,15 @@ class TestedColumn:
 
 @dataclass(frozen=True)
 class MeasuredSystem:
-    """One system, over its seeds.
+    """One system, over its seeds."""
 
-    Attributes:
-        origin: What it was measured on and with.
-        systems: Its names in `results/metrics.json`, by seed.
-        values: One number for each seed, in the order of `systems`; of each language its mR.
-        members: The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
-        tested: The input of paired tests, for a single seed whose hits of each image were kept.
-    """
-
-    origin: Origin
-    systems: tuple[str, ...]
+    origin: Origin  # What it was measured on and with
+    systems: tuple[str, ...]  # Its names in `results/metrics.json`, by seed
+    # One number for each seed, in the order of `systems`; of each language its mR.
     values: Mapping[Statistic, tuple[float, ...]]
+    # The heads behind the first seed's numbers; those of the other seeds differ in nothing but the seed.
     members: tuple[Member, ...]
+    # The input of paired tests, for a single seed whose hits of each image were kept.
     tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
 
     def mean(self, column: Statistic) -> float:
@@ -134,19 +114,15 @@ class MeasuredSystem:
 
 @dataclass(frozen=True)
 class Results:
-    """All that was measured here.
+    """All that was measured here."""
 
-    Attributes:
-        systems: What was evaluated.
-        throughput: The parsed `results/throughput.json`, {} where nothing was timed.
-        synthetic: Errors on synthetic pooling patterns, one mapping for each generator and pattern, with the columns of
-            `vse_infty_table11.csv`.
-        recorded: Systems of larger pools, and those whose heads were trained on other data. No other table has them.
-    """
-
-    systems: tuple[MeasuredSystem, ...]
+    systems: tuple[MeasuredSystem, ...]  # What was evaluated
+    # The parsed `results/throughput.json`, {} where nothing was timed.
     throughput: Mapping[str, Any] = field(default_factory=dict)
+    # Errors on synthetic pooling patterns, one mapping for each generator and pattern, with the columns of
+    # `vse_infty_table11.csv`.
     synthetic: Sequence[Mapping[str, Any]] = ()
+    # Systems of larger pools, and those whose heads were trained on other data. No other table has them.
     recorded: tuple[MeasuredSystem, ...] = ()
 
 

@@ -24,22 +24,15 @@ DELTA = Statistic("", "delta")
 
 @dataclass(frozen=True)
 class RowHeader:
-    """A row's labels and its place in the table.
+    """A row's labels and its place in the table."""
 
-    Attributes:
-        labels: Its text in the label columns.
-        section: The heading above it, "" for none.
-        group: Rows of one section and group stand together and compete for bold.
-        identity: A measured and a published row are compared if theirs are equal; None compares with nothing.
-        competes: Whether its numbers may be bold; those of an upper bound may not.
-        marks: Footnote marks of the label that names what was measured; each has a note below the table.
-    """
-
-    labels: tuple[str, ...]
-    section: str = ""
-    group: str = ""
+    labels: tuple[str, ...]  # Its text in the label columns
+    section: str = ""  # The heading above it, "" for none
+    group: str = ""  # Rows of one section and group stand together and compete for bold
+    # A measured and a published row are compared if theirs are equal; None compares with nothing.
     identity: Hashable = None
-    competes: bool = True
+    competes: bool = True  # Whether its numbers may be bold; those of an upper bound may not
+    # Footnote marks of the label that names what was measured; each has a note below the table.
     marks: tuple[str, ...] = ()
 
 

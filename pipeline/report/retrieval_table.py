@@ -27,29 +27,19 @@ LISTED: dict[str, dict[str, Any]] = from_yaml(published.text("tables.yaml"))["ta
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table of results.
-
-    Attributes:
-        labels: Headings of the label columns.
-        blocks: (test set, heading) pairs, one block of columns each.
-        directions: (t2i or i2t, heading) pairs, in printed order.
-        metrics: The metrics of each direction, in printed order.
-        rsum: Whether RSUM is shown.
-        ratio: Heading of a last column of throughput ratios, "" for none.
-        labels_above: A heading that spans the label columns, "" for none.
-        single: Columns of each block that belong to no direction; the test set in their key is replaced by the block's.
-        by_mean: Whether a measured and a published row are compared by the mean of the columns, not by their sum.
-    """
+    """The columns of a table of results."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
-    labels: tuple[str, ...]
-    blocks: tuple[tuple[str, str], ...]
-    directions: tuple[tuple[str, str], ...] = ()
-    metrics: tuple[str, ...] = ("R@1", "R@5", "R@10")
-    rsum: bool = True
-    ratio: str = ""
-    labels_above: str = ""
+    labels: tuple[str, ...]  # Headings of the label columns
+    blocks: tuple[tuple[str, str], ...]  # (test set, heading) pairs, one block of columns each
+    directions: tuple[tuple[str, str], ...] = ()  # (t2i or i2t, heading) pairs, in printed order
+    metrics: tuple[str, ...] = ("R@1", "R@5", "R@10")  # The metrics of each direction, in printed order
+    rsum: bool = True  # Whether RSUM is shown
+    ratio: str = ""  # Heading of a last column of throughput ratios, "" for none
+    labels_above: str = ""  # A heading that spans the label columns, "" for none
+    # Columns of each block that belong to no direction; the test set in their key is replaced by the block's.
     single: tuple[Column, ...] = ()
+    # Whether a measured and a published row are compared by the mean of the columns, not by their sum.
     by_mean: bool = False
 
     def choose(self, metrics: Sequence[str]) -> "TableColumns":
@@ -93,30 +83,20 @@ class TableColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable(ABC):
-    """A table of a paper's numbers, with those measured here below them. Its subclasses say how these are measured.
-
-    Attributes:
-        name: Its key in `TABLES`; with published rows also the name of their file in `manifests/published`.
-        caption: What it shows; `{data}` stands for the data.
-        columns: Its columns.
-        published: The header of a published row; None for a table without published rows.
-        data: The data of the paper's table, in words.
-        legend: (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
-        emphasis: The rule that says which numbers are bold.
-        notes: Notes on the published rows.
-        bold: Which measured numbers are bold.
-    """
+    """A table of a paper's numbers, with those measured here below them. Its subclasses say how these are measured."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
-    name: str
-    caption: str
+    name: str  # Its key in `TABLES`; with published rows also the name of their file in `manifests/published`
+    caption: str  # What it shows; `{data}` stands for the data
     columns: TableColumns
+    # The header of a published row; None for a table without published rows.
     published: Callable[[PublishedRow], RowHeader] | None = None
-    data: str = ""
+    data: str = ""  # The data of the paper's table, in words
+    # (text, sentence) pairs; the sentence joins the caption where a label or heading holds the text.
     legend: tuple[tuple[str, str], ...] = ()
-    emphasis: Rule = best_of_columns
-    notes: tuple[Note, ...] = ()
-    bold: Bold = "tied"
+    emphasis: Rule = best_of_columns  # The rule that says which numbers are bold
+    notes: tuple[Note, ...] = ()  # Notes on the published rows
+    bold: Bold = "tied"  # Which measured numbers are bold
 
     @classmethod
     def listed(cls, name: str, **code: Any) -> Self:
@@ -240,23 +220,19 @@ class PaperTable(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalTable(PaperTable):
-    """The definition of a retrieval table: everything but the measured numbers.
+    """The definition of a retrieval table: everything but the measured numbers."""
 
-    Attributes:
-        measured: The header of a measured system, None for one that the table does not show.
-        source: The systems that the table is made from; most are made from those of results/metrics.json.
-        elsewhere: The columns on other data than the paper's, from the first system that was measured there; None for
-            a table that shows no other data, because another one of the paper has the same rows.
-        base: The recipe that counts as 1.0× in the column of ratios, as in the paper; "" if it is not timed here.
-        zero_shot: Whether pretrained dual encoders have rows of their own.
-        variants: Whether recipes that vary one part of a paper's have rows; most of them have tables of their own.
-    """
-
+    # The header of a measured system, None for one that the table does not show.
     measured: Callable[[MeasuredSystem], RowHeader | None]
+    # The systems that the table is made from; most are made from those of results/metrics.json.
     source: Callable[[Results], Iterable[MeasuredSystem]] = lambda results: results.systems
+    # The columns on other data than the paper's, from the first system that was measured there; None for a table that
+    # shows no other data, because another one of the paper has the same rows.
     elsewhere: Callable[[TableColumns, MeasuredSystem], TableColumns] | None = lambda columns, system: columns
+    # The recipe that counts as 1.0× in the column of ratios, as in the paper; "" if it is not timed here.
     base: str = ""
-    zero_shot: bool = False
+    zero_shot: bool = False  # Whether pretrained dual encoders have rows of their own
+    # Whether recipes that vary one part of a paper's have rows; most of them have tables of their own.
     variants: bool = True
 
     def header(self, system: MeasuredSystem) -> RowHeader | None:

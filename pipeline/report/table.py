@@ -64,21 +64,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column."""
 
-    Attributes:
-        heading: Its own heading.
-        above: The headings that span it and its neighbours, outermost first.
-        kind: Text stands left. Numbers stand with their decimal points below each other.
-        key: For a column of numbers: their test set and metric.
-        less_is_better: Whether its smallest number is the best one.
-    """
-
-    heading: str
-    above: tuple[str, ...] = ()
+    heading: str  # Its own heading
+    above: tuple[str, ...] = ()  # The headings that span it and its neighbours, outermost first
+    # Text stands left. Numbers stand with their decimal points below each other.
     kind: Literal["text", "number"] = "number"
-    key: MetricKey = ("", Statistic("", ""))
-    less_is_better: bool = False
+    key: MetricKey = ("", Statistic("", ""))  # For a column of numbers: their test set and metric
+    less_is_better: bool = False  # Whether its smallest number is the best one
 
 
 @dataclass(frozen=True)
@@ -91,14 +84,10 @@ class TableRow:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows that belong together.
-
-    Attributes:
-        rows: The rows.
-        title: A heading; the group then begins a section with a rule. "" for a group that is only set apart by space.
-    """
+    """Rows that belong together."""
 
     rows: tuple[TableRow, ...]
+    # A heading; the group then begins a section with a rule. "" for a group that is only set apart by space.
     title: str = ""
 
     def marked(self, other: Mapping[str, str]) -> "RowGroup":
@@ -171,15 +160,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole table.
+    """A whole table."""
 
-    Attributes:
-        name: Its key in `pipeline.report.tables.TABLES`.
-        panels: The panel with the paper's test sets first, then one for each other test set; () where there is nothing
-            to show.
-    """
-
-    name: str
+    name: str  # Its key in `pipeline.report.tables.TABLES`
+    # The panel with the paper's test sets first, then one for each other test set; () where there is nothing to show.
     panels: tuple[Panel, ...]
 
 
@@ -191,21 +175,15 @@ Bold = Literal["tied", "best"]
 
 @dataclass(frozen=True)
 class TableRequest:
-    """Which rows and columns a table shows.
+    """Which rows and columns a table shows."""
 
-    Attributes:
-        delta: Whether a column after each test set shows the difference of a measured RSUM to the published one of the
-            same system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the numbers as
-            printed.
-        rows: The published rows, the measured rows, or all.
-        metrics: The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper prints.
-        bold: Which measured numbers are bold.
-    """
-
+    # Whether a column after each test set shows the difference of a measured RSUM to the published one of the same
+    # system; where the table has no RSUM, of the sum of the recalls shown. Differences are of the numbers as printed.
     delta: bool = False
-    rows: Rows = "all"
+    rows: Rows = "all"  # The published rows, the measured rows, or all
+    # The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper prints.
     metrics: tuple[str, ...] = ()
-    bold: Bold = "tied"
+    bold: Bold = "tied"  # Which measured numbers are bold
 
     @property
     def published(self) -> bool:

@@ -11,21 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Feature:
-    """One visual feature of an image or clip: a set of items.
+    """One visual feature of an image or clip: a set of items."""
 
-    Attributes:
-        letter: How the papers abbreviate it. An ensemble is named by the letters of its features.
-        title: Its name in headings and on axes.
-        projection: How items are projected to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
-        kind: What it is extracted from.
-        trainable: Whether its network can be trained with the head, from the images. The papers never train a detector.
-    """
-
-    letter: str
-    title: str
+    letter: str  # How the papers abbreviate it. An ensemble is named by the letters of its features.
+    title: str  # Its name in headings and on axes
+    # How items are projected to the joint space, a name in `pipeline.heads.projection.PROJECTIONS`.
     projection: str
+    # Whether its network can be trained with the head, from the images. The papers never train a detector.
     trainable: bool
-    kind: Kind = "image"
+    kind: Kind = "image"  # What it is extracted from
 
 
 FEATURES = {

@@ -63,32 +63,22 @@ class Pairs(Section):
 
 
 class Ance(Section):
-    """How embeddings learn from near negatives: the task `ance`, T^ANCE of Geigle et al.
+    """How embeddings learn from near negatives: the task `ance`, T^ANCE of Geigle et al."""
 
-    Attributes:
-        batch: Right pairs of a step, the first of the batch.
-        negatives: Near wrong images of each caption, and near wrong captions of each image, drawn from the
-            `pairs.nearest` nearest. Their mean counts, not the hardest.
-        margin: α of the triplet loss.
-    """
-
-    batch: Count = 16
+    batch: Count = 16  # Right pairs of a step, the first of the batch
+    # Near wrong images of each caption, and near wrong captions of each image, drawn from the `pairs.nearest`
+    # nearest. Their mean counts, not the hardest.
     negatives: Count = 7
-    margin: Annotated[float, Field(ge=0)] = 0.1
+    margin: Annotated[float, Field(ge=0)] = 0.1  # α of the triplet loss
 
 
 class Noise(Section):
-    """Noisy correspondences: training captions that are paired with other images than their own.
+    """Noisy correspondences: training captions that are paired with other images than their own."""
 
-    Attributes:
-        share: The share of training captions that exchange their images.
-        index: The .npy file with each caption's image, see `pipeline.training.sampling.indexed`; null for a random
-            exchange.
-        seed: The seed of the random exchange, the same for recipes and training seeds that are compared.
-    """
-
-    share: Share
+    share: Share  # The share of training captions that exchange their images
+    # The .npy file with each caption's image, see `pipeline.training.sampling.indexed`; null for a random exchange.
     index: str | None = None
+    # The seed of the random exchange, the same for recipes and training seeds that are compared.
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")

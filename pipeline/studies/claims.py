@@ -61,16 +61,11 @@ class Claim(Section):
 
 
 class Tested(NamedTuple):
-    """A claim with what was measured.
-
-    Attributes:
-        claim: The claim.
-        published: RSUM of `better` minus that of `worse`, as printed; None if no paper has it.
-        contrast: The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the run.
-    """
+    """A claim with what was measured."""
 
     claim: Claim
-    published: float | None
+    published: float | None  # RSUM of `better` minus that of `worse`, as printed; None if no paper has it
+    # The result of `statistics.contrast` for `worse` and `better`; None if a system is not of the run.
     contrast: dict[str, Any] | None
 
 

@@ -13,23 +13,16 @@ from pipeline.systems.rescoring import RESCORERS
 
 
 class ScoreRequest(Request):
-    """The similarities of one split, by a head or of stored vectors.
-
-    Attributes:
-        name: The system's name.
-        split: The split that is ranked.
-        batch_size: Images or captions at once; None for stored vectors, which are multiplied as they are.
-        torch: The version of torch, by which a head computes.
-        made_by: The versions of the head's parts.
-    """
+    """The similarities of one split, by a head or of stored vectors."""
 
     kind: ClassVar[str] = "scores"
 
-    name: str
-    split: str
+    name: str  # The system's name
+    split: str  # The split that is ranked
+    # Images or captions at once; None for stored vectors, which are multiplied as they are.
     batch_size: int | None = None
-    torch: str | None = None
-    made_by: Versions = Field(default_factory=dict, exclude=True)
+    torch: str | None = None  # The version of torch, by which a head computes
+    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the head's parts
 
     def versions(self) -> Versions:
         """Collect the versions of the head's parts, and of what multiplies vectors."""
@@ -37,23 +30,16 @@ class ScoreRequest(Request):
 
 
 class EmbedRequest(Request):
-    """The vectors of some splits, by a head or a dual encoder.
-
-    Attributes:
-        splits: The splits; none for all that there are.
-        batch_size: Images or captions at once.
-        torch: The version of torch, by which a head computes.
-        encoder: A dual encoder's settings, and the digest of its files and usage; {} for a head.
-        made_by: The versions of the head's parts.
-    """
+    """The vectors of some splits, by a head or a dual encoder."""
 
     kind: ClassVar[str] = "vectors"
 
-    splits: list[str]
-    batch_size: int | None = None
-    torch: str | None = None
+    splits: list[str]  # The splits; none for all that there are
+    batch_size: int | None = None  # Images or captions at once
+    torch: str | None = None  # The version of torch, by which a head computes
+    # A dual encoder's settings, and the digest of its files and usage; {} for a head.
     encoder: dict[str, Any] = Field(default_factory=dict)
-    made_by: Versions = Field(default_factory=dict, exclude=True)
+    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the head's parts
 
     def versions(self) -> Versions:
         """Collect the versions of the head's parts; that of an encoder's class is part of its digest."""
@@ -61,25 +47,17 @@ class EmbedRequest(Request):
 
 
 class FuseRequest(Request):
-    """An ensemble.
-
-    Attributes:
-        name: The system's name.
-        features: Those whose heads it averages, as in the papers; [] for members of the user's choice.
-        method: The fusion.
-        weights: One for each member, which add up to 1.
-        keep_common: Whether images that a member lacks are left out.
-        tuned: How the weights were chosen on val; None if they were given.
-    """
+    """An ensemble."""
 
     kind: ClassVar[str] = "ensemble"
 
-    name: str
+    name: str  # The system's name
+    # Those whose heads it averages, as in the papers; [] for members of the user's choice.
     features: list[str] = Field(default_factory=list)
-    method: str
-    weights: list[float]
-    keep_common: bool = False
-    tuned: dict[str, Any] | None = None
+    method: str  # The fusion
+    weights: list[float]  # One for each member, which add up to 1
+    keep_common: bool = False  # Whether images that a member lacks are left out
+    tuned: dict[str, Any] | None = None  # How the weights were chosen on val; None if they were given
 
     def versions(self) -> Versions:
         """Collect the versions of the fusion and of what stores scores."""
@@ -87,18 +65,12 @@ class FuseRequest(Request):
 
 
 class RescoreRequest(Request):
-    """A system's scores after a correction.
-
-    Attributes:
-        name: The system's name.
-        rescorer: The correction, a key of `RESCORERS`.
-        options: Its options.
-    """
+    """A system's scores after a correction."""
 
     kind: ClassVar[str] = "rescored"
 
-    name: str
-    rescorer: str
+    name: str  # The system's name
+    rescorer: str  # The correction, a key of `RESCORERS`
     options: dict[str, Any] = Field(default_factory=dict)
 
     def versions(self) -> Versions:

@@ -40,17 +40,11 @@ LARGEST = 1e9
 
 @dataclass(frozen=True)
 class Judgements:
-    """What a file says is right.
+    """What a file says is right."""
 
-    Attributes:
-        relevance: The right pairs.
-        title: What the file was recognised as.
-        left_out: Why rows were left out -> how many.
-    """
-
-    relevance: Relevance
-    title: str
-    left_out: dict[str, int] = field(default_factory=dict)
+    relevance: Relevance  # The right pairs
+    title: str  # What the file was recognised as
+    left_out: dict[str, int] = field(default_factory=dict)  # Why rows were left out -> how many
 
 
 class _Pairs(NamedTuple):

@@ -30,21 +30,13 @@ BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 
 @dataclass
 class Rows:
-    """The rows of a file as text, piece by piece.
+    """The rows of a file as text, piece by piece."""
 
-    Attributes:
-        path: The file.
-        kind: What is read.
-        title: What the file was recognised as; "" before its first piece.
-        left_out: Rows that cannot be used.
-        count: How many rows were read, with those that are left out.
-    """
-
-    path: Path
-    kind: Kind
-    title: str = ""
-    left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))
-    count: int = 0
+    path: Path  # The file
+    kind: Kind  # What is read
+    title: str = ""  # What the file was recognised as; "" before its first piece
+    left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
+    count: int = 0  # How many rows were read, with those that are left out
 
     def tables(self) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows, each with its number in the file, from 1; a header and blank rows do not count."""

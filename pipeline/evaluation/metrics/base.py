@@ -63,29 +63,20 @@ class Metric(ABC):
 
     A subclass sets the class variables and writes `of_queries`; its docstring says what it is, and names its source.
     All but ranks are shares from 0 to `most`, which are printed in percent.
-
-    Attributes:
-        name: As it is printed, without a cutoff.
-        cutoff: Whether it has a K.
-        needs_every: Whether it asks for all right candidates of a query, or for the best alone.
-        less_is_better: Whether the smallest value is the best.
-        is_share: Whether it is printed in percent.
-        is_median: Whether the queries' median is taken, not their mean.
-        summed: None for a number for each direction; else the sum of both directions' is taken, divided by this.
-        most: The largest value.
-        k: The cutoff, None for none.
-        grade: Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0 is right.
     """
 
-    name: ClassVar[str]
-    cutoff: ClassVar[Cutoff] = "none"
+    name: ClassVar[str]  # As it is printed, without a cutoff
+    cutoff: ClassVar[Cutoff] = "none"  # Whether it has a K
+    # Whether it asks for all right candidates of a query, or for the best alone.
     needs_every: ClassVar[bool] = False
-    less_is_better: ClassVar[bool] = False
-    is_share: ClassVar[bool] = True
-    is_median: ClassVar[bool] = False
+    less_is_better: ClassVar[bool] = False  # Whether the smallest value is the best
+    is_share: ClassVar[bool] = True  # Whether it is printed in percent
+    is_median: ClassVar[bool] = False  # Whether the queries' median is taken, not their mean
+    # None for a number for each direction; else the sum of both directions' is taken, divided by this.
     summed: ClassVar[float | None] = None
-    most: ClassVar[float] = 1
-    k: int | None = None
+    most: ClassVar[float] = 1  # The largest value
+    k: int | None = None  # The cutoff, None for none
+    # Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0 is right.
     grade: float | None = field(default=None)
 
     def __str__(self) -> str:

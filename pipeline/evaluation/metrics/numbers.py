@@ -8,15 +8,11 @@ TASKS = {"i2t": "image → caption", "t2i": "caption → image", "i2i": "image �
 
 
 class Statistic(NamedTuple):
-    """What a number is: the metric of a direction, or of both together.
+    """What a number is: the metric of a direction, or of both together."""
 
-    Attributes:
-        direction: A key of `TASKS`, "" for both. Tables also have metrics of something else, such as a language.
-        metric: Its name, see `pipeline.evaluation.metrics`.
-    """
-
+    # A key of `TASKS`, "" for both. Tables also have metrics of something else, such as a language.
     direction: str
-    metric: str
+    metric: str  # Its name, see `pipeline.evaluation.metrics`
 
     def __str__(self) -> str:
         """The heading of its column in a flat table: i2t R@1, RSUM."""

@@ -21,24 +21,16 @@ OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank(
 
 @dataclass(frozen=True)
 class Metrics:
-    """Everything measured on one similarity matrix.
+    """Everything measured on one similarity matrix."""
 
-    Attributes:
-        numbers: Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them.
-        images: How many were ranked.
-        captions: How many were ranked.
-        captions_unused: How many the protocol leaves out (a sixth caption of an image, say).
-        protocol: Its name.
-        ties: How ties count.
-        ranks: The counts of every query, one entry for each fold (or one alone).
-    """
-
+    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them.
     numbers: Mapping[Statistic, float]
-    images: int
-    captions: int
-    captions_unused: int
-    protocol: str
-    ties: Ties
+    images: int  # How many were ranked
+    captions: int  # How many were ranked
+    captions_unused: int  # How many the protocol leaves out (a sixth caption of an image, say)
+    protocol: str  # Its name
+    ties: Ties  # How ties count
+    # The counts of every query, one entry for each fold (or one alone).
     ranks: tuple[Ranks, ...] = field(repr=False, compare=False)
 
     def __getitem__(self, statistic: tuple[str, str]) -> float:

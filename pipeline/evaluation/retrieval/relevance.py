@@ -121,20 +121,15 @@ class Positives:
 
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """What is right in a pool of I images and C captions.
+    """What is right in a pool of I images and C captions."""
 
-    Attributes:
-        i2t: The right captions of each image.
-        t2i: The right images of each caption.
-        owner: int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols
-            cut a pool by it, and intervals draw images together with their captions.
-        order: int64 [P], where each pair of `i2t` stands in `t2i`; None where the directions are two relations, as in
-            ECCV Caption, where only some images and some captions are queries.
-    """
-
-    i2t: Positives
-    t2i: Positives
+    i2t: Positives  # The right captions of each image
+    t2i: Positives  # The right images of each caption
+    # int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols cut a pool
+    # by it, and intervals draw images together with their captions.
     owner: Ids
+    # int64 [P], where each pair of `i2t` stands in `t2i`; None where the directions are two relations, as in ECCV
+    # Caption, where only some images and some captions are queries.
     order: Ids | None = None
 
     @property

@@ -59,75 +59,50 @@ class Threads:
 
 @dataclass(frozen=True)
 class Task:
-    """One shard to extract.
-
-    Attributes:
-        store: The store.
-        made_from: Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another
-            store at the same path.
-        layout: The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
-        shard: The shard's number.
-        rows: Its rows.
-        sources: Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of the
-            rows.
-        engine: How to build the engine.
-        batch_size: Rows in a batch.
-        on_error: Whether an image that cannot be decoded ends the run.
-        uploaded_to: Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
-        threads: The threads of the worker that runs it.
-    """
+    """One shard to extract."""
 
     store: Path
+    # Digest of the store's fingerprint. It prevents a task that outlives its run from writing into another store at
+    # the same path.
     made_from: str
+    # The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
     layout: StoreLayout
-    shard: int
+    shard: int  # The shard's number
     rows: range
+    # Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of the rows.
     sources: list[tuple[GalleryFile | str, int]]
-    engine: EngineSpec
-    batch_size: int
-    on_error: OnError
+    engine: EngineSpec  # How to build the engine
+    batch_size: int  # Rows in a batch
+    on_error: OnError  # Whether an image that cannot be decoded ends the run
+    # Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
     uploaded_to: Path | None = None
-    threads: Threads = Threads()
+    threads: Threads = Threads()  # The threads of the worker that runs it
 
 
 @dataclass(frozen=True)
 class ExtractionJob:
-    """An extraction: which images, clips or captions, by which engine, into which store.
+    """An extraction: which images, clips or captions, by which engine, into which store."""
 
-    Attributes:
-        manifest: The images and captions.
-        images_folder: Where their files lie.
-        store: Where the features go.
-        engine: How to build the engine.
-        batch_size: Images or captions in a batch.
-        shard_images: Images or captions in a shard.
-        compressor: How features are compressed.
-        dtype: How features are stored.
-        on_error: Whether an image that cannot be decoded ends the run.
-        if_changed: Whether a store with other features is refused or replaced.
-        retry_failed: Whether images that failed before are tried again.
-        same_features: Whether the user vouches that code which changed since makes the same features.
-        only: Ids of the images that are extracted now, or whose captions are; None for all.
-        uploaded_to: The place in an object store that `store` is a working copy of; None if it is not one.
-        threads: The threads of each worker.
-        donor: A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
-    """
-
-    manifest: Manifest
-    images_folder: Path
-    store: Path
-    engine: EngineSpec
-    batch_size: int
-    shard_images: int
-    compressor: str = "none"
-    dtype: str = "float16"
-    on_error: OnError = "fail"
+    manifest: Manifest  # The images and captions
+    images_folder: Path  # Where their files lie
+    store: Path  # Where the features go
+    engine: EngineSpec  # How to build the engine
+    batch_size: int  # Images or captions in a batch
+    shard_images: int  # Images or captions in a shard
+    compressor: str = "none"  # How features are compressed
+    dtype: str = "float16"  # How features are stored
+    on_error: OnError = "fail"  # Whether an image that cannot be decoded ends the run
+    # Whether a store with other features is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"
-    retry_failed: bool = False
+    retry_failed: bool = False  # Whether images that failed before are tried again
+    # Whether the user vouches that code which changed since makes the same features.
     same_features: bool = False
+    # Ids of the images that are extracted now, or whose captions are; None for all.
     only: frozenset[int] | None = None
+    # The place in an object store that `store` is a working copy of; None if it is not one.
     uploaded_to: Path | None = None
-    threads: Threads = Threads()
+    threads: Threads = Threads()  # The threads of each worker
+    # A store of another data set whose rows of the same photographs are taken if `store` does not exist yet.
     donor: Path | None = None
 
     def sources(self, engine: EngineDescription) -> Sources:

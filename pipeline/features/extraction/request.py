@@ -28,30 +28,19 @@ CONTENT = {"backend", "precision", "dtype"}
 
 
 class ExtractRequest(Request):
-    """What features are extracted by.
-
-    Attributes:
-        engine: A key of `ENGINES`.
-        options: The engine's settings.
-        files: Option -> SHA-256, of those that name a file.
-        network: SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
-        precision: The setting `extract.precision`.
-        backend: The setting `extract.backend`.
-        dtype: The setting `extract.dtype`.
-        only: Ids of the images to extract, ascending; None for all.
-        libraries: Library -> its version.
-    """
+    """What features are extracted by."""
 
     kind: ClassVar[str] = KIND
-    engine: str
-    options: dict[str, Any]
-    files: dict[str, str]
+    engine: str  # A key of `ENGINES`
+    options: dict[str, Any]  # The engine's settings
+    files: dict[str, str]  # Option -> SHA-256, of those that name a file
+    # SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
     network: str | None
-    precision: str
-    backend: str
-    dtype: str
-    only: tuple[int, ...] | None = None
-    libraries: dict[str, str]
+    precision: str  # The setting `extract.precision`
+    backend: str  # The setting `extract.backend`
+    dtype: str  # The setting `extract.dtype`
+    only: tuple[int, ...] | None = None  # Ids of the images to extract, ascending; None for all
+    libraries: dict[str, str]  # Library -> its version
 
     @classmethod
     def of(cls, engine: str, options: Mapping[str, Any], extract: Mapping[str, Any],

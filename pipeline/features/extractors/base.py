@@ -24,14 +24,10 @@ AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
 
 @dataclass(frozen=True)
 class Items:
-    """One image's features.
+    """One image's features."""
 
-    Attributes:
-        features: Float32 [n, D], n at least 1.
-        extras: Name -> [n, ...], what is stored beside the features.
-    """
-
-    features: np.ndarray
+    features: np.ndarray  # Float32 [n, D], n at least 1
+    # Name -> [n, ...], what is stored beside the features.
     extras: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 

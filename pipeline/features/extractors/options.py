@@ -33,17 +33,11 @@ def of_sides(short: int, long: int) -> list[str]:
 
 
 class NetworkOptions(EngineOptions):
-    """Options of every engine that runs one network over a square.
+    """Options of every engine that runs one network over a square."""
 
-    Attributes:
-        network: Any network of timm.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        image_size: Pixels a side of the square to which the image is resized.
-    """
-
-    network: str = "resnet152.tv_in1k"
-    weights: str = "resnet152-in1k"
-    image_size: Count = SQUARE
+    network: str = "resnet152.tv_in1k"  # Any network of timm
+    weights: str = "resnet152-in1k"  # A name in manifests/weights.yaml, a file, or "untrained"
+    image_size: Count = SQUARE  # Pixels a side of the square to which the image is resized
     ALWAYS_RECORDED = frozenset({"network", "weights", "image_size"})
 
     @property
@@ -98,19 +92,12 @@ class FrameOptions(NetworkOptions):
 
 
 class GridFeatsOptions(EngineOptions):
-    """Grid features of a detector.
+    """Grid features of a detector."""
 
-    Attributes:
-        network: Which backbone.
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        short_side: Pixels to which the image's short side is resized.
-        long_side: The most pixels that the long side may then have.
-    """
-
-    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"
-    weights: str = "grid-feats-x101"
-    short_side: Count = RESIZED[0]
-    long_side: Count = RESIZED[1]
+    network: Literal["resnext101_32x8d", "resnext152_32x8d"] = "resnext101_32x8d"  # Which backbone
+    weights: str = "grid-feats-x101"  # A name in manifests/weights.yaml, a file, or "untrained"
+    short_side: Count = RESIZED[0]  # Pixels to which the image's short side is resized
+    long_side: Count = RESIZED[1]  # The most pixels that the long side may then have
     ALWAYS_RECORDED = frozenset({"network", "weights", "short_side", "long_side"})
 
     @property

@@ -15,19 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how a network runs.
+    """Where and how a network runs."""
 
-    Attributes:
-        device: A torch device of the process that loads the network; on a cluster that is another process than this
-            one.
-        precision: "fp32", "bf16" or "fp16".
-        backend: The library that runs it, see `backend.chosen`.
-        products: How float32 matrices are multiplied; each process chooses for itself (`pipeline.compute.products`).
-    """
-
+    # A torch device of the process that loads the network; on a cluster that is another process than this one.
     device: str = "cpu"
-    precision: str = "fp32"
-    backend: str = "torch"
+    precision: str = "fp32"  # "fp32", "bf16" or "fp16"
+    backend: str = "torch"  # The library that runs it, see `backend.chosen`
+    # How float32 matrices are multiplied; each process chooses for itself (`pipeline.compute.products`).
     products: Setting = "default"
 
     def checked(self) -> Runtime:

@@ -28,12 +28,9 @@ class UnusableItems(Exception):
 
 @dataclass(frozen=True)
 class SourceItems(Items):
-    """One image's items as the source has them.
+    """One image's items as the source has them."""
 
-    Attributes:
-        size: Width and height of the image in pixels, `UNKNOWN_SIZE` where the source does not hold them.
-    """
-
+    # Width and height of the image in pixels, `UNKNOWN_SIZE` where the source does not hold them.
     size: tuple[int, int] = UNKNOWN_SIZE
 
 
@@ -53,35 +50,23 @@ class FeatureSource:
     """A source of features that has been indexed; the features themselves are read later, image by image.
 
     A source without `read_place` and `places` overrides `read` and `place`.
-
-    Attributes:
-        counts: Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
-        dimension: D.
-        files: All files that the features come from.
-        extras: What is stored beside the features.
-        title: What the source was recognised as.
-        left_out: Entries that cannot be used, where the image has another one or is not known.
-        repeated: How many entries repeat another one with the same features.
-        entries: How many entries there are, with those that are left out.
-        faults: Row of the manifest -> the place of its features and why they cannot be used, if the index already
-            shows it.
-        notes: Lines for the user.
-        read_place: Reads the features at a place.
-        places: Row of the manifest -> place.
     """
 
+    # Int64 [I], the items of each of the manifest's images, 0 where the source has no features of it.
     counts: np.ndarray
-    dimension: int
-    files: Sequence[Path]
-    extras: Mapping[str, Extra] = field(default_factory=dict)
-    title: str = ""
+    dimension: int  # D
+    files: Sequence[Path]  # All files that the features come from
+    extras: Mapping[str, Extra] = field(default_factory=dict)  # What is stored beside the features
+    title: str = ""  # What the source was recognised as
+    # Entries that cannot be used, where the image has another one or is not known.
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))
-    repeated: int = 0
-    entries: int = 0
+    repeated: int = 0  # How many entries repeat another one with the same features
+    entries: int = 0  # How many entries there are, with those that are left out
+    # Row of the manifest -> the place of its features and why they cannot be used, if the index already shows it.
     faults: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    read_place: Callable[[Place], SourceItems] | None = None
-    places: dict[int, Place] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # Lines for the user
+    read_place: Callable[[Place], SourceItems] | None = None  # Reads the features at a place
+    places: dict[int, Place] = field(default_factory=dict)  # Row of the manifest -> place
 
     @classmethod
     def empty(cls, manifest: Manifest, read_place: Callable[[Place], SourceItems]) -> Self:

@@ -26,35 +26,24 @@ FRAMES = 20  # the most frames of a clip, as HGR and VSE∞ take them
 class ImportJob:
     """An import: which source, of which format, into which store.
 
-    Attributes:
-        manifest: The images.
-        format: A key of `FORMATS`.
-        paths: The source's files or folders.
-        store: Where the features go.
-        shard_images: Images in a shard.
-        reported_as: The name under which the features are reported; None for a name from format and sizes.
-        compressor: How features are compressed.
-        dtype: How features are stored.
-        on_error: Whether an image that is missing or damaged ends the import.
-        if_changed: Whether a store with other content is refused or replaced.
-        frames: The most frames that a clip keeps; of photographs all items are kept.
-        left_out: The largest share of entries that may be left out because they are damaged or repeat an image.
-
     Raises:
         InputError: If `reported_as` is not a name in one line.
     """
 
-    manifest: Manifest
-    format: str
-    paths: tuple[Path, ...]
-    store: Path
+    manifest: Manifest  # The images
+    format: str  # A key of `FORMATS`
+    paths: tuple[Path, ...]  # The source's files or folders
+    store: Path  # Where the features go
     shard_images: int
+    # The name under which the features are reported; None for a name from format and sizes.
     reported_as: str | None = None
-    compressor: str = "none"
-    dtype: str = "float16"
-    on_error: Literal["fail", "skip"] = "fail"
+    compressor: str = "none"  # How features are compressed
+    dtype: str = "float16"  # How features are stored
+    on_error: Literal["fail", "skip"] = "fail"  # Whether an image that is missing or damaged ends the import
+    # Whether a store with other content is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"
-    frames: int = FRAMES
+    frames: int = FRAMES  # The most frames that a clip keeps; of photographs all items are kept
+    # The largest share of entries that may be left out because they are damaged or repeat an image.
     left_out: float = SHARE
 
     def __post_init__(self) -> None:

@@ -22,21 +22,13 @@ IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not
 
 @dataclass(frozen=True)
 class ItemFormat:
-    """How items were made, and their shape.
+    """How items were made, and their shape."""
 
-    Attributes:
-        made: The store's fingerprint without its ids: engine, settings, weights, precision.
-        items: N, the most items of a row.
-        dimension: D.
-        dtype: "float16" or "float32".
-        boxes: Whether each item has a box.
-    """
-
-    made: Mapping[str, Any]
-    items: int
-    dimension: int
-    dtype: str
-    boxes: bool
+    made: Mapping[str, Any]  # The store's fingerprint without its ids: engine, settings, weights, precision
+    items: int  # N, the most items of a row
+    dimension: int  # D
+    dtype: str  # "float16" or "float32"
+    boxes: bool  # Whether each item has a box
 
     @classmethod
     def of(cls, store: FeatureStore) -> Self:

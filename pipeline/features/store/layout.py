@@ -67,30 +67,19 @@ class Extra:
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """Sizes of a store.
+    """Sizes of a store."""
 
-    Attributes:
-        total: I, the rows.
-        items: N, the most items of a row.
-        dimension: D.
-        shard_rows: S, rows in a shard.
-        compressor: "none" or "zstd".
-        extras: Name -> array stored beside the features.
-        dtype: The features' dtype, "float16" or "float32".
-        sizes: Rows of each shard, in a store that has grown; () where all shards but the last are full. A shard of
-            0 rows was given up before it was extracted.
-        kind: What the ids are of: images, clips or captions.
-    """
-
-    total: int
-    items: int
-    dimension: int
-    shard_rows: int
-    compressor: str = "none"
-    extras: Mapping[str, Extra] = field(default_factory=dict)
-    dtype: str = "float16"
+    total: int  # I, the rows
+    items: int  # N, the most items of a row
+    dimension: int  # D
+    shard_rows: int  # S, rows in a shard
+    compressor: str = "none"  # "none" or "zstd"
+    extras: Mapping[str, Extra] = field(default_factory=dict)  # Name -> array stored beside the features
+    dtype: str = "float16"  # The features' dtype, "float16" or "float32"
+    # Rows of each shard, in a store that has grown; () where all shards but the last are full. A shard of 0 rows was
+    # given up before it was extracted.
     sizes: tuple[int, ...] = ()
-    kind: Kind = "images"
+    kind: Kind = "images"  # What the ids are of: images, clips or captions
 
     @property
     def shards(self) -> int:

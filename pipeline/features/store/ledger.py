@@ -24,28 +24,18 @@ ByRow = dict[Annotated[int, Field(strict=False)], str]
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class LedgerEntry:
-    """A finished shard.
+    """A finished shard."""
 
-    Attributes:
-        shard: Its number.
-        first: Its first row.
-        rows: How many rows it has.
-        failed: Row -> reason.
-        checksums: Array -> checksum of its file.
-        sources: Row -> checksum of the file or caption that the features were made from. Imports have none.
-        values: Row -> digest of the row's features and of what is stored beside them, which does not depend on shards
-            and compression.
-        maker: Digest of what made the features, see `layout.maker`.
-    """
-
-    shard: int
-    first: int
-    rows: int
-    failed: ByRow
-    checksums: dict[str, str]
-    sources: ByRow
+    shard: int  # Its number
+    first: int  # Its first row
+    rows: int  # How many rows it has
+    failed: ByRow  # Row -> reason
+    checksums: dict[str, str]  # Array -> checksum of its file
+    sources: ByRow  # Row -> checksum of the file or caption that the features were made from. Imports have none.
+    # Row -> digest of the row's features and of what is stored beside them, which does not depend on shards and
+    # compression.
     values: ByRow
-    maker: str
+    maker: str  # Digest of what made the features, see `layout.maker`
 
 
 def file(store: Path, shard: int) -> Path:

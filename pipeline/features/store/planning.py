@@ -36,41 +36,30 @@ TOGETHER = 4096  # files at once
 
 @dataclass(frozen=True)
 class Wanted:
-    """The images, clips or captions that a store must hold.
+    """The images, clips or captions that a store must hold."""
 
-    Attributes:
-        ids: Int64 [M], of all of the manifest.
-        sizes: Int64 [M], bytes of their files or texts, by the manifest.
-        fingerprint: All that the values depend on.
-        layout: Sizes of a store that is created for all M ids. An existing store keeps its shards and compressor.
-        files: Gives the files of some of the M ids, which are compared with those that features were made from;
-            None if features were not made from files, or if the manifest's checksums alone are compared.
-        checksums: The M checksums of files or texts by the manifest, "" where it has none; None if it has none at all.
-        written: When the manifest was written, in nanoseconds: its checksums of files that changed later are out of
-            date.
-        chosen: Bool [M], ids to extract now; None for all. The others keep the rows that they have.
-        grows: Whether a store of other ids is grown; else it counts as another store.
-        by_content: Whether the features depend only on a file's or text's content, so that what gets another id keeps
-            its row.
-        retry_failed: Whether failed rows are extracted again.
-        donor: The store whose rows are taken if this store does not exist yet; None for no such store.
-        dataset: The manifest's data set, where a store grows.
-        versions: The code that makes the features; {} if another code base made them.
-    """
-
-    ids: np.ndarray
-    sizes: np.ndarray
-    fingerprint: Mapping[str, Any]
+    ids: np.ndarray  # Int64 [M], of all of the manifest
+    sizes: np.ndarray  # Int64 [M], bytes of their files or texts, by the manifest
+    fingerprint: Mapping[str, Any]  # All that the values depend on
+    # Sizes of a store that is created for all M ids. An existing store keeps its shards and compressor.
     layout: StoreLayout
+    # Gives the files of some of the M ids, which are compared with those that features were made from; None if
+    # features were not made from files, or if the manifest's checksums alone are compared.
     files: Callable[[Sequence[int]], list[GalleryFile]] | None = None
+    # The M checksums of files or texts by the manifest, "" where it has none; None if it has none at all.
     checksums: np.ndarray | None = None
+    # When the manifest was written, in nanoseconds: its checksums of files that changed later are out of date.
     written: int = 0
+    # Bool [M], ids to extract now; None for all. The others keep the rows that they have.
     chosen: np.ndarray | None = None
-    grows: bool = False
+    grows: bool = False  # Whether a store of other ids is grown; else it counts as another store
+    # Whether the features depend only on a file's or text's content, so that what gets another id keeps its row.
     by_content: bool = False
-    retry_failed: bool = False
+    retry_failed: bool = False  # Whether failed rows are extracted again
+    # The store whose rows are taken if this store does not exist yet; None for no such store.
     donor: Path | None = None
-    dataset: str = ""
+    dataset: str = ""  # The manifest's data set, where a store grows
+    # The code that makes the features; {} if another code base made them.
     versions: Versions = field(default_factory=dict)
 
 

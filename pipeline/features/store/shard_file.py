@@ -96,16 +96,11 @@ def index_of(raw: bytes, rows: int, end: int) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class ShardContents:
-    """A shard as it is on disk.
-
-    Attributes:
-        rows: Its rows.
-        checksums: Array -> checksum of its file, "" where that is missing.
-        arrays: Array -> [rows of the shard, ...]; arrays whose file is missing or damaged are left out.
-    """
+    """A shard as it is on disk."""
 
     rows: range
-    checksums: dict[str, str]
+    checksums: dict[str, str]  # Array -> checksum of its file, "" where that is missing
+    # Array -> [rows of the shard, ...]; arrays whose file is missing or damaged are left out.
     arrays: dict[str, np.ndarray]
 
     @property

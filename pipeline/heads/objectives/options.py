@@ -17,16 +17,13 @@ class InfoNCEOptions(Section):
 
 
 class RandomKOptions(InfoNCEOptions):
-    """InfoNCE over the hardest negatives.
+    """InfoNCE over the hardest negatives."""
 
-    Attributes:
-        denominator: What the softmax's denominator holds: the negatives and the positive, as in van den Oord et al.
-            (2018) and in the released code of VSE+2AD; or "printed", the negatives alone, as in its equation 6.
-        margin: Subtracted from every positive similarity: 0 in equation 6, 0.2 in the released code. It has no effect
-            with the printed denominator, which is refused.
-    """
-
+    # What the softmax's denominator holds: the negatives and the positive, as in van den Oord et al. (2018) and in
+    # the released code of VSE+2AD; or "printed", the negatives alone, as in its equation 6.
     denominator: Literal["with_positive", "printed"] = "with_positive"
+    # Subtracted from every positive similarity: 0 in equation 6, 0.2 in the released code. It has no effect with the
+    # printed denominator, which is refused.
     margin: Least0 = 0.0
 
     @model_validator(mode="after")
@@ -49,26 +46,16 @@ class AdOptOptions(RandomKOptions):
 
 
 class CRCLOptions(InfoNCEOptions):
-    """The released code of CRCL has these defaults.
-
-    Attributes:
-        weight: λ.
-        warmup_epochs: The number of first epochs with y = 1.
-    """
+    """The released code of CRCL has these defaults."""
 
     weight: Least0 = 5.0
-    warmup_epochs: Epochs = 2
+    warmup_epochs: Epochs = 2  # The number of first epochs with y = 1
 
 
 class TripletOptions(Section):
-    """The hinge and its first epochs.
+    """The hinge and its first epochs."""
 
-    Attributes:
-        margin: α. The papers use 0.2.
-        all_negatives_epochs: The number of first epochs that use all negatives. The papers use one.
-        reduction: "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
-    """
-
-    margin: Least0 = 0.2
-    all_negatives_epochs: Epochs = 1
+    margin: Least0 = 0.2  # α. The papers use 0.2.
+    all_negatives_epochs: Epochs = 1  # The number of first epochs that use all negatives. The papers use one.
+    # "sum" over both directions; or "mean", the sum divided by the batch (Geigle et al., equation 3).
     reduction: Literal["sum", "mean"] = "sum"

@@ -35,16 +35,15 @@ class Pooling(nn.Module, ABC):
     items). Parameters in half precision are used as float32.
 
     Attributes:
-        title: Its name in the papers, which tables and figures print.
         dim: D, the dimension of the items and of the result.
-        reads_padding: False for a pooling that neither reads finite values in padding nor passes a gradient to them:
-            its padding is not cleared where `cpu_sort` sorts.
 
     Args:
         dim: D.
     """
 
-    title: ClassVar[str]
+    title: ClassVar[str]  # Its name in the papers, which tables and figures print
+    # False for a pooling that neither reads finite values in padding nor passes a gradient to them: its padding is
+    # not cleared where `cpu_sort` sorts.
     reads_padding = True
 
     def __init__(self, dim: int) -> None:

@@ -10,18 +10,13 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class AdPoolOptions(Section):
-    """Which levels AdPool has, and how they are weighed.
+    """Which levels AdPool has, and how they are weighed."""
 
-    Attributes:
-        token: False leaves the token level out (the row −tok of Table 3).
-        embedding: False leaves the embedding level out (the row −emb of Table 3).
-        balance: "learned" (equation 5); or the fixed weight of the token level, in 0..1 (Table C-2: 0.25, 0.5, 0.75),
-            with the rest for the embedding level; or "random": that weight is drawn once, when built (Table C-2
-            averages over five draws: vary the seed).
-    """
-
-    token: bool = True
-    embedding: bool = True
+    token: bool = True  # False leaves the token level out (the row −tok of Table 3)
+    embedding: bool = True  # False leaves the embedding level out (the row −emb of Table 3)
+    # "learned" (equation 5); or the fixed weight of the token level, in 0..1 (Table C-2: 0.25, 0.5, 0.75), with the
+    # rest for the embedding level; or "random": that weight is drawn once, when built (Table C-2 averages over five
+    # draws: vary the seed).
     balance: Literal["learned", "random"] | Annotated[float, Field(ge=0, le=1)] = "learned"
 
     @model_validator(mode="after")
@@ -40,48 +35,32 @@ class FSPoolOptions(Section):
 
 
 class GCNPoolOptions(Section):
-    """How items reason, and how they are read out.
+    """How items reason, and how they are read out."""
 
-    Attributes:
-        layers: Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's
-            GCN+AvgPool; 4 with "seq2seq" has the 23.1 million of its GCN+Seq2Seq.
-        readout: "mean", or "seq2seq" (which depends on the items' order).
-    """
-
+    # Graph layers. 1 with the mean has the 4.2 million parameters at D = 1024 of VSE∞ Table 1's GCN+AvgPool; 4 with
+    # "seq2seq" has the 23.1 million of its GCN+Seq2Seq.
     layers: Count = 1
-    readout: Literal["mean", "seq2seq"] = "mean"
+    readout: Literal["mean", "seq2seq"] = "mean"  # "mean", or "seq2seq" (which depends on the items' order)
 
 
 class GeMPoolOptions(Section):
-    """The power mean.
+    """The power mean."""
 
-    Attributes:
-        p: Where p starts; Radenović et al. use 3.
-        floor: Smaller values count as this one.
-    """
-
-    p: Positive = 3.0
-    floor: Positive = 1e-6
+    p: Positive = 3.0  # Where p starts; Radenović et al. use 3.
+    floor: Positive = 1e-6  # Smaller values count as this one
 
 
 class GPOOptions(Section):
-    """GPO's generator g, and its variants (VSE∞ Tables 8, 11, 12 and 13).
+    """GPO's generator g, and its variants (VSE∞ Tables 8, 11, 12 and 13)."""
 
-    Attributes:
-        generator: g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
-        positions: What g reads: "cos_sin" (the paper's) or "index" (Table 11).
-        per_dimension: Every dimension gets its own θ (Table 12).
-        data_dependent: g reads the sorted items in addition to the positions (Table 13).
-        width: Of the positions' encoding and of g's states; the paper uses 32.
-        temperature: The scores are divided by it before the softmax; the released code, and so its checkpoints, use
-            0.1.
-    """
-
+    # g: "bigru" (the paper's), "transformer" (Table 8), "mlp" or "interpolated" (Table 11).
     generator: Literal["bigru", "transformer", "mlp", "interpolated"] = "bigru"
+    # What g reads: "cos_sin" (the paper's) or "index" (Table 11).
     positions: Literal["cos_sin", "index"] = "cos_sin"
-    per_dimension: bool = False
-    data_dependent: bool = False
-    width: Count = 32
+    per_dimension: bool = False  # Every dimension gets its own θ (Table 12)
+    data_dependent: bool = False  # g reads the sorted items in addition to the positions (Table 13)
+    width: Count = 32  # Of the positions' encoding and of g's states; the paper uses 32
+    # The scores are divided by it before the softmax; the released code, and so its checkpoints, use 0.1.
     temperature: Positive = 0.1
 
     @model_validator(mode="after")

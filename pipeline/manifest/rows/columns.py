@@ -30,17 +30,12 @@ SHOWN = 300  # characters of columns and first row in a message
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are used.
+    """The columns that are used."""
 
-    Attributes:
-        names: All names, as the table has them.
-        roles: Role, a key of `NAMES` -> numbers of its columns; several only for captions.
-        unused: Names of columns that might be read in their place.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # All names, as the table has them
+    # Role, a key of `NAMES` -> numbers of its columns; several only for captions.
     roles: Mapping[str, tuple[int, ...]]
-    unused: Sequence[str] = ()
+    unused: Sequence[str] = ()  # Names of columns that might be read in their place
 
     def __str__(self) -> str:
         used = ", ".join(f"{role} in {' and '.join(self.names[column] for column in columns)}"

@@ -18,23 +18,14 @@ class Batch(NamedTuple):
 
 
 class RowFile(ABC):
-    """A file with columns, read some rows at a time.
-
-    Attributes:
-        path: The file.
-        title: Its format, for messages, such as "CSV separated by ;, UTF-8".
-        names: The names of its columns.
-        first: The values of its first row, for messages.
-        images: The column of images' bytes; None if images are files of their own.
-        unit: What `Batch.places` count, "line" or "row".
-    """
+    """A file with columns, read some rows at a time."""
 
     path: Path
-    title: str
-    names: Sequence[str]
-    first: Sequence[Any]
-    images: int | None = None
-    unit: str = "row"
+    title: str  # Its format, for messages, such as "CSV separated by ;, UTF-8"
+    names: Sequence[str]  # The names of its columns
+    first: Sequence[Any]  # The values of its first row, for messages
+    images: int | None = None  # The column of images' bytes; None if images are files of their own
+    unit: str = "row"  # What `Batch.places` count, "line" or "row"
 
     @abstractmethod
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:

@@ -20,20 +20,14 @@ _FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
 
 @dataclass(frozen=True)
 class ShapePart:
-    """A piece of surface over a grid [h, w].
+    """A piece of surface over a grid [h, w]."""
 
-    Attributes:
-        distance: [h, w], distance to the outline in radii, negative inside.
-        normal: [3, h, w] or [3], of unit length, z towards the viewer.
-        pattern: Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None where
-            the part is plain.
-        colour: Replaces the thing's own colour; None keeps that.
-    """
-
-    distance: Array
-    normal: Array
+    distance: Array  # [h, w], distance to the outline in radii, negative inside
+    normal: Array  # [3, h, w] or [3], of unit length, z towards the viewer
+    # Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None where the part is
+    # plain.
     pattern: tuple[Array, Array] | None = None
-    colour: Colour | None = None
+    colour: Colour | None = None  # Replaces the thing's own colour; None keeps that
 
 
 def _ball(x: Array, y: Array) -> list[ShapePart]:

@@ -229,27 +229,19 @@ UNSCORED = "a scored system and its photographs: run `pipeline score` and `pipel
 
 @dataclass(frozen=True)
 class FigureInputs:
-    """Everything that figures can be drawn from, as far as it exists.
+    """Everything that figures can be drawn from, as far as it exists."""
 
-    Attributes:
-        title: The data set's name for readers.
-        heads: The finished heads on it.
-        items: Feature -> N, the number of items in its store.
-        throughput: The parsed `results/throughput.json`, {} where nothing was timed.
-        gallery: A scored system with captions and photographs; or, in words, what is missing for one.
-        run: (recipe, text encoder, seed) of the run's systems, in the order of the settings.
-        measured: The systems of results/metrics.json on it, by one protocol.
-        train_images: How many images its train split has.
-    """
-
-    title: str
-    heads: tuple[TrainedHead, ...] = ()
-    items: Mapping[str, int] = field(default_factory=dict)
+    title: str  # The data set's name for readers
+    heads: tuple[TrainedHead, ...] = ()  # The finished heads on it
+    items: Mapping[str, int] = field(default_factory=dict)  # Feature -> N, the number of items in its store
+    # The parsed `results/throughput.json`, {} where nothing was timed.
     throughput: Mapping[str, Any] = field(default_factory=dict)
+    # A scored system with captions and photographs; or, in words, what is missing for one.
     gallery: Gallery | str = UNSCORED
+    # (recipe, text encoder, seed) of the run's systems, in the order of the settings.
     run: Sequence[tuple[str, str, int]] = ()
-    measured: tuple[MeasuredSystem, ...] = ()
-    train_images: int = 0
+    measured: tuple[MeasuredSystem, ...] = ()  # The systems of results/metrics.json on it, by one protocol
+    train_images: int = 0  # How many images its train split has
 
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
         """Fill in a caption of captions.yaml.

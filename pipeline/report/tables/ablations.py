@@ -15,27 +15,19 @@ from pipeline.systems.scores.made import Member
 
 
 class Ablation(BaseModel):
-    """Which systems one of the tables shows, and their labels.
-
-    Attributes:
-        columns: The columns of the published file that hold the labels.
-        recipes: Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
-        shown: Cell of these columns -> its label, if the label is a different text.
-        poolings: Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
-        by_feature: Whether all features and text encoders are shown, named by the first label; else regions and BiGRU
-            alone.
-        text: The text encoder of published rows that name none.
-        parameters: Whether the parameters of the image pooling are shown.
-    """
+    """Which systems one of the tables shows, and their labels."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # The columns of the published file that hold the labels
+    # Recipe -> its labels; RECIPE/LETTER for a recipe on that visual feature alone.
     recipes: dict[str, tuple[str, ...]]
-    shown: dict[str, str] = {}
+    shown: dict[str, str] = {}  # Cell of these columns -> its label, if the label is a different text
+    # Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
     poolings: bool = False
+    # Whether all features and text encoders are shown, named by the first label; else regions and BiGRU alone.
     by_feature: bool = False
-    text: str = ""
-    parameters: bool = False
+    text: str = ""  # The text encoder of published rows that name none
+    parameters: bool = False  # Whether the parameters of the image pooling are shown
 
     def published(self, row: PublishedRow) -> RowHeader:
         """The header of a published row."""

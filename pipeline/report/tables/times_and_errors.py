@@ -29,19 +29,13 @@ UNITS = (("a", 365.25 * 86400, 1.0), ("d", 86400.0, 3.0), ("h", 3600.0, 2.0), ("
 
 @dataclass(frozen=True, kw_only=True)
 class TimeTable(PaperTable):
-    """One of the two tables of times.
+    """One of the two tables of times."""
 
-    Attributes:
-        column: The column of times in the published file; COLUMN_seconds has the same times in seconds.
-        time: Measured seconds of a method and a number of images, and whether they are extrapolated.
-        extrapolated: How measured times are extrapolated.
-        always: Notes for all choices of rows.
-    """
-
-    column: str
+    column: str  # The column of times in the published file; COLUMN_seconds has the same times in seconds
+    # Measured seconds of a method and a number of images, and whether they are extrapolated.
     time: Callable[[Latency, str, int], tuple[float, bool] | None]
-    extrapolated: str
-    always: tuple[Note, ...] = ()
+    extrapolated: str  # How measured times are extrapolated
+    always: tuple[Note, ...] = ()  # Notes for all choices of rows
 
     def printed_cells(self, row: PublishedRow) -> Mapping[MetricKey, tuple[str, Cell]]:
         """A time, see `PaperTable.printed_cells`."""

@@ -43,27 +43,21 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """What two collections have in common.
+    """What two collections have in common."""
 
-    Attributes:
-        one: The first collection.
-        other: The second collection; the same object if one is compared with itself.
-        certain: Pairs of one photograph, by number or content. With many copies of one, not all pairs are listed: each
-            copy is in a pair with one of every split.
-        doubtful: Further pairs that look alike, the most alike first; then those of one number that look different.
-        texts: Captions that images of both collections have, or several images of one that is compared with itself.
-            Each once, those of most images first: its words, and the rows of its images in both collections. Capital
-            letters, punctuation and blanks are not compared.
-        equal_captions: How many captions of the first collection are among them.
-        unread: Files of the first and of the second collection that could not be read, and were compared by name alone.
-    """
-
-    one: Collection
-    other: Collection
+    one: Collection  # The first collection
+    other: Collection  # The second collection; the same object if one is compared with itself
+    # Pairs of one photograph, by number or content. With many copies of one, not all pairs are listed: each copy is
+    # in a pair with one of every split.
     certain: list[Pair]
+    # Further pairs that look alike, the most alike first; then those of one number that look different.
     doubtful: list[Pair]
+    # Captions that images of both collections have, or several images of one that is compared with itself. Each once,
+    # those of most images first: its words, and the rows of its images in both collections. Capital letters,
+    # punctuation and blanks are not compared.
     texts: list[tuple[str, list[int], list[int]]]
-    equal_captions: int
+    equal_captions: int  # How many captions of the first collection are among them
+    # Files of the first and of the second collection that could not be read, and were compared by name alone.
     unread: tuple[int, int]
 
     @property

@@ -24,16 +24,11 @@ Among = Callable[[list[int], list[int] | None], Iterable[tuple[int, int]]]
 
 
 class Fingerprints(NamedTuple):
-    """Fingerprints of I images.
+    """Fingerprints of I images."""
 
-    Attributes:
-        content: BLAKE2b of each file, "" for one that cannot be read.
-        look: Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour.
-        is_seen: Bool [I], whether an image could be decoded and is not of one colour, so that `look` is meaningful.
-    """
-
-    content: list[str]
-    look: np.ndarray
+    content: list[str]  # BLAKE2b of each file, "" for one that cannot be read
+    look: np.ndarray  # Uint64 [I, 4]: whether each of 16 x 16 cells is darker than its right neighbour
+    # Bool [I], whether an image could be decoded and is not of one colour, so that `look` is meaningful.
     is_seen: np.ndarray
 
 

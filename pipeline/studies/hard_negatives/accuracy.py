@@ -14,29 +14,19 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The accuracy on some questions.
+    """The accuracy on some questions."""
 
-    Attributes:
-        name: Their category; or "all".
-        questions: The number of right captions.
-        images: The number of images.
-        value: Percent of the right captions above every wrong one; ties count by the mean over all their orders.
-        low: The lower end of the interval over images, in percent.
-        high: Its upper end.
-        ties: How many right captions depend on the order of equal similarities.
-        chance: Percent that a random order gives.
-        other_image: Percent with another image in the place of each: a control for what the captions alone tell. None
-            if there is one image only.
-    """
-
-    name: str
-    questions: int
-    images: int
+    name: str  # Their category; or "all"
+    questions: int  # The number of right captions
+    images: int  # The number of images
+    # Percent of the right captions above every wrong one; ties count by the mean over all their orders.
     value: float
-    low: float
-    high: float
-    ties: int
-    chance: float
+    low: float  # The lower end of the interval over images, in percent
+    high: float  # Its upper end
+    ties: int  # How many right captions depend on the order of equal similarities
+    chance: float  # Percent that a random order gives
+    # Percent with another image in the place of each: a control for what the captions alone tell. None if there is
+    # one image only.
     other_image: float | None = None
 
 

@@ -28,9 +28,6 @@ AT_ONCE = 1 << 20
 class StoredSystem:
     """Reads pairs from a system's matrix.
 
-    Attributes:
-        gives_logits: Always False.
-
     Args:
         name: The system's name.
         source: The images and captions, which must be of one data set.
@@ -39,7 +36,7 @@ class StoredSystem:
         InputError: If there is no such system, or it has no one matrix; later, if that was changed.
     """
 
-    gives_logits = False
+    gives_logits = False  # Always False
 
     def __init__(self, name: str, source: PairSource) -> None:
         if not source.images == source.captions == source.dataset:

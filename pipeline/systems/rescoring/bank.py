@@ -19,19 +19,14 @@ from pipeline.systems.scores.system import System
 
 
 class Bank(NamedTuple):
-    """Similarities of a bank's queries.
+    """Similarities of a bank's queries."""
 
-    Attributes:
-        captions: [I, B], the images that are ranked, and the bank's captions.
-        images: [B', C], the bank's images, and the captions that are ranked.
-        image_images: Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where there
-            are no embeddings.
-        caption_captions: Likewise [B, C], the bank's captions, and the captions that are ranked.
-    """
-
-    captions: Similarity
-    images: Similarity
+    captions: Similarity  # [I, B], the images that are ranked, and the bank's captions
+    images: Similarity  # [B', C], the bank's images, and the captions that are ranked
+    # Computes [I, B'], the images that are ranked, and the bank's images. Raises InputError where there are no
+    # embeddings.
     image_images: Callable[[], Similarity]
+    # Likewise [B, C], the bank's captions, and the captions that are ranked.
     caption_captions: Callable[[], Similarity]
 
 
@@ -73,13 +68,10 @@ def heads_of(system: System) -> tuple[list[str], list[float]]:
 
 
 class Rescorer(Protocol):
-    """Makes new similarities from a system's. It is built from its options, and draws nothing at random.
+    """Makes new similarities from a system's. It is built from its options, and draws nothing at random."""
 
-    Attributes:
-        bank: The split of the bank's queries: "train", or "test" for the queries that are ranked. With "test" a query's
-            ranks depend on the other test queries; tables mark such a system and never print it in bold.
-    """
-
+    # The split of the bank's queries: "train", or "test" for the queries that are ranked. With "test" a query's ranks
+    # depend on the other test queries; tables mark such a system and never print it in bold.
     bank: BankSplit
 
     def rescore(self, scores: Similarity, bank: Bank) -> Scores:

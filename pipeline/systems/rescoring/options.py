@@ -17,29 +17,18 @@ class CSLSOptions(Section):
 
 
 class NNNOptions(Section):
-    """What is subtracted.
+    """What is subtracted."""
 
-    Attributes:
-        bank: The split of the bank's queries.
-        neighbours: k, the bank's queries nearest to a candidate. All where the bank has fewer.
-        weight: α.
-    """
-
-    bank: BankSplit = "train"
-    neighbours: Count = 128
+    bank: BankSplit = "train"  # The split of the bank's queries
+    neighbours: Count = 128  # k, the bank's queries nearest to a candidate. All where the bank has fewer.
     weight: Positive = 0.75
 
 
 class InvertedSoftmaxOptions(Section):
-    """A softmax over a bank's queries.
+    """A softmax over a bank's queries."""
 
-    Attributes:
-        bank: The split of the bank's queries.
-        beta: β, the inverse temperature.
-    """
-
-    bank: BankSplit = "train"
-    beta: Positive = 20.0
+    bank: BankSplit = "train"  # The split of the bank's queries
+    beta: Positive = 20.0  # β, the inverse temperature
 
 
 class DualSoftmaxOptions(InvertedSoftmaxOptions):
@@ -53,14 +42,8 @@ class QBNormOptions(InvertedSoftmaxOptions):
 
 
 class DBNormOptions(Section):
-    """Softmaxes over two banks.
+    """Softmaxes over two banks."""
 
-    Attributes:
-        bank: The split of both banks.
-        query_beta: β for the bank of queries.
-        gallery_beta: β for the bank of candidates.
-    """
-
-    bank: BankSplit = "train"
-    query_beta: Positive = 20.0
-    gallery_beta: Positive = 3.0
+    bank: BankSplit = "train"  # The split of both banks
+    query_beta: Positive = 20.0  # β for the bank of queries
+    gallery_beta: Positive = 3.0  # β for the bank of candidates

@@ -29,39 +29,25 @@ class Facts(BaseModel):
 
 
 class Member(Facts):
-    """A head or a dual encoder behind a system: what it was trained on and with, except for the seed.
+    """A head or a dual encoder behind a system: what it was trained on and with, except for the seed."""
 
-    Attributes:
-        head: Its name.
-        checkpoint: SHA-256 of its network's file. Vectors of one checkpoint are in one space.
-        files: File -> SHA-256.
-        feature: Its visual feature.
-        features: The name under which the engine's features are reported.
-        networks: Side, image or text -> the networks behind it, see `training.source.networks`.
-        settings: The settings of the recipe and of its training.
-        store: Identity of the features.
-        content: Digest of the features that were read.
-        weights: Digest of the feature network's tensors.
-        vocabulary: Digest of the words (and of BERT's initial weights).
-        published: Whether its weights were published, not trained here.
-        encoder: A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no
-            feature, networks or settings of its own.
-        splits: Split -> what was read of it, of vectors of several splits.
-    """
-
-    head: str
-    checkpoint: str = ""
-    files: dict[str, str] = Field(default_factory=dict)
-    feature: str = ""
-    features: str = ""
+    head: str  # Its name
+    checkpoint: str = ""  # SHA-256 of its network's file. Vectors of one checkpoint are in one space.
+    files: dict[str, str] = Field(default_factory=dict)  # File -> SHA-256
+    feature: str = ""  # Its visual feature
+    features: str = ""  # The name under which the engine's features are reported
+    # Side, image or text -> the networks behind it, see `training.source.networks`.
     networks: dict[Literal["image", "text"], dict[str, Any]] = Field(default_factory=dict)
-    settings: dict[str, Any] = Field(default_factory=dict)
-    store: str = ""
-    content: str = ""
-    weights: str = ""
-    vocabulary: str = ""
-    published: bool = False
+    settings: dict[str, Any] = Field(default_factory=dict)  # The settings of the recipe and of its training
+    store: str = ""  # Identity of the features
+    content: str = ""  # Digest of the features that were read
+    weights: str = ""  # Digest of the feature network's tensors
+    vocabulary: str = ""  # Digest of the words (and of BERT's initial weights)
+    published: bool = False  # Whether its weights were published, not trained here
+    # A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no feature, networks
+    # or settings of its own.
     encoder: dict[str, Any] | None = None
+    # Split -> what was read of it, of vectors of several splits.
     splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @property
@@ -81,35 +67,23 @@ class Member(Facts):
 
 
 class Fusion(Facts):
-    """How an ensemble's members are fused.
-
-    Attributes:
-        method: The fusion.
-        weights: One for each member, which add up to 1.
-        members: Their names.
-        features: Those whose heads are averaged, as in the papers; [] where a user chose the members.
-        tuned: How the weights were chosen on val; {} if they were given.
-    """
+    """How an ensemble's members are fused."""
 
     method: str = "mean"
-    weights: list[float] = Field(default_factory=list)
-    members: list[str] = Field(default_factory=list)
+    weights: list[float] = Field(default_factory=list)  # One for each member, which add up to 1
+    members: list[str] = Field(default_factory=list)  # Their names
+    # Those whose heads are averaged, as in the papers; [] where a user chose the members.
     features: list[str] = Field(default_factory=list)
+    # How the weights were chosen on val; {} if they were given.
     tuned: dict[str, Any] = Field(default_factory=dict)
 
 
 class Matrices(Facts):
-    """How several stored matrices are read as one system's scores.
+    """How several stored matrices are read as one system's scores."""
 
-    Attributes:
-        method: The fusion; or `layout.DIRECTIONS`, one matrix for each direction.
-        weights: One for each member.
-        each: How many of the matrices each member has; [] for one.
-    """
-
-    method: str
-    weights: list[float]
-    each: list[int] = Field(default_factory=list)
+    method: str  # The fusion; or `layout.DIRECTIONS`, one matrix for each direction
+    weights: list[float]  # One for each member
+    each: list[int] = Field(default_factory=list)  # How many of the matrices each member has; [] for one
 
 
 class Folds(Facts):
@@ -127,30 +101,18 @@ class Rescored(Facts):
 
 
 class Reranked(Facts):
-    """What a reranked system was made by.
+    """What a reranked system was made by."""
 
-    Attributes:
-        retriever: The system that orders all but the candidates.
-        scorer: The scorer's kind, name and digest, and what else it says of itself.
-        roles: A digest of what each of the two is on any split.
-        k: How many candidates are ordered; the store may hold more.
-        combine: How the two scores of a candidate become one.
-        weight: The retriever's share.
-        logits: Whether the scorer's scores are logits.
-        protocol: The protocol within whose folds candidates were sought.
-        distractors: The data sets of the distractors.
-        tuned: How k and the weight were chosen on val; {} if they were given.
-    """
-
-    retriever: str
-    scorer: dict[str, Any]
-    roles: list[str] = Field(default_factory=list)
-    k: int | Literal["all"]
-    combine: str = "scorer"
-    weight: float = 0.0
-    logits: bool = False
-    protocol: Folds
-    distractors: list[str] = Field(default_factory=list)
+    retriever: str  # The system that orders all but the candidates
+    scorer: dict[str, Any]  # The scorer's kind, name and digest, and what else it says of itself
+    roles: list[str] = Field(default_factory=list)  # A digest of what each of the two is on any split
+    k: int | Literal["all"]  # How many candidates are ordered; the store may hold more
+    combine: str = "scorer"  # How the two scores of a candidate become one
+    weight: float = 0.0  # The retriever's share
+    logits: bool = False  # Whether the scorer's scores are logits
+    protocol: Folds  # The protocol within whose folds candidates were sought
+    distractors: list[str] = Field(default_factory=list)  # The data sets of the distractors
+    # How k and the weight were chosen on val; {} if they were given.
     tuned: dict[str, Any] = Field(default_factory=dict)
 
     @property
@@ -160,60 +122,36 @@ class Reranked(Facts):
 
 
 class Made(Facts):
-    """What is known of a system. Of plain matrices any part may be unknown.
+    """What is known of a system. Of plain matrices any part may be unknown."""
 
-    Attributes:
-        dataset: The data set of its images and captions; "" if nothing is known.
-        split: The split, or several joined by +.
-        manifest: Digest of the manifest.
-        recipe: The recipe of its heads, or the name of a dual encoder; None if its members differ in it.
-        text: The text encoder; None if its members differ in it.
-        seed: The seed; None if its members differ in it.
-        ensemble: An ensemble's name, or the letters of its features.
-        features: Feature -> the name under which its engine's features are reported.
-        visual: Those of a reranked system's retriever, by which tables name it.
-        untrained: The features that an untrained network made.
-        members: The heads and dual encoders behind it.
-        trained_on: The data set that its heads were trained on, if that is another one.
-        languages: The captions' languages, if they are several.
-        lacks: What was left out of its data set and split: reason -> number of captions, or of images
-            without features.
-        left_out: The images that not all members of an ensemble have.
-        named: Whether a user chose the name of a reranked system.
-        fusion: How an ensemble's members are fused.
-        steps: The corrections and rerankings of its scores, in their order.
-        rescored: What a correction was made of.
-        reranked: What a reranking was made of.
-        protocol: The only protocol that an ensemble of reranked systems can be measured by.
-        matrices: How several stored matrices are read.
-        file: Digest of a plain matrix's file.
-        distance: Whether a plain matrix holds distances.
-    """
-
-    dataset: str = ""
-    split: str | None = None
-    manifest: str | None = None
+    dataset: str = ""  # The data set of its images and captions; "" if nothing is known
+    split: str | None = None  # The split, or several joined by +
+    manifest: str | None = None  # Digest of the manifest
+    # The recipe of its heads, or the name of a dual encoder; None if its members differ in it.
     recipe: str | None = None
-    text: str | None = None
-    seed: int | None = None
-    ensemble: str | None = None
+    text: str | None = None  # The text encoder; None if its members differ in it
+    seed: int | None = None  # The seed; None if its members differ in it
+    ensemble: str | None = None  # An ensemble's name, or the letters of its features
+    # Feature -> the name under which its engine's features are reported.
     features: dict[str, str] = Field(default_factory=dict)
-    visual: list[str] | None = None
-    untrained: list[str] = Field(default_factory=list)
-    members: list[Member] = Field(default_factory=list)
-    trained_on: str | None = None
-    languages: list[str] = Field(default_factory=list)
+    visual: list[str] | None = None  # Those of a reranked system's retriever, by which tables name it
+    untrained: list[str] = Field(default_factory=list)  # The features that an untrained network made
+    members: list[Member] = Field(default_factory=list)  # The heads and dual encoders behind it
+    trained_on: str | None = None  # The data set that its heads were trained on, if that is another one
+    languages: list[str] = Field(default_factory=list)  # The captions' languages, if they are several
+    # What was left out of its data set and split: reason -> number of captions, or of images without features.
     lacks: dict[str, int] = Field(default_factory=dict)
-    left_out: list[int] = Field(default_factory=list)
-    named: bool = False
-    fusion: Fusion | None = None
+    left_out: list[int] = Field(default_factory=list)  # The images that not all members of an ensemble have
+    named: bool = False  # Whether a user chose the name of a reranked system
+    fusion: Fusion | None = None  # How an ensemble's members are fused
+    # The corrections and rerankings of its scores, in their order.
     steps: list[dict[str, Any]] = Field(default_factory=list)
-    rescored: Rescored | None = None
-    reranked: Reranked | None = None
-    protocol: Folds | None = None
-    matrices: Matrices | None = None
-    file: str | None = None
-    distance: bool = False
+    rescored: Rescored | None = None  # What a correction was made of
+    reranked: Reranked | None = None  # What a reranking was made of
+    protocol: Folds | None = None  # The only protocol that an ensemble of reranked systems can be measured by
+    matrices: Matrices | None = None  # How several stored matrices are read
+    file: str | None = None  # Digest of a plain matrix's file
+    distance: bool = False  # Whether a plain matrix holds distances
 
     @property
     def is_known(self) -> bool:

@@ -48,32 +48,21 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class System(Collection):
-    """What is ranked.
-
-    Attributes:
-        name: Its name.
-        kind: Where its scores come from.
-        made_from: What is known of it.
-        folder: The store that it was opened from; None for a view, and for other sources.
-        record: The record of the store that it or the system it is a view of was opened from; None for other sources.
-        has_ids: Whether its ids are an image's and a caption's; otherwise they number rows and columns.
-        relevance: The right answers; None if they are each caption's own image.
-        judgements: The file of right answers, where `relevance` is from one.
-        languages: Each caption's language as text [C]; None where captions have none.
-        split: The split that is ranked; None if it is unknown.
-        pools: With distractors: the system itself and its distractors, in the order of rows and columns; else ().
-    """
+    """What is ranked."""
 
     name: str
-    kind: Kind
-    made_from: Made = field(default_factory=Made)
-    folder: Path | None = None
+    kind: Kind  # Where its scores come from
+    made_from: Made = field(default_factory=Made)  # What is known of it
+    folder: Path | None = None  # The store that it was opened from; None for a view, and for other sources
+    # The record of the store that it or the system it is a view of was opened from; None for other sources.
     record: Record | None = None
+    # Whether its ids are an image's and a caption's; otherwise they number rows and columns.
     has_ids: bool = True
-    relevance: Relevance | None = None
-    judgements: Judgements | None = None
-    languages: Languages | None = None
-    split: str | None = None
+    relevance: Relevance | None = None  # The right answers; None if they are each caption's own image
+    judgements: Judgements | None = None  # The file of right answers, where `relevance` is from one
+    languages: Languages | None = None  # Each caption's language as text [C]; None where captions have none
+    split: str | None = None  # The split that is ranked; None if it is unknown
+    # With distractors: the system itself and its distractors, in the order of rows and columns; else ().
     pools: tuple[System, ...] = ()
 
     @classmethod

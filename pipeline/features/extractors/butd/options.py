@@ -13,17 +13,11 @@ DETECTRON2 = "pip install --no-build-isolation 'git+https://github.com/facebookr
 
 
 class ButdOptions(EngineOptions):
-    """Options that all BUTD engines share.
+    """Options that all BUTD engines share."""
 
-    Attributes:
-        weights: A name in manifests/weights.yaml, a file, or "untrained".
-        short_side: Pixels to which the image's short side is resized.
-        long_side: The most pixels that the long side may then have.
-    """
-
-    weights: str = "butd-36"
-    short_side: Count = RESIZED[0]
-    long_side: Count = RESIZED[1]
+    weights: str = "butd-36"  # A name in manifests/weights.yaml, a file, or "untrained"
+    short_side: Count = RESIZED[0]  # Pixels to which the image's short side is resized
+    long_side: Count = RESIZED[1]  # The most pixels that the long side may then have
     ALWAYS_RECORDED = frozenset({"weights", "short_side", "long_side"})
     PACKAGES: ClassVar[Mapping[str, str]] = {"detectron2": DETECTRON2}
 
@@ -36,19 +30,12 @@ class ButdOptions(EngineOptions):
 
 
 class DetectedOptions(ButdOptions):
-    """Options of detected regions.
+    """Options of detected regions."""
 
-    Attributes:
-        min_boxes: The fewest items of an image.
-        max_boxes: The most items of an image.
-        boxes: The rule that selects them, see geometry.py.
-        proposals: How many boxes of the region proposal network are considered.
-    """
-
-    min_boxes: Count = 36
-    max_boxes: Count = 36
-    boxes: Literal["proposals", "regressed"] = "proposals"
-    proposals: Count = PROPOSALS
+    min_boxes: Count = 36  # The fewest items of an image
+    max_boxes: Count = 36  # The most items of an image
+    boxes: Literal["proposals", "regressed"] = "proposals"  # The rule that selects them, see geometry.py
+    proposals: Count = PROPOSALS  # How many boxes of the region proposal network are considered
     ALWAYS_RECORDED = ButdOptions.ALWAYS_RECORDED | {"min_boxes", "max_boxes", "boxes", "proposals"}
 
     @model_validator(mode="after")
@@ -73,13 +60,10 @@ class Detected10To100Options(DetectedOptions):
 
 
 class GivenOptions(ButdOptions):
-    """Options of given boxes.
+    """Options of given boxes."""
 
-    Attributes:
-        boxes: An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its name is
-            that of the image file, preceded by as many folders as make it unique.
-    """
-
+    # An .npz file with an array [n, 4] for each image, x1 y1 x2 y2 in pixels of the upright image. Its name is that
+    # of the image file, preceded by as many folders as make it unique.
     boxes: str
 
     @property
