@@ -103,15 +103,7 @@ class Artefact:
 
 
 def verify(folder: Path, *names: str) -> Iterator[Step]:
-    """Compare a folder's record with its seal, and those contents of these names that exist with their digests.
-
-    Args:
-        folder: The folder; it need not have a record.
-        *names: Names of contents.
-
-    Returns:
-        The comparisons.
-    """
+    """Compare a folder's record with its seal, and those contents of these names that exist with their digests."""
     file = folder / FILE
     try:
         record = records.load(folder)

@@ -76,11 +76,7 @@ class Record(BaseModel):
 
 
 def save(folder: Path, record: Record) -> Record:
-    """Seal a record and write it into a folder.
-
-    Returns:
-        The sealed record.
-    """
+    """Seal a record and write it into a folder; the sealed record."""
     record = record.changed(contents=dict(sorted(record.contents.items())))
     record = record.changed(seal=record.computed_seal)
     atomic.write_text(folder / FILE, json.dumps(record.model_dump(), indent=1))
@@ -88,11 +84,7 @@ def save(folder: Path, record: Record) -> Record:
 
 
 def load(folder: Path) -> Record:
-    """Read a folder's record as it is, without comparing its seal.
-
-    Raises:
-        OSError, ValueError: If there is none, or it is damaged.
-    """
+    """Read a folder's record as it is, without comparing its seal; OSError or ValueError if missing or damaged."""
     return Record.model_validate(parsing.from_json(regular.text(folder / FILE)))
 
 
@@ -125,14 +117,7 @@ def require(folder: Path, *names: str) -> Record:
 
 
 def update(folder: Path, **fields: Any) -> Record:
-    """Write a folder's record with other fields.
-
-    Returns:
-        The sealed record.
-
-    Raises:
-        InputError: If there is none, or it was edited.
-    """
+    """Write a folder's record with other fields; the sealed record."""
     return save(folder, require(folder).changed(**fields))
 
 

@@ -41,15 +41,7 @@ class Request(BaseModel):
 
 
 def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
-    """Find the first difference of two JSON values, in the order of the requested keys.
-
-    Args:
-        recorded: The JSON of an earlier request.
-        requested: The JSON of this request.
-
-    Returns:
-        Such as "training.epochs was 3, is 4"; None if they are equal.
-    """
+    """Name the first difference of two JSON values: "training.epochs was 3, is 4"; None if they are equal."""
     for key in dict.fromkeys((*requested, *recorded)):
         before, now = recorded.get(key, ABSENT), requested.get(key, ABSENT)
         if isinstance(before, Mapping) and isinstance(now, Mapping):

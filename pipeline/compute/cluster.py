@@ -126,15 +126,9 @@ def _said_where(function: Callable[..., Result], *arguments: Any) -> Result:
 @contextmanager
 def local(workers: int, threads: int | None = None, on_start: Callable[[int], object] = lambda number: None
           ) -> Iterator[DaskExecutor]:
-    """Start worker processes on this machine.
+    """Start worker processes on this machine; `on_start` is called in each with its number, from 0.
 
-    Args:
-        workers: How many.
-        threads: Threads of each; by default the cores are divided among them.
-        on_start: Called in each with its number, from 0.
-
-    Yields:
-        An executor of tasks on them.
+    threads: of each worker; by default the cores are divided among them.
     """
     machine.refuse_processes(workers)
     import torch
@@ -162,15 +156,7 @@ def local(workers: int, threads: int | None = None, on_start: Callable[[int], ob
 def running(address: str, timeout: float = 10) -> Iterator[DaskExecutor]:
     """Connect to a running cluster, whose workers must see the same files and have one thread each.
 
-    Args:
-        address: Where its scheduler listens.
-        timeout: Seconds to wait for the scheduler, and then for its first worker.
-
-    Yields:
-        An executor of tasks on it.
-
-    Raises:
-        InputError: If no scheduler answers, or it has no worker.
+    timeout: seconds to wait for the scheduler, and then for its first worker.
     """
     from distributed import Client
 

@@ -11,16 +11,9 @@ SIDE = 256
 
 
 def refuse_slow(precision: str, device: str) -> None:
-    """Refuse half precision on a CPU that is slower with it than with float32.
+    """Refuse half precision on a CPU that is slower with it than with float32, by the measurement of `slowdown`.
 
     A CPU without instructions for it is 44 to 499 times slower (pytorch issue 146508).
-
-    Args:
-        precision: "fp32", "bf16" or "fp16".
-        device: A torch device. Only a CPU is measured, once per machine (`measured`).
-
-    Raises:
-        InputError: If half precision is slower; the message has the measured factor.
     """
     if precision != "fp32" and device == "cpu" and (slower := slowdown(precision)) > 1:
         raise InputError(f"precision {precision}: this CPU multiplies {slower:.3g} times slower with it than with "
@@ -28,26 +21,12 @@ def refuse_slow(precision: str, device: str) -> None:
 
 
 def fastest(device: str) -> str:
-    """Choose the fastest precision for a network whose results need not be exact.
-
-    Args:
-        device: A torch device.
-
-    Returns:
-        "bf16" on a GPU, and on a CPU that multiplies faster with it; else "fp32".
-    """
+    """Choose the precision of a network that need not be exact: bf16 on a GPU or a CPU faster with it, else fp32."""
     return "bf16" if device != "cpu" or slowdown("bf16") < 1 else "fp32"
 
 
 def slowdown(precision: str) -> float:
-    """Measure how much slower a product is in half precision than in float32, on one thread, once per machine.
-
-    Args:
-        precision: "bf16" or "fp16".
-
-    Returns:
-        The time in half precision divided by the time in float32.
-    """
+    """The time of a product in half precision divided by that in float32, on one thread, measured once per machine."""
     def measure() -> float:
         left, right = torch.randn(2, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
         short = left.to(PRECISIONS[precision]), right.to(PRECISIONS[precision])

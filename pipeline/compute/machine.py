@@ -13,11 +13,7 @@ from pipeline.parts.errors import InputError, counted
 
 
 def processor() -> str:
-    """Name the CPU.
-
-    Returns:
-        Its model name, or its architecture where the system does not give one.
-    """
+    """Name the CPU's model, or its architecture where the system does not give one."""
     return _first("model name") or platform.processor() or platform.machine()
 
 
@@ -39,14 +35,7 @@ PROCESSES = 8
 
 
 def refuse_processes(count: int) -> None:
-    """Check that this machine can run so many processes at the same time.
-
-    Args:
-        count: How many are to be started.
-
-    Raises:
-        InputError: If there are more than `PROCESSES` for each core.
-    """
+    """Check that this machine can run so many processes at the same time: at most `PROCESSES` for each core."""
     cores = len(os.sched_getaffinity(0))
     if count > PROCESSES * cores:
         raise InputError(f"{count:,} processes are too many for this machine, which has {counted(cores, 'core')}; give "
@@ -63,14 +52,11 @@ HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
 
 
 def keep_freed() -> bool:
-    """Have the process keep the memory of deleted tensors for the next ones.
+    """Have the process keep the memory of deleted tensors for the next ones; whether it can (Linux with glibc).
 
     Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
     the system clears each page when it is used again, which takes a tenth of a step. Threads that start later share
     one arena. Large pages are asked for too, unless the environment decides: call this before the first tensor.
-
-    Returns:
-        Whether it took effect: on Linux with glibc.
     """
     os.environ.setdefault(HUGE_PAGES, "1")
     try:
@@ -97,11 +83,7 @@ class Instant:
 
 
 def now() -> Instant:
-    """Read the clocks.
-
-    Returns:
-        The reading.
-    """
+    """Read the clocks."""
     busy = None
     if STATISTICS.exists():
         ticks = [int(number) for number in STATISTICS.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
@@ -111,29 +93,13 @@ def now() -> Instant:
 
 
 def others(start: Instant, end: Instant) -> float | None:
-    """How many cores other processes used.
-
-    Args:
-        start: The reading before.
-        end: The reading after.
-
-    Returns:
-        The mean number of cores, None where the system does not say.
-    """
+    """How many cores other processes used on average between two readings; None where the system does not say."""
     if start.busy is None or end.busy is None or end.wall <= start.wall:
         return None
     return max(0.0, ((end.busy - start.busy) - (end.own - start.own)) / (end.wall - start.wall))
 
 
 def disturbed(used: float | None, threads: int) -> bool:
-    """Whether other work took cores that were needed.
-
-    Args:
-        used: What `others` returned.
-        threads: The number of cores that the timed work could use.
-
-    Returns:
-        True if other processes used more than the cores left over.
-    """
+    """Whether other processes, which `used` so many cores, took some that the timed work's threads needed."""
     spare = max(0, (os.cpu_count() or 1) - threads)
     return used is not None and used > spare + TOLERATED * threads

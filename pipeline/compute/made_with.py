@@ -4,12 +4,7 @@ from pipeline.compute import machine
 
 
 def record() -> dict[str, str | int]:
-    """Describe the machine as this process uses it now.
-
-    Returns:
-        torch: its version. processor: the CPU's model name. threads: how many torch uses. products: how float32
-        matrices are multiplied (`products.Kind`).
-    """
+    """Describe this process: torch, the processor, torch's threads, how products are computed (`products.Kind`)."""
     import torch  # takes seconds, which commands that compute nothing need not wait for
 
     from pipeline.compute import products

@@ -41,11 +41,7 @@ def once(what: str, measure: Callable[[], float]) -> float:
 
 
 def kept_in() -> Path:
-    """Name the file of the measurements.
-
-    Returns:
-        cpu.json in the folder that `FOLDER` names, or else in the user's cache folder.
-    """
+    """The file of the measurements: cpu.json in the folder that `FOLDER` names, or else in the user's cache folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     return Path(os.environ.get(FOLDER) or cache / "vse-pipeline") / "cpu.json"
 

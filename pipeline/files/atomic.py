@@ -18,21 +18,11 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
-    """Write a file that replaces `path` when the block ends without an error.
+    """Write a file that replaces `path` when the block ends without an error; yields PATH.partial, an empty file.
 
     If anything is raised, also by Ctrl-C, the partial file is removed and an earlier file stays as it was. Processes
-    that write one file at the same time do it one after another, and the file of the last one stays.
-
-    Args:
-        path: The file to write; missing folders are created.
-        durable: Whether bytes and name are on disk when the block has ended, so that after a power cut either the
-            earlier file or this one is there. False for files that are made again if they are damaged.
-
-    Yields:
-        The path to write to, PATH.partial: an empty file, which may also be replaced.
-
-    Raises:
-        OSError: If the file cannot be written; on a full disk, or where there is a folder, the error names `path`.
+    that write one file at the same time do it one after another. An OSError names `path`. durable: bytes and name are
+    on disk when the block has ended, also after a power cut; False for files that are made again if they are damaged.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
@@ -70,21 +60,11 @@ def _full(error: OSError, path: Path) -> OSError:
 
 @contextmanager
 def creating(folder: Path) -> Iterator[Path]:
-    """Write a folder that replaces `folder` when the block ends without an error.
+    """Write a folder that replaces `folder` when the block ends without an error; yields FOLDER.creating, an empty one.
 
     If anything is raised, also by Ctrl-C, the partial folder is removed and an earlier one stays as it was. What a
     killed process left is removed by the next call, and an earlier folder that was set aside is put back. Meanwhile the
     folder is held as by `exclusive`, unless this thread holds it already.
-
-    Args:
-        folder: The folder to write; missing parents are created.
-
-    Yields:
-        The path to write to, FOLDER.creating: an empty folder.
-
-    Raises:
-        InputError: If another process writes the folder.
-        OSError: If the folder cannot be written, or a file has its name.
     """
     making = folder.with_name(folder.name + ".creating")
     if folder.exists() and not folder.is_dir():

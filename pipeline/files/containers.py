@@ -149,18 +149,7 @@ def inside(path: Path | str) -> tuple[Path, str] | None:
 
 
 def sizes(folder: Path, files: list[str]) -> dict[str, int]:
-    """Look up the sizes of images that lie in containers or in an object store.
-
-    Args:
-        folder: The folder of images.
-        files: Their paths below it.
-
-    Returns:
-        File -> size in bytes, -1 for one that is not there. Plain files of this machine are left out.
-
-    Raises:
-        OSError: If a container cannot be read.
-    """
+    """The sizes in bytes of images in containers or an object store, -1 for a missing one; plain files are left out."""
     listed = remote.listed(folder) if remote.address(folder) else None
     found, base = {}, str(folder)
     for file in files:

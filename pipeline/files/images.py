@@ -41,17 +41,9 @@ class ImageError(Exception):
 
 
 def decode(path: Path, content: bytes | None = None) -> Image.Image:
-    """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white.
+    """Read an image as upright 8-bit RGB: EXIF orientation applied, first frame, alpha on white; ImageError if damaged.
 
-    Args:
-        path: The file.
-        content: Its bytes, where they have been read already.
-
-    Returns:
-        The image; its `info["file"]` is the path.
-
-    Raises:
-        ImageError: If it is missing, empty, truncated, too large or not an image.
+    content: the file's bytes, if they were read already. The image's `info["file"]` is the path.
     """
     try:
         size = path.stat().st_size if content is None else len(content)

@@ -41,14 +41,11 @@ class LeftOut:
         return bool(self.counts)
 
     def add(self, reason: str, where: str, *, by_origin: bool = False, apart: bool = False, count: int = 1) -> None:
-        """Leave something out.
+        """Leave something out, for one of a few fixed reasons: "no caption", "not decodable", "image missing".
 
-        Args:
-            reason: Why, in one of a few fixed wordings: "no caption", "not decodable", "image missing".
-            where: File, row or name by which a user finds it.
-            by_origin: Whether the tool that made the files marked it as failed. This does not count towards the share.
-            apart: Whether it does not count towards the share for another reason: it is no part of the annotations.
-            count: How many of `noun` are left out with it, such as all captions of an image.
+        where: file, row or name by which a user finds it. count: how many are left out with it. Neither what the tool
+        of origin marked as failed (`by_origin`) nor what is no part of the annotations (`apart`) counts towards the
+        share.
         """
         self.counts[reason] = self.counts.get(reason, 0) + count
         self._by_origin += count if by_origin else 0
@@ -59,15 +56,7 @@ class LeftOut:
         self._rows.writerow([cell(printable(reason)), cell(printable(where))])
 
     def check(self, total: int) -> None:
-        """Refuse too much.
-
-        Args:
-            total: How many there are, with those that are left out.
-
-        Raises:
-            InputError: If more is left out than the share of the total, or anything with `fail`. What the tool of
-                origin marked counts with `fail` alone.
-        """
+        """Refuse more left out than the share of `total`, or with `fail` anything."""
         self._total = total
         unusable = sum(self.counts.values()) - self._apart
         if self.fail and self.counts:
@@ -78,14 +67,7 @@ class LeftOut:
                              f"them, or allow more with -S manifest.left_out=SHARE" + self._starting())
 
     def lines(self, path: Path | None = None) -> list[str]:
-        """Say what is left out.
-
-        Args:
-            path: The file where it is listed; None to name the first.
-
-        Returns:
-            One line, or none if nothing is left out.
-        """
+        """Say in one line what is left out, and the file that lists it (None: name the first); [] for nothing."""
         listed = f"; listed in {path}" if path else self._starting()
         return [f"left out {self._summary()}{listed}"] if self.counts else []
 

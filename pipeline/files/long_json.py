@@ -15,19 +15,10 @@ DECODER = json.JSONDecoder()
 
 
 def members(parts: Iterable[str], *lists: str) -> Iterator[tuple[str, Any]]:
-    """Read the members of the outermost object one at a time, or one element at a time of those that are named.
+    """Read the members of the outermost object one at a time, or one element at a time of those that `lists` names.
 
-    Args:
-        parts: The text of the object in pieces, cut anywhere.
-        lists: The members that are read by elements, which must be lists; the others are then left out.
-
-    Yields:
-        A member's name, with its value or an element of it, in the order of the text. Without `lists`, a
-        name may come twice.
-
-    Raises:
-        KeyError: If the outermost value is no object, or lacks such a list.
-        ValueError: If the text is not JSON or names a list twice, or a value is beyond the limits.
+    parts: the text in pieces, cut anywhere. With `lists`, other members are left out; without, a name may come twice.
+    KeyError if the outermost value is no object or lacks such a list; ValueError if it is no JSON or beyond the limits.
     """
     text, missing = _Text(parts), list(lists)
     if text.next() != "{":

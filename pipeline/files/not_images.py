@@ -33,12 +33,7 @@ MARKUP = re.compile(rb"\s*(<\?xml|<!--|<!doctype|<html|<head|<svg)", re.IGNORECA
 
 
 def named(content: bytes, decoders: Container[str]) -> str:
-    """Say what a file is that is not read as an image, in one line.
-
-    Args:
-        content: The file's bytes.
-        decoders: Which of "AVIF" and "HEIF" can be decoded.
-    """
+    """Say in one line what a file is that is not read as an image; decoders: which of "AVIF" and "HEIF" exist."""
     if content.startswith(READ):
         return DAMAGED
     for start, kind in KINDS.items():

@@ -34,17 +34,7 @@ class Header(NamedTuple):
 
 
 def length(content: bytes | bytearray) -> int:
-    """Count the bytes of the header with which an array begins.
-
-    Args:
-        content: At least the first `PREFIX` bytes.
-
-    Returns:
-        Where the values begin.
-
-    Raises:
-        ValueError: If no array begins so, or its header is longer than `LONGEST`.
-    """
+    """Count the bytes before an array's values, from at least the first `PREFIX`; ValueError if no array begins so."""
     begin = bytes(content[:np.lib.format.MAGIC_LEN])
     if begin not in DIGITS:
         raise ValueError("expected an array of format 1.0, 2.0 or 3.0" + (
@@ -57,17 +47,7 @@ def length(content: bytes | bytearray) -> int:
 
 
 def parse(content: bytes) -> Header:
-    """Parse a header.
-
-    Args:
-        content: The bytes before the values.
-
-    Returns:
-        Its shape, order and dtype.
-
-    Raises:
-        ValueError: For a damaged one, a negative size, or values that have none.
-    """
+    """Parse the bytes before the values; ValueError if damaged, for a negative size, or values without a size."""
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -83,33 +63,15 @@ def parse(content: bytes) -> Header:
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Read the header of an open file.
-
-    Args:
-        file: It, at its start; afterwards at the values.
-
-    Returns:
-        The header.
-
-    Raises:
-        ValueError: See `parse`.
-    """
+    """Read the header of an open file at its start, which is at the values afterwards; ValueError as for `parse`."""
     first = file.read(PREFIX)
     return parse(first[:size] if (size := length(first)) < PREFIX else first + file.read(size - PREFIX))
 
 
 def mapped(path: Path) -> npt.NDArray[Any]:
-    """Map an array into memory, read-only; it may be larger than the memory.
+    """Map a `.npy` file into memory, read-only; it may be larger than the memory.
 
-    Args:
-        path: The `.npy` file.
-
-    Returns:
-        The array.
-
-    Raises:
-        ValueError: If it is no array, holds objects, which need unpickling, or is cut short.
-        OSError: If it is a special file, or cannot be read.
+    ValueError if it is no array, is cut short, or holds objects, which need unpickling.
     """
     with regular.opened(path) as file:
         header, size = read_header(file), os.fstat(file.fileno()).st_size

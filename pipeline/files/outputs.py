@@ -16,13 +16,7 @@ MARKS = {
 def refuse_occupied(place: Path, kind: str | None = None) -> None:
     """Check that a result can be written to a place, and would replace nothing but an earlier result.
 
-    Args:
-        place: The file or folder. Its folders need not exist.
-        kind: A key of `MARKS`; None for a file, or for a folder that is filled beside what it holds.
-
-    Raises:
-        InputError: If a file is where a folder must be, if the folder above cannot be written, or if the place is a
-            folder with other files.
+    kind: a key of `MARKS`; None for a file, or for a folder that is filled beside what it holds.
     """
     above = next(each for each in (place, *place.absolute().parents) if each.exists())
     if above != place and not above.is_dir():

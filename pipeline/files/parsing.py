@@ -59,16 +59,9 @@ for _kind, (_form, _first) in CORE.items():
 
 
 def from_yaml(text: str) -> Any:
-    """Read YAML.
+    """Read one YAML document as text, numbers, booleans, None, lists and dicts; keys are text as written.
 
-    Args:
-        text: One document.
-
-    Returns:
-        Text, numbers, booleans, None, and lists and dicts of them; keys are text, as they are written.
-
-    Raises:
-        ValueError: If it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
+    ValueError if it is not YAML, holds values of other kinds, a key twice, or is beyond a limit.
     """
     if len(text) > LARGEST:
         raise ValueError(f"longer than {LARGEST:,} characters")

@@ -11,17 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def opened(path: Path | str) -> Iterator[BufferedReader]:
-    """Open a regular file for reading.
-
-    Args:
-        path: The file.
-
-    Yields:
-        The open file.
-
-    Raises:
-        OSError: If it is a special file, or cannot be read.
-    """
+    """Open a regular file for reading; OSError for a special file."""
     with open(path, "rb", opener=_opener) as file:
         yield file
 

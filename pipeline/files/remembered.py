@@ -34,14 +34,7 @@ class Remembered:
         self.path = path
 
     def of(self, file: Path) -> Callable[[str, Callable[[], str]], str]:
-        """Prepare to digest a file. Call it before reading the file.
-
-        Args:
-            file: The file as it is now.
-
-        Returns:
-            A function (name, compute) -> digest, which calls `compute` only if the digest of that name is not known.
-        """
+        """Prepare to digest a file, before it is read: (name, compute) -> digest, computed only if unknown."""
         return partial(self._digest, file, str(file.resolve()), state_of(file))
 
     def _digest(self, file: Path, key: str, state: list[int] | None, name: str, compute: Callable[[], str]) -> str:
@@ -78,14 +71,9 @@ def _of_state(file: Path, *state: int) -> str:
 
 
 def states_of(places: Iterable[Path]) -> str | None:
-    """Digest the states of files, and of all files below folders, without reading them.
+    """SHA-256 of the names and states of files, and of all files below folders, without reading them.
 
-    Args:
-        places: Files and folders.
-
-    Returns:
-        SHA-256 of names and states; None if one is not there, or changed so recently that its times may not show
-        another change (`SETTLED`).
+    None if one is missing, or changed so recently that its times may not show another change (`SETTLED`).
     """
     whole, newest = hashlib.sha256(), 0
     try:

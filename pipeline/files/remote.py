@@ -38,15 +38,7 @@ def is_address(path: Path | str) -> bool:
 
 
 def require_whole(path: str, with_key: bool = False) -> None:
-    """Check an address as it was typed, without connecting.
-
-    Args:
-        path: The address.
-        with_key: Whether a bucket is not enough, because something is written there.
-
-    Raises:
-        InputError: If it names no bucket, or a place to which there is no connection, such as http://.
-    """
+    """Check an address as it was typed, without connecting. with_key: a bucket alone is not enough, to write there."""
     found = WHOLE.fullmatch(path)
     if found is None or (with_key and not found["key"]):
         raise InputError(f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
@@ -64,11 +56,7 @@ def absolute(path: Path) -> Path:
 
 
 def file_system(path: Path | str) -> tuple[Any, str]:
-    """Connect to the object store of a path: fsspec's file system, and the path in it.
-
-    Raises:
-        InputError: If its package is not installed.
-    """
+    """Connect to the object store of a path: fsspec's file system, and the path in it."""
     import fsspec
 
     where = address(path)
@@ -121,11 +109,7 @@ class Listed(NamedTuple):
 
 
 def found(folder: Path) -> dict[str, Listed]:
-    """List all files below a folder of an object store; OSError if that is not possible.
-
-    Returns:
-        Name relative to the folder -> what is listed of it, sorted; {} for a folder that does not exist.
-    """
+    """List all files below a folder of an object store by relative name, sorted; {} for a missing folder."""
     with one_line(folder):
         files, name = file_system(folder)
         try:

@@ -19,11 +19,7 @@ from pipeline.parts.errors import InputError
 
 
 def load(path: Path) -> Any:
-    """Read a pickle of arrays: dicts, lists, tuples, strings, numbers and numpy arrays.
-
-    Raises:
-        InputError: If the file is missing or incomplete, or names anything but arrays.
-    """
+    """Read a pickle of dicts, lists, tuples, strings, numbers and numpy arrays; InputError for anything else."""
     return _load(path, _Unpickler)
 
 

@@ -24,14 +24,9 @@ def read_json(path: Path, command: str) -> dict[str, Any]:
 
 @contextmanager
 def updating(folder: Path, names: Collection[str]) -> Iterator[Path]:
-    """Replace some files of a folder, all at once when the block ends. If something is raised, nothing changes.
+    """Replace the files NAME.pdf, NAME.tex, … of a folder at once when the block ends; none if it raises.
 
-    Args:
-        folder: The folder; it may not exist.
-        names: Names without suffix of the files to replace (NAME.pdf, NAME.tex, …).
-
-    Yields:
-        A copy of the folder without these files, to be filled.
+    Yields a copy of the folder without these files, to be filled.
     """
     with atomic.creating(folder) as making:
         for file in folder.glob("*"):
@@ -54,15 +49,7 @@ def cell(value: Any) -> Any:
     """Put an apostrophe before text that begins like a formula, and make characters that are not shown escapes.
 
     Spreadsheets then show it as text, and a terminal that prints the file obeys none of it.
-
     For files that people open. Files that the pipeline reads again hold the text unchanged.
-
-    Args:
-        value: A cell's value, or a column's name.
-
-    Returns:
-        The value, or the text with an apostrophe.
-
     Source: OWASP, CSV Injection.
     """
     if not isinstance(value, str):

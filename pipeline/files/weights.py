@@ -62,17 +62,9 @@ def checkpoints() -> dict[str, Checkpoint]:
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
-    """Find a checkpoint's file.
+    """Find a checkpoint's file and its entry by a name in manifests/weights.yaml, or by its path, which has no entry.
 
-    Args:
-        name: A name in manifests/weights.yaml, or a file.
-
-    Returns:
-        The file and its entry; None as entry for a file. One of timm's is in the Hugging Face cache, if the card has
-        its digest.
-
-    Raises:
-        InputError: If the file is missing or has another digest. The message says how to get it.
+    One of timm's is in the Hugging Face cache, if the card has its digest. The error says how to get a missing file.
     """
     known = checkpoints().get(name)
     if known is None:
@@ -95,14 +87,7 @@ def _compare(name: str, known: Checkpoint, path: Path) -> None:
 
 
 def require(name: str) -> None:
-    """Check that a checkpoint is here, or can be downloaded now, without loading it.
-
-    Args:
-        name: A name in manifests/weights.yaml, or a file.
-
-    Raises:
-        InputError: If it is not. The message says how to get it.
-    """
+    """Check that a checkpoint is on this machine or can be downloaded, without loading it."""
     known = checkpoints().get(name)
     if known is None or _file(known).is_file():
         locate(name)
@@ -111,11 +96,7 @@ def require(name: str) -> None:
 
 
 def from_timm(name: str, known: Checkpoint) -> dict[str, Any]:
-    """What `timm.create_model` takes for a checkpoint that it has: the checked file, or else timm downloads it.
-
-    Raises:
-        InputError: If the card has a digest and the file is missing, cannot be downloaded or has another one.
-    """
+    """What `timm.create_model` takes for a checkpoint that it has: the checked file, or else timm downloads it."""
     options = {"pretrained": True, "num_classes": 0}
     if known.sha256 is None:
         return options
@@ -152,20 +133,10 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
 
 
 def folder(checkpoint: str, what: str, advice: str, files: Sequence[str] = HUB_FILES, instead: str = "") -> Path:
-    """Find where a checkpoint's files lie on this machine.
+    """Find or download a checkpoint's files: a folder, or a name on the hub at the revision in manifests/weights.yaml.
 
-    Args:
-        checkpoint: A folder, or a name on the hub; its revision is the one in manifests/weights.yaml, if there is one.
-        what: What it is, for messages.
-        advice: Where the user can name a folder, for messages.
-        files: Patterns of the files that are fetched.
-        instead: Pattern of the weights that are fetched where the hub has none as safetensors.
-
-    Returns:
-        The folder.
-
-    Raises:
-        InputError: If it is neither a folder nor can be downloaded, or its weights have another digest than its card's.
+    what, advice: for messages, what it is and where a user can name a folder. files: patterns of what is fetched.
+    instead: pattern of the weights where the hub has none as safetensors. Digests are compared with the card's.
     """
     if Path(checkpoint).is_dir():
         return Path(checkpoint)
@@ -230,16 +201,9 @@ def read_tree(path: Path) -> Any:
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
-    """Read a state dict, which may stand under "state_dict" or "model".
+    """Read a state dict, also one below "state_dict" or "model", from a file as for `read_tree`.
 
-    Args:
-        path: A file as for `read_tree`.
-
-    Returns:
-        Name -> tensor.
-
-    Raises:
-        InputError: If the file holds no state dict, or a tensor that cannot be copied into a network as it is.
+    InputError if it holds none, or a tensor that cannot be copied into a network as it is.
     """
     import torch
 

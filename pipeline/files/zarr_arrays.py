@@ -35,18 +35,7 @@ MOST_IN_A_SHARD = 1 << 20  # chunks; the index of a shard has 16 bytes for each
 
 
 def open_array(path: Path, what: str) -> zarr.Array[Any]:
-    """Open an array, read-only and checked.
-
-    Args:
-        path: Its folder.
-        what: What it should be, for messages: "similarity matrix".
-
-    Returns:
-        The array, see `checked`.
-
-    Raises:
-        InputError: If it is missing, a special file, damaged, or has sizes or codecs that are refused.
-    """
+    """Open an array, read-only and `checked`. what: its name in messages, "similarity matrix"."""
     if not path.exists():
         raise InputError(f"no {what} at {path}")
     if not path.is_dir():
@@ -58,14 +47,7 @@ def open_array(path: Path, what: str) -> zarr.Array[Any]:
 
 
 def refuse_metadata(folder: Path) -> None:
-    """Refuse metadata that are no file of ordinary size, of a group or an array; reading a pipe would wait for ever.
-
-    Args:
-        folder: The group's or array's folder.
-
-    Raises:
-        InputError: With the file.
-    """
+    """Refuse metadata that are no file of ordinary size, of a group or an array; reading a pipe would wait for ever."""
     for file in (folder / name for name in ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")):
         if file.exists() and not file.is_file():
             raise InputError(f"{file}: is no regular file")
@@ -74,18 +56,7 @@ def refuse_metadata(folder: Path) -> None:
 
 
 def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
-    """Check an array's sizes and codecs, and bound its decoders.
-
-    Args:
-        array: As it was opened.
-        name: Its name in messages.
-
-    Returns:
-        The same array, whose chunks are refused when they inflate beyond their shape.
-
-    Raises:
-        InputError: For a size or a codec that is refused.
-    """
+    """Check an array's sizes and codecs, and refuse chunks that inflate beyond their shape. name: for messages."""
     for what, shape in (("shape", array.shape), ("chunks", array.chunks), ("shards", array.shards or (1,))):
         if any(size < (what != "shape") for size in shape):
             raise InputError(f"{name}: has {what} {list(shape)}; expected sizes from {int(what != 'shape')} up")
@@ -112,14 +83,7 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
 
 
 def is_plain(array: zarr.Array[Any]) -> bool:
-    """Find out whether each chunk is a file of the array's bytes as they are in memory.
-
-    Args:
-        array: The array.
-
-    Returns:
-        Whether it is.
-    """
+    """Whether each chunk is a file of the array's bytes as they are in memory."""
     metadata = array.metadata
     return (isinstance(array.store, LocalStore) and isinstance(metadata, ArrayV3Metadata)
             and len(metadata.codecs) == 1 and isinstance(codec := metadata.codecs[0], BytesCodec)
@@ -154,19 +118,7 @@ def _known(kind: str, name: str) -> str:
 
 
 def decode(kind: str, content: bytes, most: int) -> bytes:
-    """Decode a compressed chunk.
-
-    Args:
-        kind: A key of `DECODERS`.
-        content: The compressed bytes.
-        most: The bytes that it may have.
-
-    Returns:
-        Its bytes.
-
-    Raises:
-        ValueError: If it has more, or is damaged.
-    """
+    """Decode a chunk by a key of `DECODERS`; ValueError if it is damaged or has more than `most` bytes."""
     try:
         decoded = DECODERS[kind](content, most)
     except Exception as error:

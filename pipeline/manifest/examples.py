@@ -253,17 +253,7 @@ EXAMPLES: dict[str, Example] = {
 
 
 def write_all(folder: Path) -> list[str]:
-    """Write all examples, each into a folder of its own.
-
-    Args:
-        folder: Where to. It must be empty or missing.
-
-    Returns:
-        For each example a line that says what it is, and the command that reads it.
-
-    Raises:
-        InputError: If the folder is not empty.
-    """
+    """Write all examples into an empty folder; a line on each with the command that reads it."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name another folder for the examples")
     lines = []

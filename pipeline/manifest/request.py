@@ -27,15 +27,9 @@ class ManifestRequest(Request):
 
     @classmethod
     def of(cls, path: Path, sources: Sequence[Path], **settings: object) -> Self | None:
-        """Compose the request.
+        """Compose the request; None where the state of a source cannot be known without reading it.
 
-        Args:
-            path: The manifest.
-            sources: The folder of images, the annotations and role graphs.
-            **settings: The other fields.
-
-        Returns:
-            The request; None where the state of a place cannot be known without reading it.
+        sources: the folder of images, the annotations and role graphs. settings: the other fields.
         """
         if any(remote.address(place) for place in (path, *sources)):
             return None
@@ -49,14 +43,6 @@ class ManifestRequest(Request):
 
 
 def reference(manifest: Path, dataset: str) -> Reference:
-    """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last.
-
-    Args:
-        manifest: The file.
-        dataset: Its data set.
-
-    Returns:
-        The reference.
-    """
+    """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last."""
     identity = Kept(manifest).digest("table", lambda: Manifest.load(manifest, computed=True).digest)
     return Reference(kind="manifest", name=dataset, identity=identity)

@@ -40,11 +40,7 @@ class TextFile:
 
     @cached_property
     def encoding(self) -> str:
-        """The name of the encoding; the whole file is looked at unless a mark says it.
-
-        Raises:
-            InputError: If the file cannot be read, or is no text.
-        """
+        """The name of the encoding, for which the whole file is read unless a mark says it."""
         head = self._head()
         if mark := next((mark for mark in MARKS if head.startswith(mark)), None):
             return MARKS[mark]
@@ -74,12 +70,7 @@ class TextFile:
         return NAMES[self.encoding]
 
     def parts(self, errors: str = "strict") -> Iterator[str]:
-        """Read the contents, part by part.
-
-        Args:
-            errors: What is done with bytes that are no text: "strict" refuses them, "surrogateescape" keeps them as
-                halves of surrogate pairs.
-        """
+        """Read the contents, part by part; "surrogateescape" keeps bytes that are no text."""
         decode, before = codecs.getincrementaldecoder(self.encoding)(errors).decode, 0
         with not_utf8(self.path):
             for content in chain(self._bytes(), [b""]):

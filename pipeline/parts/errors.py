@@ -56,61 +56,26 @@ def short_of_memory(error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Shorten what another library says to its first line.
-
-    Args:
-        error: The error.
-
-    Returns:
-        At most 200 characters of it; of an error without a message its kind.
-    """
+    """Shorten another library's message to its first line of at most 200 characters; its kind if it has none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many of something there are.
-
-    Args:
-        number: How many.
-        noun: What, in the singular.
-
-    Returns:
-        Such as "1 image" or "123,287 images".
-    """
+    """Say how many of something there are: "1 image", "123,287 images"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:
-    """Bad input: a name that nothing has.
+    """The error for an unknown name: suggests at most three of the nearest, or lists all if there are few.
 
-    Args:
-        kind: What it should name, "recipe".
-        name: The name.
-        known: The names that there are.
-        listed: What lists them all, where they are many.
-
-    Returns:
-        An error that suggests the nearest of them, or all where none is near; of many at most three.
+    kind: "recipe". listed: what lists all names, where they are many.
     """
     return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
 
 
 def look_up(kind: str, name: str, known: Mapping[Any, Value], listed: str = "") -> Value:
-    """Look up a name.
-
-    Args:
-        kind: As for `unknown`.
-        name: The name.
-        known: What there is, by name.
-        listed: As for `unknown`.
-
-    Returns:
-        What has this name.
-
-    Raises:
-        InputError: If nothing has it.
-    """
+    """Look up a name, or raise the error of `unknown`."""
     if name not in known:
         raise unknown(kind, name, known, listed)
     return known[name]

@@ -53,11 +53,7 @@ class _Package(ModuleType):
 
 
 def offer(package: str) -> None:
-    """Import on first use what a package's `__init__` imports below `if TYPE_CHECKING:`.
-
-    Args:
-        package: Its `__name__`.
-    """
+    """Import on first use what a package's `__init__` imports below `if TYPE_CHECKING:`."""
     module = sys.modules[package]
     module.__dict__["_offered"] = {
         alias.asname or alias.name: (statement.module or "", alias.name)
@@ -98,32 +94,13 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         return name in self._places
 
     def find(self, name: str) -> Named:
-        """Look an object up.
-
-        Args:
-            name: A key of the table.
-
-        Returns:
-            The object.
-
-        Raises:
-            InputError: For a name that the table does not have.
-        """
+        """Import an entry."""
         return look_up(self.one, name, self)
 
     def declared(self, name: str) -> type[Section]:
-        """Find the options that a part declares, without importing the part.
+        """Find the class of options that a part declares, without importing the part; `NoOptions` if it declares none.
 
-        They are a class beside it: those of `package.module:Part` are `PartOptions` of `package.options`.
-
-        Args:
-            name: A key of the table.
-
-        Returns:
-            That class; `NoOptions` where the package has none.
-
-        Raises:
-            InputError: For a name that the table does not have.
+        Those of `package.module:Part` are `PartOptions` of `package.options`.
         """
         from pipeline.parts.section import NoOptions
 
@@ -139,18 +116,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         return found
 
     def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
-        """Complete and check a part's options, without importing the part.
-
-        Args:
-            name: A key of the table.
-            chosen: What the user gives; the others are defaults.
-
-        Returns:
-            An object of the class that `declared` finds.
-
-        Raises:
-            InputError: For an unknown name or option (the message lists the known ones), or a refused value.
-        """
+        """Complete a part's chosen options with defaults and check them, without importing the part."""
         from pydantic import ValidationError
 
         from pipeline.parts.section import first_fault
@@ -167,36 +133,14 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             return section.model_validate(dict(chosen))
 
     def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
-        """Call an entry.
-
-        Args:
-            name: A key of the table.
-            given: The arguments that every entry takes.
-            options: The entry's own options, see `options`. It receives them as its last argument if it declares any.
-
-        Returns:
-            What the entry gives: an object, if it is a class.
-
-        Raises:
-            InputError: For an unknown name or option (the message lists the known ones), or a refused value.
-        """
+        """Call an entry with the arguments that every entry takes, and its checked options last if it declares any."""
         checked, entry = self.options(name, options), self[name]
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
             raise InputError(f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}")
         return entry(*given, checked) if type(checked).model_fields else entry(*given)
 
     def module(self, name: str) -> str:
-        """Find where an object is defined, without importing it.
-
-        Args:
-            name: A key of the table.
-
-        Returns:
-            The module's name.
-
-        Raises:
-            InputError: For a name that the table does not have.
-        """
+        """Name the module that defines an entry, without importing it."""
         return self._known(name).partition(":")[0]
 
     def _known(self, name: str) -> str:

@@ -66,14 +66,7 @@ def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
 
 
 def sources(module: str) -> dict[str, str]:
-    """Digest a module and all that it imports from its own package, directly or not.
-
-    Args:
-        module: The name of a module of another package.
-
-    Returns:
-        Module -> digest, sorted by name.
-    """
+    """Digest a module of another package and all that it imports from that package, directly or not, sorted by name."""
     found: dict[str, str] = {}
     waiting, package = [module], module.partition(".")[0]
     while waiting:

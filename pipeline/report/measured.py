@@ -152,21 +152,12 @@ def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
 
 
 def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
-    """Read the evaluated systems.
+    """Read the evaluated systems of a parsed `results/metrics.json`, in its order.
 
     A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept. So are two
-    systems of one seed that differ in their names alone: the first is kept.
-
-    Args:
-        metrics: The parsed `results/metrics.json`.
-
-    Returns:
-        One system for each origin, in file order.
-
-    Raises:
-        InputError: If a system does not say what made it (as in metrics of earlier versions), if a metric is missing or
-            not finite, if one system and seed has two numbers, or if seeds of one name were trained with other settings
-            or on other features.
+    systems of one seed that differ in their names alone: the first is kept. InputError if a system does not say what
+    made it, if a metric is missing or not finite, if a system and seed has two numbers, or if its seeds differ in
+    settings.
     """
     found: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
     for name, made_from, protocol, scores in _evaluations(metrics):

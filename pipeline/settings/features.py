@@ -31,25 +31,11 @@ FEATURES = {
 
 
 def of_ensemble(name: str) -> tuple[str, ...]:
-    """The features whose heads an ensemble averages (VSE+2AD section 4.3).
-
-    Args:
-        name: Letters of features in the order of `FEATURES`, such as "RG".
-
-    Returns:
-        For example ("region", "grid"); () where no features have these letters.
-    """
+    """The features whose heads an ensemble "RG" averages (VSE+2AD section 4.3); () if none have these letters."""
     found = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
     return found if letters(found) == name else ()
 
 
 def letters(features: tuple[str, ...]) -> str:
-    """The letters of features in the order of `FEATURES`: what their ensemble is called.
-
-    Args:
-        features: Names in `FEATURES`, in any order.
-
-    Returns:
-        For example "RG" for grid and region.
-    """
+    """The letters of features in the order of `FEATURES`, what their ensemble is called: "RG" for grid and region."""
     return "".join(feature.letter for name, feature in FEATURES.items() if name in features)

@@ -77,13 +77,7 @@ class Paths:
         return self.root / "heads" / _name(dataset) / _name(name)
 
     def similarity(self, dataset: str, name: str, split: str) -> Path:
-        """The store of a system's similarities. Scores of one split never replace those of another.
-
-        Args:
-            dataset: The data set's name.
-            name: The system's name.
-            split: The split that is ranked; all but test have folders of their own.
-        """
+        """The store of a system's similarities; splits other than test have folders of their own."""
         folder = self.root / "similarities" / _name(dataset)
         return (folder if split == "test" else folder / _name(split)) / f"{_name(name)}.zarr"
 

@@ -13,17 +13,7 @@ from pipeline.settings.section import Count, Device, Name, Share, without_repeat
 
 
 def language_tag(tag: str) -> str:
-    """Write a language's tag in its standard form, so that a language has one name.
-
-    Args:
-        tag: A tag of BCP 47, or a code of ISO 639: DE, pt-br, deu.
-
-    Returns:
-        The shortest tag, in the usual case: de, pt-BR, zh-Hant.
-
-    Raises:
-        ValueError: If it is no tag of the languages, scripts and regions that are registered.
-    """
+    """Write a tag of BCP 47 or ISO 639 (DE, pt-br, deu) in its shortest form (de, pt-BR); ValueError if unknown."""
     import langcodes  # takes 30 ms, and few settings name a language
 
     try:

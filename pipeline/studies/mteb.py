@@ -61,21 +61,7 @@ class MtebEncoder:
 
     @classmethod
     def of_head(cls, paths: Paths, dataset: str, name: str, device: str = "cpu") -> MtebEncoder:
-        """Make an encoder of a trained head. Features of mteb's images are made as those of the head's store were.
-
-        Args:
-            paths: Where files lie.
-            dataset: What the head was trained on.
-            name: Its name.
-            device: A torch device.
-
-        Returns:
-            The encoder.
-
-        Raises:
-            InputError: If the head, its store or the engine's weights are missing, if it does not embed images and
-                captions apart, or if mteb is not installed.
-        """
+        """Make an encoder of a trained head, for images whose features are made as those of its store were."""
         head = training.Head.open(paths.head(dataset, name), device)
         if not head.embeds:
             raise InputError(f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder")
@@ -85,19 +71,7 @@ class MtebEncoder:
 
     @classmethod
     def of_model(cls, model: str, prompt: str = "{}", device: str = "cpu") -> MtebEncoder:
-        """Make an encoder of a pretrained dual encoder.
-
-        Args:
-            model: KIND:FOLDER or KIND:NAME, as `pipeline embed --system` takes it.
-            prompt: The text that the encoder reads, {} being the caption.
-            device: A torch device.
-
-        Returns:
-            The encoder.
-
-        Raises:
-            InputError: If it cannot be loaded, or mteb is not installed.
-        """
+        """Make an encoder of a dual encoder KIND:FOLDER or KIND:NAME; {} in the prompt is the caption."""
         opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
         name = "-".join(model.replace(":", "/").split("/")[-1:])
         return cls(meta(name, digest(dict(opened.files)), "dense", max_tokens=opened.token_limit),
@@ -105,17 +79,10 @@ class MtebEncoder:
                    opened.embed_captions)
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **asked: Any) -> np.ndarray:
-        """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do.
+        """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do: float32 [n, d].
 
-        Args:
-            inputs: Batches, with lists of images of any mode under `image` or of texts under `text`.
-            asked: What mteb says of the task; no head reads it.
-
-        Returns:
-            Float32 [n, d]. Unit vectors, but for sums.
-
-        Raises:
-            InputError: For inputs that are neither.
+        inputs: batches, with lists of images of any mode under `image` or of texts under `text`. Sums are no unit
+        vectors. asked: what mteb says of the task; no head reads it.
         """
         vectors = []
         for batch in inputs:
@@ -130,27 +97,11 @@ class MtebEncoder:
         return np.concatenate(vectors)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Compare all with all.
-
-        Args:
-            embeddings1: [n, d].
-            embeddings2: [m, d].
-
-        Returns:
-            Their cosines, float32 [n, m].
-        """
+        """The cosines, float32 [n, m], of all vectors [n, d] with all [m, d]."""
         return _unit(embeddings1) @ _unit(embeddings2).T
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Compare one by one.
-
-        Args:
-            embeddings1: [n, d].
-            embeddings2: [n, d].
-
-        Returns:
-            Their cosines, float32 [n].
-        """
+        """The cosines, float32 [n], of vectors [n, d] one by one."""
         return (_unit(embeddings1) * _unit(embeddings2)).sum(1)
 
 
@@ -207,19 +158,7 @@ class MtebCrossEncoder:
 
     def predict(self, inputs1: Iterable[Mapping[str, Any]], inputs2: Iterable[Mapping[str, Any]], **asked: Any
                 ) -> np.ndarray:
-        """Score pairs of an image and a text, in either order.
-
-        Args:
-            inputs1: Batches, with lists of images of any mode under `image` or of texts under `text`.
-            inputs2: Their partners, one by one.
-            asked: What mteb says of the task; no head reads it.
-
-        Returns:
-            Float32 [P].
-
-        Raises:
-            InputError: If they are not images on one side and texts on the other, one by one.
-        """
+        """Score pairs of an image and a text, in either order, float32 [P]; batches as for `MtebEncoder.encode`."""
         images, sides = Images(self._new), [_column(inputs) for inputs in (inputs1, inputs2)]
         by_kind = dict(sides)
         if set(by_kind) != {"image", "text"} or len(by_kind["image"]) != len(by_kind["text"]):
@@ -249,15 +188,9 @@ def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
 
 
 def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRetrieval:
-    """Make a task of a split. Every caption stands by itself: equal captions are not merged, as mteb does for COCO.
+    """Make a task of a split, whose `hit_rate_at_k` is R@K / 100 if no two candidates are equally similar.
 
-    Args:
-        manifest: The images, whose files are read.
-        split: The split.
-        direction: "i2t" ranks captions for images, "t2i" images for captions.
-
-    Returns:
-        The task. Its `hit_rate_at_k` is R@K / 100 if no two candidates are equally similar.
+    Equal captions are not merged, as mteb does for COCO. direction: "i2t" ranks captions for images.
     """
     import datasets
     from mteb.abstasks.retrieval import AbsTaskRetrieval

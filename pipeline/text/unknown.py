@@ -23,14 +23,9 @@ def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
 
 
 def told(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
-    """Say which share of the words of each split is unknown, by language where captions have one, and warn of many.
+    """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", and warn of many.
 
-    Args:
-        splits: The splits.
-        words: Split -> the counts of each of its captions, int64 [C, 2].
-
-    Returns:
-        A line for each split, such as "unknown words of test: de 1.2 %, en 0.4 %".
+    words: split -> the unknown words and all words of each of its captions, int64 [C, 2].
     """
     return [_told(split, words[split.name]) for split in splits]
 

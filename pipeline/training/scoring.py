@@ -29,18 +29,7 @@ AT_ONCE = 64
 
 def embed(model: HeadNetwork, source: ImageSource, split: Split, text: Text,
           batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Embed a split.
-
-    Args:
-        model: The head's network.
-        source: The images.
-        split: Images and captions.
-        text: Reads the captions.
-        batch_size: Images or captions at once.
-
-    Returns:
-        Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
-    """
+    """Embed a split's images and captions, in its order: unit vectors float32 [I, d] and [C, d]."""
     return (embed_images(model, source, split.store_rows, batch_size),
             embed_captions(model, text.captions(split.captions, split.caption_ids), batch_size))
 

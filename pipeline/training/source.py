@@ -73,11 +73,7 @@ class NewPixels(PreparedImages):
             raise InputError(f"the engine {name} is not trained end to end; fine-tuning is for grid and patch")
 
     def backbone(self) -> Backbone:
-        """Take the engine's network, to be trained.
-
-        Returns:
-            The backbone.
-        """
+        """Take the engine's network, to be trained."""
         return Backbone(self.engine.settings["network"], self.engine.network.model, self.engine.forward)
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:

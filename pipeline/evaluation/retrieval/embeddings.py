@@ -97,18 +97,10 @@ class Embeddings:
     """
 
     def __init__(self, images: Embedding, captions: Embedding, double: bool = False, normalise: bool = False) -> None:
-        """Open and check the embeddings.
+        """Open and check [I, D] and [C, D]: float arrays in memory or memory-mapped, joined arrays, tensors or `.npy`.
 
-        Args:
-            images: [I, D], float16, float32 or float64: a numpy array in memory or memory-mapped, joined arrays, a
-                torch tensor, or the path of a `.npy` file.
-            captions: [C, D], likewise.
-            double: Whether to compute in float64 in any case.
-            normalise: Whether to divide each vector by its length.
-
-        Raises:
-            InputError: For other shapes or types, for different D, and for a NaN or infinity, with its row and
-                dimension.
+        double: compute in float64 in any case. normalise: divide each vector by its length. InputError for other shapes
+        or types, and for a NaN or infinity, with its row and dimension.
         """
         self.images = _array(images, "image embeddings", normalise)
         self.captions = _array(captions, "caption embeddings", normalise)

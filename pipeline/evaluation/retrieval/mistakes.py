@@ -29,15 +29,7 @@ PROCESSES = (2, 4, 8)
 
 
 def of_vectors(images: Any, captions: Any) -> list[str]:
-    """Notice vectors that are not of one length, whose inner products are no cosines.
-
-    Args:
-        images: [I, D], an array that is read by rows.
-        captions: [C, D].
-
-    Returns:
-        At most one note.
-    """
+    """Notice vectors that are not of one length, whose inner products are no cosines: at most one note."""
     lengths = {side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))}
     uneven = {side: found for side, found in lengths.items() if np.ptp(found) > SPREAD * np.median(found)}
     if not uneven:
@@ -51,17 +43,9 @@ def of_vectors(images: Any, captions: Any) -> list[str]:
 
 def of_scores(source: Scores, relevance: Relevance, found: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
               ordered: bool = False) -> list[str]:
-    """Notice distances, vectors in place of a matrix, and rows or columns in another order.
+    """Notice distances, vectors given as a matrix, and rows or columns in another order: at most one note.
 
-    Args:
-        source: The scores [I, C].
-        relevance: What is right.
-        found: Their ranks, fold by fold.
-        ids: Of images [I] and captions [C], where they are known.
-        ordered: Whether ids were stored with the scores, so that their order is known.
-
-    Returns:
-        At most one note.
+    found: the ranks, fold by fold. ids: of images and captions, where known. ordered: whether ids came with the scores.
     """
     both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in found]),
             np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in found])]

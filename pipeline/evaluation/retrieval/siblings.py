@@ -18,14 +18,7 @@ MUTUAL, BEYOND, ALIKE = 0.65, 0.15, 0.9
 
 
 def found(source: Scores) -> bool:
-    """Find out whether images have captions of their own, by a sample of images.
-
-    Args:
-        source: The scores [I, C].
-
-    Returns:
-        Whether they have; False where each image has one caption, and for few images.
-    """
+    """Whether images have captions of their own, by a sample; False if each has one caption, and for few images."""
     matrix, (images, captions) = of_direction(source, "i2t"), source.shape
     each, draw = round(captions / images), np.random.default_rng(0)
     if each < 2 or images < FEWEST:

@@ -119,16 +119,7 @@ BLOCK_BYTES = 32_000_000
 
 
 def of_direction(source: Scores, name: Direction, block_bytes: int = BLOCK_BYTES) -> Similarity:
-    """Take the matrix by which one direction is ranked.
-
-    Args:
-        source: The scores.
-        name: "i2t" or "t2i".
-        block_bytes: The most memory that a block may take.
-
-    Returns:
-        A matrix [I, C].
-    """
+    """The matrix [I, C] by which one direction is ranked."""
     return source.direction(name, block_bytes) if isinstance(source, PerDirection) else source
 
 
@@ -136,13 +127,7 @@ class Selection:
     """Some rows and columns of another source, in any order: a fold, a split, or the order of another system's ids."""
 
     def __init__(self, source: Similarity, images: Ids, captions: Ids) -> None:
-        """Hold the source.
-
-        Args:
-            source: Similarities [I, C].
-            images: Int64, the selected rows.
-            captions: Int64, the selected columns.
-        """
+        """Select rows and columns, int64, of similarities [I, C]."""
         self.source, self.images, self.captions = source, images, captions
         self.shape = (len(images), len(captions))
 
@@ -161,15 +146,7 @@ class Selection:
         return self.source.pairs(self.images[images], self.captions[captions])
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks as the source is best read.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """Cut a shape into blocks, rows and columns each, as the source is best read."""
         return self.source.grid(shape, block_bytes)
 
 

@@ -70,17 +70,9 @@ def counted_on(place: "Executor | None") -> Iterator[None]:
 
 
 def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tuple[Ids, ...]:
-    """Count blocks here, or where `counted_on` says if all that they are read from lies in files.
+    """Count blocks here, or where `counted_on` says if all that they are read from is in files.
 
     The counts are the same in both cases on the same kind of processor.
-
-    Args:
-        blocks: The blocks.
-        counter: What is counted.
-        finished: Called with numbers of cells.
-
-    Returns:
-        The arrays that it counts into.
     """
     place = _place.get()
     content = None if place is None else _packed(counter)

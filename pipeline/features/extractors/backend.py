@@ -65,11 +65,7 @@ class Graph:
         self._request: Any = None
 
     def __call__(self, given: torch.Tensor) -> torch.Tensor:
-        """The function's output, in memory of its own. Not for two threads at once.
-
-        Raises:
-            InputError: If OpenVINO gives another number of outputs than inputs, as on a CPU without AVX2.
-        """
+        """The function's output, in memory of its own. Not for two threads at once."""
         if self._request is None:
             self._request = self._compile(given)
         out: np.ndarray = self._request.infer({0: given.contiguous().numpy()}, share_inputs=True)[0]

@@ -132,10 +132,8 @@ def take_place(store: Path, local: Path) -> None:
     """Replace a store by its complete successor, with copies on the server. `local` describes the successor.
 
     Shards that both have stay where they are. zarr.json is deleted first and copied last: nobody reads a mixture of
-    both, and the next run recognises a replacement that was interrupted, and finishes it.
-
-    Raises:
-        StoreError: If a file of a shard is in neither; the store is left as it is.
+    both, and the next run recognises a replacement that was interrupted, and finishes it. A file that is in neither is
+    refused before anything is changed.
     """
     new, there, (layout, _) = successor(store), remote.found(store), read_header(local)
     begun = {name for name in remote.found(new) if name != KEPT and not name.startswith(f"{NEXT}/")}

@@ -54,15 +54,7 @@ def plain(name: str) -> str:
 
 
 def find(names: Sequence[str], images: int | None = None) -> Columns:
-    """Find the roles of columns.
-
-    Args:
-        names: The columns' names.
-        images: The column of images' bytes, if there is one.
-
-    Returns:
-        The columns; check them with `require`.
-    """
+    """Find the roles of columns by their names. images: the column of images' bytes. Check them with `require`."""
     plains = [plain(name) for name in names]
     roles: dict[str, tuple[int, ...]] = {}
     unused: list[str] = []
@@ -100,19 +92,7 @@ def _captions(plains: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
 
 
 def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Columns:
-    """Check that a table has images or videos, and captions.
-
-    Args:
-        columns: Its columns.
-        path: The file, for the message.
-        first: The first row, for the message.
-
-    Returns:
-        The columns.
-
-    Raises:
-        InputError: If it lacks one, or has both images and videos.
-    """
+    """Check that a table has captions, and images or videos but not both. path, first row: for the message."""
     roles = columns.roles
     if {"image", "video"} <= roles.keys():
         raise InputError(f"{path}: has both columns {columns.names[roles['image'][0]]} and "

@@ -64,14 +64,7 @@ def render(out: Path, images: int = 600, size: int = 256, seed: int = 0,
 def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iterator[None]:
     """Write a sample's files and its listing in the block; other files of an earlier sample are removed.
 
-    Args:
-        folder: The folder of the files; files of other names in it stay.
-        listing: The file that exists only when the sample is complete.
-        name: The files' name, a format string for their number.
-        count: How many files are written.
-
-    Raises:
-        InputError: If something cannot be written.
+    listing: exists only when the sample is complete. name: a format string for the files' numbers; other files stay.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

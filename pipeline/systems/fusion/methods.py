@@ -145,18 +145,7 @@ BY_ORDER = ("rank",)
 
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:
-    """Scale weights to add up to 1.
-
-    Args:
-        weights: Numbers from 0 up, not all 0; None for equal ones.
-        count: How many are expected.
-
-    Returns:
-        The shares.
-
-    Raises:
-        InputError: If there are more or fewer than `count`, or if one cannot be a weight.
-    """
+    """Scale weights from 0 up, not all 0, to add up to 1; equal ones for None."""
     weights = [1.0] * count if weights is None else list(weights)
     if len(weights) != count:
         raise InputError(f"expected one weight for each of {count} members, received {len(weights)}")

@@ -23,22 +23,13 @@ STEPS = {2: 20, 3: 10, 4: 6}
 
 
 def fuse(members: Sequence[System], method: str = "mean", weights: Sequence[float] | None = None) -> System:
-    """Fuse systems, whose images and captions may be in any order.
+    """Fuse systems whose images and captions may be in any order; rows and columns are those of the first member.
 
-    Args:
-        members: The systems.
-        method: "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages them
-            after giving every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 + rank),
-            reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their mean
-            rank. "combsum" adds scores scaled to 0 to 1; "combmnz" does so for the best 100 of each system and
-            multiplies by the number of systems that have the candidate among them (Fox and Shaw, TREC-2, 1994).
-        weights: One number from 0 up for each member, scaled to add up to 1; equal ones by default.
-
-    Returns:
-        The ensemble, with the rows and columns of the first member.
-
-    Raises:
-        InputError: If the members' ids differ, for ids that occur twice, and for unknown methods or unusable weights.
+    "mean" averages similarities, as VSE∞ (Chen et al., CVPR 2021) and VSE+2AD do. "zscore" averages them after giving
+    every query's candidates mean 0 and standard deviation 1. "rank" averages 1 / (60 + rank), reciprocal rank fusion
+    (Cormack, Clarke and Büttcher, SIGIR 2009), where tied candidates have their mean rank. "combsum" adds scores scaled
+    to 0 to 1; "combmnz" does so for the best 100 of each system and multiplies by the number of systems that have the
+    candidate among them (Fox and Shaw, TREC-2, 1994). weights: from 0 up, scaled to add up to 1; None for equal ones.
     """
     combine = look_up("fusion", method, FUSIONS)
     reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
