@@ -1,7 +1,5 @@
 """The command line of `stages.ensemble`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

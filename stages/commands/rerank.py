@@ -1,7 +1,5 @@
 """The command line of `stages.rerank`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
