@@ -14,6 +14,8 @@ from pipeline.provenance import record, results
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
+from pipeline.settings.run import Rescore
+from pipeline.systems.rescoring import RESCORERS
 from pipeline.systems.scores.judged import Truth
 from pipeline.systems.scores.made import Fusion, Made, Member
 from pipeline.systems.scores.system import System
@@ -97,7 +99,9 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
         members = [Member(head=planned._replace(visual=feature).name) for feature in features]
         Made(ensemble=planned.visual, recipe=planned.recipe, text=planned.text, seed=planned.seed, members=members,
              fusion=Fusion(features=list(features))).refuse_vectors(name, verb)
-    if source := {made: each[0] for made, each in (*rescored(run).items(), *reranked(run).items())}.get(name):
+    made_of = {Rescore(name=step).applied_to(each): each for each in systems(run) for step in RESCORERS}
+    made_of |= {made: each[0] for made, each in (*rescored(run).items(), *reranked(run).items())}
+    if source := made_of.get(name):
         raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
                          f"{source}")
 
