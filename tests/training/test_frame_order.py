@@ -31,8 +31,8 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureSt
     folder = render_shots(tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=32).parent
     table = manifest.build("sample_video", folder / "videos", folder / "captions.csv", kind="video")
     ids = table.images["image_id"].to_numpy()
-    path, layout = folder / "frame.zarr", StoreLayout(len(ids), FRAMES, 4, shard_rows=len(ids))
-    made = {"engine": "windows", "images": table.images_digest}
+    path, layout = folder / "frame.zarr", StoreLayout(len(ids), FRAMES, 4, shard_rows=len(ids), kind="clips")
+    made = {"engine": "windows", "ids": table.images_digest}
     [number] = prepare(path, layout, made, ids, table.images["bytes"].to_numpy())
     shard = Shard.empty(layout, number)
     for row, image in enumerate(ids.tolist()):
