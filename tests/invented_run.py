@@ -97,6 +97,6 @@ def _features(root: Path, manifest: Manifest, feature: str) -> None:
     path = root / "features" / "sample" / f"{feature}.zarr"
     path.parent.mkdir(parents=True, exist_ok=True)
     ids = manifest.images["image_id"].to_numpy()
-    create(path, StoreLayout(len(ids), 9, 4, 2), {"recipe": "butd", "images": manifest.images_digest}, ids)
+    create(path, StoreLayout(len(ids), 9, 4, 2), {"recipe": "butd", "ids": manifest.images_digest}, ids)
     failed = '4,"</script>.png","not an image <b>or</b> of an unknown format"\n' if feature == "grid" else ""
     (path / "failures.csv").write_text("row,file,reason\n" + failed, encoding="utf-8")
