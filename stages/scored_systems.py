@@ -100,7 +100,8 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
         Made(ensemble=planned.visual, recipe=planned.recipe, text=planned.text, seed=planned.seed, members=members,
              fusion=Fusion(features=list(features))).refuse_vectors(name, verb)
     made_of = {Rescore(name=step).applied_to(each): each for each in systems(run) for step in RESCORERS}
-    made_of |= {made: each[0] for made, each in (*rescored(run).items(), *reranked(run).items())}
+    made_of |= {made: source for made, (source, _) in rescored(run).items()}
+    made_of |= {made: retriever for made, (retriever, *_) in reranked(run).items()}
     if source := made_of.get(name):
         raise InputError(f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
                          f"{source}")
