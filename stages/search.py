@@ -112,7 +112,7 @@ def _by_head(paths: Paths, dataset: str, name: str, store: System, texts: list[s
     trained = training.Head.open(paths.head(dataset, name))
     trained.require_embeddings()
     if store.checkpoints != [trained.checkpoint]:
-        raise InputError(f"{store.path}: is of another head than {name} is now; score or embed again")
+        raise InputError(f"{store.path}: is of another head than the current {name}; score or embed again")
     if image:
         return trained.embed_photographs([_decoded(image)], trained.new_images())
     for text in texts:

@@ -53,7 +53,7 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
         say(f"{store}: {len(damaged)} of {counted(shards, 'shard')} forgotten; run the command that made "
             "the store again", err=False)
     else:
-        raise InputError(f"{store}: damaged or not there: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
+        raise InputError(f"{store}: damaged or missing: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
                          "them again")
 
 

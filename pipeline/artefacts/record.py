@@ -104,7 +104,7 @@ def require(folder: Path, *names: str) -> Record:
     try:
         record = load(folder)
     except OSError:
-        raise InputError(f"{folder}: no {FILE} there, so that nobody knows what made it; make it again") from None
+        raise InputError(f"{folder}: no {FILE}, so what made it is unknown; make it again") from None
     except ValueError:
         raise InputError(f"{folder / FILE}: damaged; restore it, or make what is in the folder again") from None
     if record.seal != record.computed_seal:

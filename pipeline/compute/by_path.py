@@ -97,5 +97,5 @@ def refuse_replaced(path: Path, written: int | None) -> None:
 
 
 def _unseen(path: object) -> InputError:
-    return InputError(f"{path}: is not there, or is another file, though this run reads it; all workers must see the "
+    return InputError(f"{path}: is missing or another file, though this run reads it; all workers must see the "
                       "same files under the same paths")

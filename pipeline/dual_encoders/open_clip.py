@@ -46,7 +46,7 @@ class OpenClip:
         says_which = "quick_gelu" in _checked(folder)
         tensors = folder / WEIGHTS
         if not tensors.is_file():
-            raise InputError(f"{tensors}: is not there; OpenCLIP's weights are read as safetensors only")
+            raise InputError(f"{tensors}: is missing; OpenCLIP's weights are read as safetensors only")
         squash = {"image_resize_mode": "squash"} if usage.preprocessing == "squash" else {}
         library = reading(folder, "network", lambda: import_module("open_clip"))
         place = f"local-dir:{folder}"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-MATCHES, DIFFERS, NOT_THERE, NOT_RECORDED = "matches", "differs", "not there", "not recorded"
+MATCHES, DIFFERS, MISSING, NOT_RECORDED = "matches", "differs", "missing", "not recorded"
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Step:
 
     @property
     def verdict(self) -> str:
-        """One of MATCHES, DIFFERS, NOT_THERE and NOT_RECORDED."""
+        """One of MATCHES, DIFFERS, MISSING and NOT_RECORDED."""
         if self.found is None:
-            return NOT_THERE
+            return MISSING
         if self.recorded is None:
             return NOT_RECORDED
         return MATCHES if self.found == self.recorded else DIFFERS

@@ -14,7 +14,7 @@ from pipeline.parts.wrapping import printable
 def read_json(path: Path, command: str) -> dict[str, Any]:
     """Read a JSON file that holds an object; otherwise an InputError names the command that makes the file."""
     with (refusing(OSError, lambda error: f"{path}: cannot be read ({error.strerror or error})"),
-          refusing(FileNotFoundError, f"{path}: not there; make it with `pipeline {command}`"),
+          refusing(FileNotFoundError, f"{path}: missing; make it with `pipeline {command}`"),
           refusing(ValueError, f"{path}: not JSON; make it again with `pipeline {command}`")):
         tree = parsing.from_json(regular.text(path))
         if not isinstance(tree, dict):

@@ -255,7 +255,7 @@ def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
     index = getattr(film.stream, "index_entries", ())  # an older PyAV has none
     named = {each.timestamp for each in index if each.is_keyframe}
     if lost := sorted(time for time in named - set(times) if min(times) < time and (whole or time < max(times))):
-        raise ImageError(f"is damaged: the frame at {film.seconds(lost[0]):.2f} s, which its index names, is not there")
+        raise ImageError(f"is damaged: the frame at {film.seconds(lost[0]):.2f} s, which its index names, is missing")
 
 
 def _reaches(film: _Film, start: Fraction) -> bool:

@@ -87,7 +87,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str],
                   if part.name in stores and stores[part.name].reference.identity != part.identity]
         if older:
             what, again = store.made_from.made_again(store.name)
-            raise InputError(f"{store.path}: is {what} of an older {older[0]} than is scored now; run "
+            raise InputError(f"{store.path}: is {what} of an older {older[0]} than the current one; run "
                              f"`pipeline {again}` again")
 
 

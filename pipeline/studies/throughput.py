@@ -172,7 +172,7 @@ def measure_query(source: reranking.PairSource, retriever: str, scorer: str, set
     head = training_room.Head.open(source.paths.head(source.dataset, retriever), source.device)
     store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
     if store.checkpoints != [head.checkpoint]:
-        raise InputError(f"{store.path}: is of another head than {retriever} is now; run `pipeline score` again")
+        raise InputError(f"{store.path}: is of another head than the current {retriever}; run `pipeline score` again")
     vectors, k = np.array(store.vectors("image")), settings.reranked
     if k > len(vectors):
         raise InputError(f"{store.path}: has {len(vectors)} images; set throughput.reranked, {k}, to that at most")

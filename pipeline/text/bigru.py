@@ -100,7 +100,7 @@ class BiGRUText(TokenText):
     @classmethod
     def load(cls, folder: Path) -> "BiGRUText":
         """Load vocabulary.json."""
-        with refusing(OSError, f"{folder}/vocabulary.json: not there; train the head again"):
+        with refusing(OSError, f"{folder}/vocabulary.json: missing; train the head again"):
             return cls(Vocabulary.from_json((folder / "vocabulary.json").read_text(encoding="utf-8")))
 
     def save(self, folder: Path) -> None:

@@ -122,7 +122,8 @@ def assemble(text: TokenText, words: Words) -> list[int]:
     """Convert one caption's words to its token ids. A long caption is cut, with a warning."""
     inner, room = [piece for word in words for piece in word], text.longest - 2
     if len(inner) > room:
-        warnings.warn(f"captions of more than {room} words or word pieces are cut there", InputWarning, stacklevel=1)
+        warnings.warn(f"captions of more than {room} words or word pieces are cut to that length", InputWarning,
+                      stacklevel=1)
     return [text.start, *inner[:room], text.end]
 
 

@@ -242,7 +242,7 @@ def test_a_changed_file_is_refused_when_it_is_opened(tmp_path: Path) -> None:
 
 
 def test_no_record_is_no_artefact(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nobody knows what made it"):
+    with pytest.raises(InputError, match="what made it is unknown"):
         Artefact.open(tmp_path)
     assert [step.verdict for step in artefacts.verify(tmp_path)] == ["not recorded"]
     (tmp_path / "tray").mkdir()

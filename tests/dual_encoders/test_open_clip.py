@@ -112,7 +112,7 @@ def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_p
     config.write_text("{}")
     refused("is not a configuration of OpenCLIP")
     config.write_bytes((folders["own"] / config.name).read_bytes())
-    refused("is not there; OpenCLIP's weights are read as safetensors only")
+    refused("is missing; OpenCLIP's weights are read as safetensors only")
     weights = tmp_path / "open_clip_model.safetensors"
     weights.write_bytes((folders["own"] / weights.name).read_bytes()[:-100])
     refused("no network that can be read")

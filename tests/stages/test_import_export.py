@@ -93,7 +93,7 @@ def test_a_damaged_import_is_repaired_by_importing_again(pipeline: Cli, refused:
     whole = tree(Path("s.zarr"))
     file = Path("s.zarr/boxes/c/1/0/0")
     file.write_bytes(b"\1" + file.read_bytes()[1:])
-    assert "damaged or not there: 1 of 3 shards" in refused("verify", "s.zarr")
+    assert "damaged or missing: 1 of 3 shards" in refused("verify", "s.zarr")
     assert "was not extracted but imported" in refused("verify", "s.zarr", "--repair")
     assert pipeline(*command)[1].startswith("s.zarr: nothing to do")
     pipeline("verify", "s.zarr", "--forget")

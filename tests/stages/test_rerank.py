@@ -170,12 +170,12 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(pipeline: Any, refused
     assert path(NEW).joinpath("record.json").read_bytes() == before
     run = ("-S", "run.features=[region, grid]", "-S", "run.ablations=[]", "-S", "run.ensembles=[]",
            "-S", "run.rerank=[{name: rerank, retriever: region, with: grid, k: 5}]")
-    assert f"is reranked with scores of an older {G} than is scored now; run `pipeline rerank --retriever {R} " \
+    assert f"is reranked with scores of an older {G} than the current one; run `pipeline rerank --retriever {R} " \
            f"--with {G} --name {NEW}` again" in refused("evaluate", *run)
     assert pipeline(*RERANK, "--k", "5", "--if-changed", "redo")[0] == 0
     assert measured(pipeline, NEW)
     score("region", noise=2.0, content=b"older")
-    assert f"was reranked from an older {R} than is scored now" in refused("evaluate", "--system", path(NEW))
+    assert f"was reranked from an older {R} than the current one" in refused("evaluate", "--system", path(NEW))
 
 
 @pytest.mark.usefixtures("made")

@@ -63,7 +63,7 @@ def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
     store = System.open(path(RG))
     saved.save(path(RG), [store.scores], store.image_ids, store.caption_ids,  # type: ignore[list-item]
                           store.caption_image, store.made_from.changed(untrained=["grid"]))
-    assert f"is made of an older {RG} than is scored now; run `pipeline rescore {RG} --by csls`" \
+    assert f"is made of an older {RG} than the current one; run `pipeline rescore {RG} --by csls`" \
         in refused("evaluate", *RUN)
 
 

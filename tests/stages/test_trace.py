@@ -170,10 +170,10 @@ def lose_the_member() -> None:
 
 
 @pytest.mark.parametrize(("lose", "where"), [
-    (lose_the_head, "best.safetensors: SHA-256 not there"),
-    (mislay_the_features, "region.zarr: what made it, and which images failed not there"),
-    (lose_a_photograph, "by region.zarr not there"),
-    (lose_the_member, f"{SCORES}: what made it not there"),
+    (lose_the_head, "best.safetensors: SHA-256 missing"),
+    (mislay_the_features, "region.zarr: what made it, and which images failed missing"),
+    (lose_a_photograph, "by region.zarr missing"),
+    (lose_the_member, f"{SCORES}: what made it missing"),
 ])
 def test_what_is_lost_is_named(pipeline: Any, run: Path, lose: Callable[[], None], where: str) -> None:
     lose()
@@ -290,4 +290,4 @@ def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> 
     saved.sealed_anew(folder)
     assert any(f"scores again, by csls of {ENSEMBLE} differs" in line for line in wrong(pipeline, METRICS, name))
     shutil.rmtree(FUSED)
-    assert f"{FUSED}: what made it not there" in wrong(pipeline, METRICS, name)
+    assert f"{FUSED}: what made it missing" in wrong(pipeline, METRICS, name)

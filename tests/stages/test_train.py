@@ -142,7 +142,7 @@ def test_captions_that_are_cut_are_said_once(train: Callable[..., list[str]], pi
     for command in ("train", *SMALL), ("score",):
         code, _, err = pipeline(*command, "--feature", "region", "--recipe", "vse_pp")
         assert code == 0, err
-        assert err.count("warning: captions of more than 254 words or word pieces are cut there\n") == 1
+        assert err.count("warning: captions of more than 254 words or word pieces are cut to that length\n") == 1
 
 
 def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], refused: Any) -> None:

@@ -102,7 +102,7 @@ def test_what_is_read_of_a_caption_has_an_end() -> None:
         warnings.simplefilter("default")
         captions = encode(text, ["3 " * 10_000, "3 " * 254, "3 " * 20_000])
     (warning,) = said
-    assert str(warning.message) == "captions of more than 254 words or word pieces are cut there"
+    assert str(warning.message) == "captions of more than 254 words or word pieces are cut to that length"
     assert captions == [[text.start, *[text.vocabulary.number("3")] * 254, text.end]] * 3
 
 

@@ -35,7 +35,7 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
     shipped = {name: path(name).read_text(encoding="utf-8") for name in SHIPPED}
     wanted, links = shipped | dict(changed or {}), links or {}
     if taken := [name for name in (*wanted, *links) if name not in KEPT and os.path.lexists(folder / name)]:
-        raise InputError(f"{folder}: has {' and '.join(taken)} already, which nothing overwrites; choose another "
+        raise InputError(f"{folder}: has {' and '.join(taken)} already; nothing is overwritten; choose another "
                          "folder, or move them away")
     if not (folder / ".dvc").exists():
         place = folder.resolve()  # from a clone, ../mine is not below it

@@ -356,8 +356,8 @@ class _Opened:
         self.path = path
         self.layout, self.fingerprint = read_header(path)
         if pending := ledger.pending(path, self.layout):
-            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not there yet; run the same "
-                             f"`pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
+            raise StoreError(f"{path}: {len(pending)} of {self.layout.shards} shards are not finished yet; run the "
+                             f"same `pipeline {'import' if imported(self.fingerprint) else 'extract'}` again to resume")
         if rows is None:
             rows = self.layout.in_use(ledger.column(path, "ids")) if self.layout.sizes else np.arange(self.layout.total)
         if self.folder.left():  # else the sizes of one store would be read with the features of another

@@ -140,7 +140,7 @@ def take_place(store: Path, local: Path) -> None:
     kept = {*_kept(local)}
     files = {name: shard for shard in range(layout.shards) if layout.rows(shard) for name in _names(layout, shard)}
     if lost := sorted(name for name in files.keys() - begun if files[name] not in kept or name not in there):
-        raise StoreError(f"{remote.address(store)}: {lost[0]} is neither there nor in {new.name}; delete {new.name} "
+        raise StoreError(f"{remote.address(store)}: {lost[0]} is missing here and in {new.name}; delete {new.name} "
                          f"and {ledger.file(Path(store.name), files[lost[0]])}, and run again")
     _replace(store, there, begun, files)
 

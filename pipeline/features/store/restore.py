@@ -31,7 +31,7 @@ from pipeline.features.store.layout import (
     read_header,
 )
 from pipeline.files import atomic, parsing
-from pipeline.files.compared import DIFFERS, MATCHES, NOT_THERE
+from pipeline.files.compared import DIFFERS, MATCHES, MISSING
 from pipeline.files.digest import digest
 from pipeline.manifest.sources import Sources, of as sources_of
 from pipeline.manifest.table import NO_FILE, Manifest
@@ -82,7 +82,7 @@ def _record(path: Path) -> str | None:
 def _failures(path: Path, layout: StoreLayout, manifest_of: Callable[[str], Manifest], made_from: Mapping[str, Any]
               ) -> Iterator[str]:
     """Write failures.csv again if it is not as the record says."""
-    if any(step.verdict in (DIFFERS, NOT_THERE) for step in artefact.verify(path, "failures.csv")):
+    if any(step.verdict in (DIFFERS, MISSING) for step in artefact.verify(path, "failures.csv")):
         from pipeline.features.store.writer import write_failures  # and with it torch
 
         sources = sources_of(manifest_of(str(made_from.get("dataset"))), layout.kind)

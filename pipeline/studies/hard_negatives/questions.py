@@ -114,7 +114,7 @@ def read(name: str, form: str | None, root: Path, share: float = SHARE) -> tuple
     path = root / (card.questions if card else name)
     if not path.exists():
         assert card is not None
-        raise InputError(f"{path}: not there; {card.title} comes from {card.source}")
+        raise InputError(f"{path}: missing; {card.title} comes from {card.source}")
     form, left_out = form or (card.format if card else recognised(path)), LeftOut("question", share)
     questions = READERS.find(form)(path, left_out)
     with refusing(InputError, lambda error: f"{path}: {error}"):

@@ -348,7 +348,7 @@ def _reranked(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made_from:
     retriever = System.open(beside)
     same_ids = map(np.array_equal, ids, (retriever.image_ids, retriever.caption_ids, retriever.caption_image))
     if retriever.reference.identity != before.identity or not all(same_ids):
-        raise InputError(f"{path}: was reranked from an older {before.name} than is scored now; run `pipeline rerank` "
-                         "again")
+        raise InputError(f"{path}: was reranked from an older {before.name} than the current one; run "
+                         "`pipeline rerank` again")
     reranked.combination_of(record)  # refuses an unknown one
     return Candidates(path, retriever, record, {} if record.distractors else reranked.read(path, group))

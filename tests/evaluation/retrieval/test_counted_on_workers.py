@@ -146,7 +146,7 @@ def test_what_a_worker_does_not_see_or_refuses_is_one_line(there: Any, small: No
     source, bad = vectors(tmp_path), matrix(tmp_path)
     with cluster.running(there.scheduler_address) as place, workers.counted_on(place):
         (tmp_path / "v0.npy").rename(tmp_path / "elsewhere.npy")
-        with pytest.raises(InputError, match=r"worker \S+ on \S+: \S+v0.npy: is not there"):
+        with pytest.raises(InputError, match=r"worker \S+ on \S+: \S+v0.npy: is missing"):
             evaluate(source, OWNER)
         values = np.load(tmp_path / "m.npy")
         values[4, 9] = np.nan
@@ -176,7 +176,7 @@ def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: 
                                 (stored(tmp_path), tmp_path / "m.zarr", lambda path: stored(tmp_path, overwrite=True))):
         monkeypatch.setattr(workers, "_packed", replaced_then(lambda path=path, again=again: again(path)))
         with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
-              pytest.raises(InputError, match=rf"{path}: is not there, or is another file")):
+              pytest.raises(InputError, match=rf"{path}: is missing or another file")):
             evaluate(source, OWNER)
 
 
@@ -190,7 +190,7 @@ def test_a_store_that_is_replaced_after_it_was_opened_is_refused(how: dict[str, 
     atomic.take_place(tmp_path / "later" / "m.zarr", tmp_path / "m.zarr")
     cells = np.array([40])
     for read in (lambda: source.block(slice(32, 64), slice(0, 8)), lambda: source.pairs(cells, cells)):
-        with pytest.raises(InputError, match=r"m\.zarr: is not there, or is another file"):
+        with pytest.raises(InputError, match=r"m\.zarr: is missing or another file"):
             read()
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_was_replaced_since_it_was_mapped_is_refused(tmp_path: Path)
     mapped = open_npy(tmp_path / "m.npy")
     np.save(tmp_path / "other.npy", np.ones((2, 2), np.float32))
     (tmp_path / "other.npy").replace(tmp_path / "m.npy")
-    with pytest.raises(InputError, match=r"m\.npy: is not there, or is another file"):
+    with pytest.raises(InputError, match=r"m\.npy: is missing or another file"):
         by_path.packed(mapped[:1])
 
 

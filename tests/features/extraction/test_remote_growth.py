@@ -234,7 +234,7 @@ def test_nothing_is_deleted_for_a_successor_that_is_not_whole(growing: extractio
     cut_off(growing, 2, monkeypatch)
     remote.delete(store, ["zarr.json"])
     before = remote.found(store), remote.found(remote_store.successor(store))
-    with pytest.raises(StoreError, match=r"is neither there nor in grid\.zarr\.successor; delete"):
+    with pytest.raises(StoreError, match=r"is missing here and in grid\.zarr\.successor; delete"):
         extraction.extract(growing)
     assert (remote.found(store), remote.found(remote_store.successor(store))) == before
 
