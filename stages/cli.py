@@ -156,8 +156,8 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except click.ClickException as error:
-        told = " ".join(error.format_message().split())
-        code = _say(f"error: {told}", error.exit_code)
+        message = " ".join(error.format_message().split())
+        code = _say(f"error: {message}", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         code = _say_ended(signal.getsignal(signal.SIGTERM) is _end_at_once)
     except BrokenPipeError:

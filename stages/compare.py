@@ -58,20 +58,20 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     known = groups[0][0].manifest(columns.manifest, paths.manifest, needed=truth.needs_manifest)
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
-    found, notes = _contrasts(groups, every, ties, settings)
-    contrast.correct([*chain(*found)])
+    contrasts, notes = _contrasts(groups, every, ties, settings)
+    contrast.correct([*chain(*contrasts)])
     say(*(f"note: {each}" for each in notes))
-    click.echo(_written([[pool.name for pool in group] for group in groups], found, notes, output))
+    click.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output))
 
 
 def _refuse_equal(stores: Sequence[Sequence[Path]]) -> None:
     """Check that no system is compared with itself. Systems may share seeds."""
-    found = set[frozenset[Path]]()
+    seen = set[frozenset[Path]]()
     for group in stores:
         system = frozenset(path.resolve() for path in group)
-        if system in found:
+        if system in seen:
             raise InputError(f"{group[0]}: is named twice; name each once")
-        found.add(system)
+        seen.add(system)
 
 
 def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Protocol], ties: Ties, settings: Settings
@@ -94,9 +94,9 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
             notes.extend(each for each in judged.notes(pool, ranked) if each not in notes)
             return ranked
 
-        for said, systems in views:
+        for label, systems in views:
             runs = [[measure(*each) for each in group] for group in systems]
-            found.append([contrast.of(a, b, samples, settings.evaluate.seed) | said for a, b in combinations(runs, 2)])
+            found.append([contrast.of(a, b, samples, settings.evaluate.seed) | label for a, b in combinations(runs, 2)])
     return found, notes
 
 
@@ -110,20 +110,20 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
             for name in parts[0][0]]
 
 
-def _written(systems: Sequence[Sequence[str]], found: Sequence[Sequence[dict[str, Any]]], notes: list[str],
+def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict[str, Any]]], notes: list[str],
              output: str) -> str:
     """The contrasts as text, Markdown or JSON: one object for two systems, a list of such `pairs` for more."""
     if output == "json":
-        told = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in found}}
+        pairs = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in contrasts}}
                 for at, (a, b) in enumerate(combinations(systems, 2))]
-        return json.dumps(({"pairs": told} if len(systems) > 2 else told[0]) | ({"notes": notes} if notes else {}),
+        return json.dumps(({"pairs": pairs} if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}),
                           indent=1)
     names = [", ".join(group) for group in systems]
-    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, found)
+    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, contrasts)
 
 
-def _key(found: dict[str, Any]) -> str:
-    return f"{found['protocol']}, {found['language']}" if "language" in found else str(found["protocol"])
+def _key(entry: dict[str, Any]) -> str:
+    return f"{entry['protocol']}, {entry['language']}" if "language" in entry else str(entry["protocol"])
 
 
 def _paths(root: Path, place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:

@@ -63,8 +63,8 @@ def make_manifest(paths: Paths, settings: Settings, name: str | None = None, ima
                 record_files(remembered, request, [path])
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(paths.left_out(card.name))))
-    own = Path("manifests", f"{card.name}.yaml")
-    says = f"as the card {own} says" if (paths.root / own).is_file() else f"as the built-in card {card.name} says"
+    source = Path("manifests", f"{card.name}.yaml")
+    says = f"as the card {source} says" if (paths.root / source).is_file() else f"as the built-in card {card.name} says"
     differing, alike, left = manifest.compared(card, table)
     say(*(f"note: not {says}: {each}" for each in differing))
     say(*([f"{says}: {'; '.join(alike)}"] if alike else []), *(f"not compared: {each}" for each in left), err=False)
@@ -100,13 +100,13 @@ def audit(paths: Paths, settings: Settings, one: str, other: str | None = None, 
     for each in every:
         with Progress(f"read {each.name}", "image", len(each.files)) as bar:
             prints.append(fingerprints.take(each, os.cpu_count() or 1, bar.reach))
-    found = findings.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
+    report = findings.compare(every[0], every[-1], (prints[0], prints[-1]), alike)
     name = "-".join(each.replace(":", "-") for each in (one, other) if each)
     path = out or paths.root / "results" / f"audit-{name}.html"
     # exit code 1 would say something else
     with refusing(OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"):
-        atomic.write_text(path, found.page())
-        atomic.write_json(path.with_suffix(".json"), found.as_json())
-    say(*found.lines(), f"{path}: pairs side by side", err=False)
-    sys.exit(1 if found.leaks else 0)
+        atomic.write_text(path, report.page())
+        atomic.write_json(path.with_suffix(".json"), report.as_json())
+    say(*report.lines(), f"{path}: pairs side by side", err=False)
+    sys.exit(1 if report.leaks else 0)
 

@@ -50,9 +50,9 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
     if len(members) < 2:
         raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
                          f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
-    places = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
-    refuse_repeats(places)
-    stores = [judged.with_record(path, columns) for path in places]
+    member_paths = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
+    refuse_repeats(member_paths)
+    stores = [judged.with_record(path, columns) for path in member_paths]
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
@@ -75,10 +75,10 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
     _check([*stores, *scored])
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
-        found, said = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
-    say(f"weights {', '.join(f'{weight:g}' for weight in found)}: RSUM {said['RSUM']:.1f} on val, the best of "
-        f"{said['tried']}", err=False)
-    return found, {"tuned": said}
+        chosen, tuned = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)
+    say(f"weights {', '.join(f'{weight:g}' for weight in chosen)}: RSUM {tuned['RSUM']:.1f} on val, the best of "
+        f"{tuned['tried']}", err=False)
+    return chosen, {"tuned": tuned}
 
 
 def _fuse(path: Path, name: str, features: Sequence[str], stores: list[System], fusion: str, weights: Sequence[float],
@@ -113,13 +113,13 @@ def _check(stores: list[System]) -> None:
 
 def _common(stores: list[System]) -> tuple[list[System], list[int]]:
     """The members on the images that all have, with their captions, and the images that are left out."""
-    kept = reduce(np.intersect1d, [store.image_ids for store in stores])
-    if not len(kept):
+    common = reduce(np.intersect1d, [store.image_ids for store in stores])
+    if not len(common):
         raise InputError(f"{', '.join(store.name for store in stores)}: have no image in common")
     every = reduce(np.union1d, [store.image_ids for store in stores])
-    shared = [(store, np.isin(store.image_ids, kept)) for store in stores]
+    shared = [(store, np.isin(store.image_ids, common)) for store in stores]
     return ([store.only(np.flatnonzero(keep), np.flatnonzero(of_owners(keep, store.caption_image, True)))
-             for store, keep in shared], np.setdiff1d(every, kept).tolist())
+             for store, keep in shared], np.setdiff1d(every, common).tolist())
 
 
 def _made(name: str, features: Sequence[str], stores: list[System]) -> Made:

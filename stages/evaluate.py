@@ -111,11 +111,11 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
         measured.write_query_tables(files.per_query, tables)
 
 
-def _written(found: evaluated.Results, output: str) -> str:
+def _written(pairs: evaluated.Results, output: str) -> str:
     """Results as text or Markdown, or one system's as JSON."""
     if output == "json":
-        return json.dumps(found[0][1], indent=1)
-    return evaluated.to_markdown(found) if output == "markdown" else evaluated.to_text(found)
+        return json.dumps(pairs[0][1], indent=1)
+    return evaluated.to_markdown(pairs) if output == "markdown" else evaluated.to_text(pairs)
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
 
     Ablations that are not scored are left out.
     """
-    run, paths, found, tables = settings.run, asked.paths, {}, []
+    run, paths, entries, tables = settings.run, asked.paths, {}, []
     missing = [name for name, (recipe, *_) in systems(run).items() if recipe not in run.recipes
                and not paths.similarity(run.dataset, name, settings.score.split).exists()]
     if missing:
@@ -137,12 +137,12 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
-        found[name] = results.entry(store, asked.recorded, dict(zip(names, every, strict=True)),
+        entries[name] = results.entry(store, asked.recorded, dict(zip(names, every, strict=True)),
                                     dict(zip(names, hits, strict=True)))
         tables += rows
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
-    return found
+    return entries
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,10 @@ def names(kind: str) -> Callable[..., list[str]]:
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         root = Path(context.params.get("root") or ".")
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
-        found = {(file.parent if kind == "embedded" else file).name
+        entries = {(file.parent if kind == "embedded" else file).name
                  for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
                  if folder is root or pattern.startswith("manifests/")}  # of a clone, only its manifests are everyone's
-        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in found} - {"claims", "weights"}
+        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in entries} - {"claims", "weights"}
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
 
@@ -63,9 +63,9 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
         from pipeline.features.project import new
 
         if params is None:  # without a file of its own, the shipped one
-            own = settings_file(root)
-            click.get_current_context().meta["shipped"] = own is None
-            params = own or new.path("params.yaml")
+            settings_path = settings_file(root)
+            click.get_current_context().meta["shipped"] = settings_path is None
+            params = settings_path or new.path("params.yaml")
             if required:
                 refuse_shipped()
         chosen = settings.load(params, changes)

@@ -32,8 +32,8 @@ def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Ro
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
     beyond = results.read_recorded(paths.recorded) if request.measured and paths.recorded.exists() else {}
-    found = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
-    built = {name: tables.TABLES.find(name)(found, request) for name in settings.tables}
+    inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
+    built = {name: tables.TABLES.find(name)(inputs, request) for name in settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
@@ -104,13 +104,13 @@ def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, .
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_systems.Gallery | str:
     """The system with most features of the first recipe, text encoder and seed with scores; or what is missing."""
-    there = scored_systems.first(settings, scored_systems.scored(paths, settings))
+    ensembles = scored_systems.first(settings, scored_systems.scored(paths, settings))
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
-    if not there:
+    if not ensembles:
         return (f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
                 "`pipeline ensemble`")
     if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
         return f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
-    widest = max(there, key=lambda visual: len(of_ensemble(visual)))
-    return scored_systems.galleries(paths, settings, {widest: there[widest]}, images,
+    widest = max(ensembles, key=lambda visual: len(of_ensemble(visual)))
+    return scored_systems.galleries(paths, settings, {widest: ensembles[widest]}, images,
                                     scored_systems.truth(paths, settings, metrics))[widest]

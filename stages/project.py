@@ -42,8 +42,8 @@ def init(folder: Path = Path(), images: Path | None = None, videos: Path | None 
             name = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
         written = _own(folder, files, captions, form, name, "video" if videos else "image")
     say(f"{folder}: {', '.join(written)}", err=False)
-    there = f"./{folder}" if str(folder).startswith("-") else str(folder)
-    click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(there)} && '}dvc repro")
+    target = f"./{folder}" if str(folder).startswith("-") else str(folder)
+    click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(target)} && '}dvc repro")
     if find_spec("dvc") is None:
         say("DVC is not installed: pip install 'vse-pipeline[sample]' brings it")
 
@@ -100,13 +100,13 @@ def show_machine() -> None:
 
     from pipeline.compute import half, machine, measured, products
 
-    found, slower = products.probe(), half.slowdown("bf16")
-    chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[found.kind]
-    said = (f"; oneDNN is {found.faster:.2f} times as fast with a relative error of {found.error:.1e}, and taken from "
-            f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if found.faster else "")
+    probe, slower = products.probe(), half.slowdown("bf16")
+    chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[probe.kind]
+    speed = (f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
+            f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if probe.faster else "")
     say(f"{machine.processor()}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
         f"torch {torch.__version__}", err=False)
-    say(f"  float32 products: {chosen}{said}", err=False)
+    say(f"  float32 products: {chosen}{speed}", err=False)
     say(f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
         + (", so --precision bf16 is refused" if slower > 1 else ""), err=False)
     say(f"  kept in {measured.kept_in()}; delete it to have all of it measured again", err=False)

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 def metrics(paths: Paths) -> dict[str, Any]:
     """The content of results/metrics.json, checked against what made it."""
-    found: dict[str, Any] = read_json(paths.metrics, "evaluate")
-    results.refuse_edited(paths.metrics, found, paths.similarity)
-    return found
+    entries: dict[str, Any] = read_json(paths.metrics, "evaluate")
+    results.refuse_edited(paths.metrics, entries, paths.similarity)
+    return entries
 
 
 def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
     """Open the similarities of the run's systems of these names, and of systems made by name."""
     run, split = settings.run.dataset, settings.score.split
-    found = {name: System.open_named(paths.similarity(run, name, split)) for name in names}
-    if found:
-        record.refuse_stale(found, paths.head)
-        found |= _made_by_name(paths, settings, found)
-    return found
+    opened = {name: System.open_named(paths.similarity(run, name, split)) for name in names}
+    if opened:
+        record.refuse_stale(opened, paths.head)
+        opened |= _made_by_name(paths, settings, opened)
+    return opened
 
 
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:
@@ -54,7 +54,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
     Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are left out, and so are
     systems made from them. run: its own systems.
     """
-    known, others = systems(settings.run), {}
+    known, by_name = systems(settings.run), {}
     for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
         if path.stem in known:
             continue
@@ -64,10 +64,10 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
             if made.is_named or made.training_data != made.dataset or (
                     made.seed is not None and of_seed(made.first, made.seed) in known):
                 _refuse_unfit(paths, store, run)
-                others[path.stem] = store
+                by_name[path.stem] = store
         except InputError as error:
             say(f"warning: left out: {error}")
-    return others
+    return by_name
 
 
 def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
@@ -136,12 +136,12 @@ def truth(paths: Paths, settings: Settings, entries: Mapping[str, Any]) -> Truth
         return Truth.of(settings.evaluate).or_of(
             dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split))
     numbers, how = results.protocols(measured), measured.get("evaluated_with") or {}
-    found = Truth(Path(how["qrels"]) if how.get("qrels") else None, how.get("same_text") is not None,
+    judged = Truth(Path(how["qrels"]) if how.get("qrels") else None, how.get("same_text") is not None,
                   left_out=1.0).or_of(list(numbers))  # `evaluate` has refused too much
     recorded = next(iter(numbers.values())).get("relevance", {}).get("digest")
-    if found.digest() != recorded:
-        raise InputError(f"{found.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
-    return found
+    if judged.digest() != recorded:
+        raise InputError(f"{judged.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
+    return judged
 
 
 def galleries(paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None,

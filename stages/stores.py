@@ -37,11 +37,11 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     for step in wrong:
         say(f"{step.path}: {step.what} {step.verdict}", err=False)
     with Progress("verify", "shard", shards) as bar:
-        for shard, found in verify.verify(store, processes or min(MOST_WORKERS, os.cpu_count() or 1)):
+        for shard, faults in verify.verify(store, processes or min(MOST_WORKERS, os.cpu_count() or 1)):
             bar.update()
-            for fault in found:
+            for fault in faults:
                 say(f"shard {shard}: {fault}", err=False)
-            damaged += [shard] if found else []
+            damaged += [shard] if faults else []
     if wrong and not damaged:
         raise InputError(f"{store}: {wrong[0].path.name}: {wrong[0].what} {wrong[0].verdict}; --repair restores it")
     if not damaged:
@@ -119,12 +119,12 @@ def _rewrite(paths: Paths, store: Path, manifest_file: Path | None, dtype: str |
         return
     left_out = before.layout.used().size - layout.total
     if layout.dtype != before.layout.dtype:
-        said = f"features are rounded to {layout.dtype}: train again what was trained on them"
+        consequence = f"features are rounded to {layout.dtype}: train again what was trained on them"
     else:
-        said = "heads and scores that were made from it stay valid"
+        consequence = "heads and scores that were made from it stay valid"
     say(f"{store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
         f"compressor {layout.compressor}" + (f"; {left_out:,} unused rows left out" if left_out else "")
-        + f"; {said}", err=False)
+        + f"; {consequence}", err=False)
 
 
 def copy_store(source: Path, target: Path) -> None:
@@ -165,11 +165,11 @@ def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Pat
                               settings.manifest.left_out)
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
-    told = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
+    summary = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
             + f", reported as {done.reported_as}")
     failed = [f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
               f"{store}/failures.csv; training and scores leave them out"] if done.failed else []
-    say(told, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
+    say(summary, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
 
 
 def export_store(paths: Paths, settings: Settings, what: tuple[str, ...], out: Path, split: str | None = None,

@@ -30,12 +30,12 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs."""
     if image is not None and caption is not None:
         raise InputError("--image and --caption name one thing; give one")
-    found = _read(paths, result, name)
+    scored = _read(paths, result, name)
     if caption is not None:
-        image = image_of(Manifest.load(paths.manifest(found.made_from.dataset)), caption)
+        image = image_of(Manifest.load(paths.manifest(scored.made_from.dataset)), caption)
     steps = []
     with Progress("trace", "step") as bar:
-        for step in trace(found, paths, settings, embed, image):
+        for step in trace(scored, paths, settings, embed, image):
             steps.append(step)
             bar.update()
     plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
@@ -43,8 +43,8 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
         click.echo(json.dumps(plain, indent=1))
     else:
         say(*_text(steps), err=False)
-    if image is not None and not as_json and holds_scores(found.path):
-        say(query(found, image, caption), err=False)
+    if image is not None and not as_json and holds_scores(scored.path):
+        say(query(scored, image, caption), err=False)
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
         raise InputError(f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
@@ -78,9 +78,9 @@ def _text(steps: list[Step]) -> list[str]:
     for path, group in groupby(steps, key=lambda step: step.path):
         lines.append(str(path))
         for step in group:
-            recorded, found = _short(step.recorded or ""), _short(step.found or "")
+            recorded, actual = _short(step.recorded or ""), _short(step.found or "")
             lines.append(f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
-                         + (f": {found}" if step.verdict == "differs" else ""))
+                         + (f": {actual}" if step.verdict == "differs" else ""))
     return lines
 
 

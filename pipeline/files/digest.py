@@ -44,5 +44,5 @@ def of_files(paths: Iterable[Path], of_file: Callable[[Path], str] = sha256) -> 
 def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:
     """SHA-256 of the names of all files below a folder and their digests, which `digests` computes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return digest([[path.relative_to(folder).as_posix(), found]
-                   for path, found in zip(files, digests(files), strict=True)])
+    return digest([[path.relative_to(folder).as_posix(), checksum]
+                   for path, checksum in zip(files, digests(files), strict=True)])

@@ -60,8 +60,8 @@ def frames(path: Path, most: int, start: float | None = None, end: float | None 
     except ImageError:
         raise
     except Exception as error:  # a decoder may raise anything on bytes made to break it
-        said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
-        raise ImageError(f"cannot be decoded as a video: {said}") from None
+        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
+        raise ImageError(f"cannot be decoded as a video: {reason}") from None
 
 
 def _times(path: Path, start: float | None, end: float | None) -> list[int]:
@@ -112,27 +112,27 @@ def _frames(film: _Film, packets: Iterable[av.Packet]) -> Iterator[tuple[int, av
 def _decoded(film: _Film, packets: Iterable[av.Packet], times: Sequence[int], wanted: Sequence[int]
              ) -> list[av.VideoFrame]:
     """The frames at the places `wanted` of `times`; decoding ends with the last one."""
-    found: dict[int, av.VideoFrame] = {}
-    waiting, before, now = list(reversed(wanted)), None, times[0]
-    with refusing(av.FFmpegError, lambda error: f"is damaged after {film.seconds(now):.2f} s: "
+    pictures: dict[int, av.VideoFrame] = {}
+    waiting, before, shown = list(reversed(wanted)), None, times[0]
+    with refusing(av.FFmpegError, lambda error: f"is damaged after {film.seconds(shown):.2f} s: "
                   f"{error.strerror}", ImageError):
-        for now, frame in _frames(film, packets):
-            while waiting and now > times[waiting[-1]]:  # a packet without a picture, which VP8 allows
+        for shown, frame in _frames(film, packets):
+            while waiting and shown > times[waiting[-1]]:  # a packet without a picture, which VP8 allows
                 place = waiting.pop()
                 if before is None or (place and before[0] < times[place - 1]):
                     raise ImageError(f"lacks the frame at {film.seconds(times[place]):.2f} s")
-                found[before[0]] = before[1]
-            if waiting and now == times[waiting[-1]]:
+                pictures[before[0]] = before[1]
+            if waiting and shown == times[waiting[-1]]:
                 waiting.pop()
-                found[now] = frame
-            before = now, frame
+                pictures[shown] = frame
+            before = shown, frame
             if not waiting:
                 break
     if waiting:
-        raise ImageError(f"decoding ends at {film.seconds(now):.2f} s, of {film.seconds(times[-1]):.2f} s")
-    if any(frame.is_corrupt for frame in found.values()):
+        raise ImageError(f"decoding ends at {film.seconds(shown):.2f} s, of {film.seconds(times[-1]):.2f} s")
+    if any(frame.is_corrupt for frame in pictures.values()):
         raise ImageError("holds a damaged frame")
-    return [found[time] for time in sorted(found)]
+    return [pictures[time] for time in sorted(pictures)]
 
 
 def _as_shown(frame: av.VideoFrame, pixel_aspect: Fraction) -> Image.Image:
@@ -162,8 +162,8 @@ class _Film:
     def origin(self) -> Fraction:
         """The time at which the file begins, in seconds."""
         begin = Fraction(self.container.start_time or 0, av.time_base)  # rounded to microseconds
-        own = (self.stream.start_time or 0) * self.unit
-        return own if abs(own - begin) * av.time_base < 1 else begin
+        declared = (self.stream.start_time or 0) * self.unit
+        return declared if abs(declared - begin) * av.time_base < 1 else begin
 
     @property
     def unit(self) -> Fraction:

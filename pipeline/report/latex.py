@@ -45,8 +45,8 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
 
 def figure(name: str, caption: str, wide: bool) -> str:
     """The float of a figure, for a file beside NAME.pdf."""
-    said = {"kind": "figure*" if wide else "figure", "name": name, "caption": escape(caption), "key": _key(name)}
-    source = re.sub("@(kind|name|caption|key)@", lambda found: said[found[1]], fitting.SETTING["figure"])
+    fields = {"kind": "figure*" if wide else "figure", "name": name, "caption": escape(caption), "key": _key(name)}
+    source = re.sub("@(kind|name|caption|key)@", lambda found: fields[found[1]], fitting.SETTING["figure"])
     return "".join(f"{line}\n" for line in _unset(name, source)) + source
 
 

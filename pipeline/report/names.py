@@ -56,11 +56,11 @@ def title(made_from: Made) -> str:
 def steps(made_from: Made) -> tuple[str, ...]:
     """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank test)",)."""
     fusion = made_from.fusion
-    found = [f"ensemble {made_from.ensemble} ({fusion.method})"] if fusion and made_from.is_own_ensemble else []
+    texts = [f"ensemble {made_from.ensemble} ({fusion.method})"] if fusion and made_from.is_own_ensemble else []
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
-        found.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
-    return tuple(found)
+        texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
+    return tuple(texts)
 
 
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:

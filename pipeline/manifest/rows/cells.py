@@ -20,9 +20,9 @@ def captions_of(value: Any) -> list[str]:
         text = value.strip()
         return _listed(text) or [text]
     if isinstance(value, dict):
-        said = value.get("from", value.get("role"))
-        if said is not None:  # a turn of a conversation, as of LLaVA: the answer is the caption
-            return captions_of(value.get("value", value.get("content"))) if said in ("gpt", "assistant") else []
+        speaker = value.get("from", value.get("role"))
+        if speaker is not None:  # a turn of a conversation, as of LLaVA: the answer is the caption
+            return captions_of(value.get("value", value.get("content"))) if speaker in ("gpt", "assistant") else []
         return captions_of(next((value[key] for key in ("raw", "caption", "text") if key in value), None))
     if isinstance(value, list):
         return [caption for part in value for caption in captions_of(part)] or [""]
@@ -61,15 +61,15 @@ def seconds(value: Any) -> float | None:
     if value is None or value != value or (isinstance(value, str) and not value.strip()):
         return float("nan")
     try:
-        found = float(value)
+        number = float(value)
     except (ValueError, TypeError):
         return None
-    return found if found - found == 0 else None
+    return number if number - number == 0 else None
 
 
 def whole(values: Iterable[Any]) -> list[int] | None:
     """Ids of a column as whole numbers of 63 bits; None if one is none."""
-    found = []
+    numbers = []
     for value in values:
         try:
             number = parsing.whole(value)
@@ -77,5 +77,5 @@ def whole(values: Iterable[Any]) -> list[int] | None:
             return None
         if not -2**63 <= number < 2**63:
             return None
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers

@@ -148,7 +148,7 @@ def _captions(values: list[list[Any]], place: _Place, left_out: LeftOut) -> tupl
             captions = [""]
         if "" not in captions and not any(caption[0] == "[" for caption in captions):
             return range(len(captions)), captions
-    rows, found = list[int](), list[str]()
+    rows, texts = list[int](), list[str]()
     for row, of_row in enumerate(zip(*values, strict=True)):
         captions = [caption for value in of_row for caption in cells.captions_of(value)]
         good = [caption for caption in captions if caption]
@@ -158,18 +158,18 @@ def _captions(values: list[list[Any]], place: _Place, left_out: LeftOut) -> tupl
         for _ in range(lost):
             left_out.add("no caption", place.of(row))
         rows += [row] * len(good)
-        found += good
-    return rows, found
+        texts += good
+    return rows, texts
 
 
 def _seconds(values: Iterable[Any], place: _Place) -> list[float]:
-    found = []
+    seconds = []
     for value in values:
         second = cells.seconds(value)
         if second is None:
             raise InputError(f"{place.file.path}: expected seconds in the columns start and end, got {value!a:.40}")
-        found.append(second)
-    return found
+        seconds.append(second)
+    return seconds
 
 
 def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:

@@ -71,11 +71,11 @@ class SeparatedFile(RowFile):
         rows = _Rows(lines, self._layout, self.path, left_out)
         numbered = not self._layout.skipped and NUMBER.search("".join(self.first[:1])) is not None
         while some := rows.some(table.AT_ONCE):
-            places, good = self._good(*some, max(columns) + 1, left_out)
-            found = [[row[column] for row in good] for column in columns]
+            line_numbers, good = self._good(*some, max(columns) + 1, left_out)
+            taken = [[row[column] for row in good] for column in columns]
             if numbered:
-                found[0] = [NUMBER.sub("", name) for name in found[0]]
-            yield Batch(places, found)
+                taken[0] = [NUMBER.sub("", name) for name in taken[0]]
+            yield Batch(line_numbers, taken)
 
     def _good(self, first: int, rows: list[list[str]], a_line_each: bool, needed: int, left_out: LeftOut
               ) -> tuple[Sequence[int], list[list[str]]]:
@@ -83,9 +83,9 @@ class SeparatedFile(RowFile):
         are_whole = a_line_each and {*map(len, rows)} == {len(self.names)} and all(map(any, rows))
         if are_whole and not self._file.is_damaged:
             return range(first, first + len(rows)), rows
-        places = accumulate((1 + sum(cell.count("\n") for cell in row) for row in rows), initial=first)
+        line_numbers = accumulate((1 + sum(cell.count("\n") for cell in row) for row in rows), initial=first)
         good = []
-        for place, row in zip(places, rows, strict=False):
+        for place, row in zip(line_numbers, rows, strict=False):
             if any(row) and (wrong := self._wrong(row, needed)):
                 left_out.add("damaged row", f"{self.path}, line {place}: {wrong}")
             elif any(row):

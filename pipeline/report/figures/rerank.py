@@ -43,12 +43,12 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
 
 def _lines(systems: Sequence[MeasuredSystem], every: int) -> dict[str, dict[int, MeasuredSystem]]:
     """Systems that differ only in the images trained on: number of images -> system, for two or more such systems."""
-    found: dict[str, dict[int, MeasuredSystem]] = defaultdict(dict)
+    systems_by_size: dict[str, dict[int, MeasuredSystem]] = defaultdict(dict)
     for system in systems:
         sizes = {int(member.settings.get("images") or every) for member in system.members}
         if len(sizes) == 1 and sizes != {0}:
-            found[_but_for(system, *OF_SIZE)].setdefault(sizes.pop(), system)
-    return {key: points for key, points in found.items() if len(points) > 1}
+            systems_by_size[_but_for(system, *OF_SIZE)].setdefault(sizes.pop(), system)
+    return {key: points for key, points in systems_by_size.items() if len(points) > 1}
 
 
 def _but_for(system: MeasuredSystem, *ignored: str) -> str:
@@ -57,8 +57,8 @@ def _but_for(system: MeasuredSystem, *ignored: str) -> str:
     for member in system.members:
         settings = {key: value for key, value in member.settings.items() if key not in ignored}
         architecture = settings.get("architecture") or {}
-        kept = {key: value for key, value in architecture.items() if key not in ignored}
-        heads.append([member.feature, settings | {"architecture": kept}])
+        compared = {key: value for key, value in architecture.items() if key not in ignored}
+        heads.append([member.feature, settings | {"architecture": compared}])
     rerank = {key: value for key, value in origin.rerank if key != "with"}  # the scorer's name says its size
     return json.dumps([origin.dataset, origin.split, origin.protocol, system.part, origin.visual, origin.text,
                        len(origin.steps), rerank, heads], sort_keys=True)
@@ -99,9 +99,9 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
 
 def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSystem]]:
     """Systems that differ in nothing but their layers: whether layers were left out -> system."""
-    found: dict[str, dict[bool, MeasuredSystem]] = defaultdict(dict)
+    pairs: dict[str, dict[bool, MeasuredSystem]] = defaultdict(dict)
     for system in systems:
         fewer = {bool((member.settings.get("architecture") or {}).get("layers")) for member in system.members}
         if system.part and len(fewer) == 1:
-            found[_but_for(system, "layers")].setdefault(fewer.pop(), system)
-    return [{fewer: pair[fewer] for fewer in LAYERS} for pair in found.values() if len(pair) == len(LAYERS)]
+            pairs[_but_for(system, "layers")].setdefault(fewer.pop(), system)
+    return [{fewer: pair[fewer] for fewer in LAYERS} for pair in pairs.values() if len(pair) == len(LAYERS)]

@@ -31,21 +31,21 @@ def kept_images(files: Sequence[str], owners: Sequence[np.ndarray], ranks: Seque
     missed = (_largest(owner, (of > top).sum(axis=0) + of.mean(axis=0) / (1 + of.max()), 1.0, count)
               for owner, of in ways)
     gains = (_largest(owner, of[before] - of[after], 0.0, count) for before, after in pairs for owner, of in ways)
-    kept: dict[int, None] = {}
-    _keep(kept, order, count - count // 2 - count // 4)
-    _keep(kept, chain.from_iterable(zip_longest(*missed)), len(kept) + count // 4)
-    _keep(kept, chain.from_iterable(zip_longest(*gains)), count)
-    _keep(kept, order, count)
-    return np.array(list(kept), np.int64)
+    chosen: dict[int, None] = {}
+    _keep(chosen, order, count - count // 2 - count // 4)
+    _keep(chosen, chain.from_iterable(zip_longest(*missed)), len(chosen) + count // 4)
+    _keep(chosen, chain.from_iterable(zip_longest(*gains)), count)
+    _keep(chosen, order, count)
+    return np.array(list(chosen), np.int64)
 
 
-def _keep(kept: dict[int, None], rows: Iterable[int | None], most: int) -> None:
+def _keep(chosen: dict[int, None], rows: Iterable[int | None], most: int) -> None:
     """Add rows until there are `most`. None is skipped: `zip_longest` gives it for lists that have ended."""
     for row in rows:
-        if len(kept) >= most:
+        if len(chosen) >= most:
             return
         if row is not None:
-            kept.setdefault(row)
+            chosen.setdefault(row)
 
 
 def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
@@ -129,8 +129,8 @@ class _Kept:
 
 
 def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
-    first, *others = galleries.values()
-    for other in others:
+    first, *rest = galleries.values()
+    for other in rest:
         if list(other.files) != list(first.files) or list(other.captions) != list(first.captions):
             raise InputError(f"{other.pool.name}: ranks other items than {first.pool.name}; score both again")
     return first
@@ -140,20 +140,20 @@ def _answers(galleries: Mapping[str, Gallery], way: Direction, every: np.ndarray
              asked: _Kept, candidates: _Kept) -> list[dict[str, Any]]:
     """Each kept query with its position among all, the right candidates, and each system's first candidates."""
     queries = every[numbers]
-    found = [top_candidates(each.pool.scores, way, queries, count, each.right(way)) for each in galleries.values()]
+    tops = [top_candidates(each.pool.scores, way, queries, count, each.right(way)) for each in galleries.values()]
     reranked = [isinstance(each.pool.scores, Folded) for each in galleries.values()]
     answers = []
     for place, (number, query) in enumerate(zip(numbers.tolist(), queries.tolist(), strict=True)):
         right = next(iter(galleries.values())).relevant(way, query)
-        seen = np.concatenate([[top.best[place] for top in found], right[:count],
-                               *(np.intersect1d(top.places[place], right) for top in found)])
+        seen = np.concatenate([[top.best[place] for top in tops], right[:count],
+                               *(np.intersect1d(top.places[place], right) for top in tops)])
         shown = list(dict.fromkeys(seen.tolist()))
         answers.append({"number": number, "query": asked(query), "right": list(map(candidates, shown)),
                         "own": [None if order else _short(top.relevant[place])
-                                for top, order in zip(found, reranked, strict=True)],
-                        "top": [list(map(candidates, top.places[place])) for top in found],
+                                for top, order in zip(tops, reranked, strict=True)],
+                        "top": [list(map(candidates, top.places[place])) for top in tops],
                         "similarity": [[None if order else _short(each) for each in top.similarity[place]]
-                                       for top, order in zip(found, reranked, strict=True)]})
+                                       for top, order in zip(tops, reranked, strict=True)]})
     return answers
 
 
@@ -179,7 +179,7 @@ def _images(gallery: Gallery, rows: Sequence[int], size: int, progress: Callable
 
 def _image(gallery: Gallery, row: int, size: int, progress: Callable[[str], object]) -> dict[str, Any]:
     progress(gallery.files[row])
-    own = gallery.relevant("i2t", row)
-    alt = gallery.captions[int(own[0])] if len(own) else ""
+    relevant = gallery.relevant("i2t", row)
+    alt = gallery.captions[int(relevant[0])] if len(relevant) else ""
     thumb, _ = html.thumbnail(lambda: gallery.open(row), size)
     return {"file": gallery.files[row], "alt": alt if alt.strip() else gallery.files[row], "thumb": thumb or None}

@@ -31,18 +31,18 @@ class Counterpart:
 
 def counterparts(system: MeasuredSystem) -> list[Counterpart]:
     """Find the papers' numbers of the same method, features and text encoder."""
-    found: dict[str, Counterpart] = {}
+    by_test_set: dict[str, Counterpart] = {}
     for table in TABLES if not system.origin.steps else ():
         header = table.header(system)
         rows = table.published_rows()[0] if header and header.identity else []
         for row in rows:
             if header and row.header.identity == header.identity:
-                for test_set in {key[0] for key in row.numbers} - found.keys():
+                for test_set in {key[0] for key in row.numbers} - by_test_set.keys():
                     numbers = {column: cell for column in STATISTICS
                                if (cell := row.numbers.get((test_set, column))) and cell.number is not None}
                     same = test_set == system.origin.benchmark and not names.stand_ins(system.members)
-                    found[test_set] = Counterpart(test_set, same, numbers)
-    return [found[test_set] for test_set in sorted(found)]
+                    by_test_set[test_set] = Counterpart(test_set, same, numbers)
+    return [by_test_set[test_set] for test_set in sorted(by_test_set)]
 
 
 @dataclass(frozen=True)

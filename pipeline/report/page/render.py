@@ -26,17 +26,17 @@ from pipeline.report.page.systems import Effect, SystemHubs
 
 def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
     """The images that failed: the rows of every store's failures.csv, each with the feature as `store`."""
-    found = []
+    failed = []
     for name, path in stores.items():
         try:
             with (path / "failures.csv").open(encoding="utf-8", newline="") as file:
-                found += [{"store": name, "row": int(row["row"]), "file": row["file"], "reason": row["reason"]}
+                failed += [{"store": name, "row": int(row["row"]), "file": row["file"], "reason": row["reason"]}
                           for row in csv.DictReader(file)]
         except FileNotFoundError:
             continue
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{path}/failures.csv: not readable; run `pipeline extract` again") from None
-    return found
+    return failed
 
 
 def made_from(path: Path) -> dict[str, Any]:

@@ -67,9 +67,9 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
         return known[key]
 
     def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
-        others = [other for other in parts.values() if other != path]
+        other_members = [other for other in parts.values() if other != path]
         return Part(name, number(measured([path]).rsum), contrast.of(
-            [measured(others)], [measured(list(parts.values()))], settings.resamples, settings.seed))
+            [measured(other_members)], [measured(list(parts.values()))], settings.resamples, settings.seed))
 
     every = [Effect(name, protocol_named(protocol).name, number(measured(list(parts.values())).rsum),
                     [part(member, path, parts) for member, path in parts.items()])
@@ -92,12 +92,12 @@ class SystemHubs(NamedTuple):
 def hubs(stores: Mapping[str, System], settings: Evaluate,
          progress: Callable[[str], object] = lambda what: None) -> list[SystemHubs]:
     """Measure the hubs of systems."""
-    found = []
+    every = []
     for name, store in stores.items():
         progress(f"hubs of {name}")
 
         def of(direction: Direction, store: System = store) -> Hubness:
             return hubness(occurrences(store.scores, direction, K, settings.seed, settings.block_megabytes))
 
-        found.append(SystemHubs(names.title(store.made_from), of("i2t"), of("t2i")))
-    return found
+        every.append(SystemHubs(names.title(store.made_from), of("i2t"), of("t2i")))
+    return every
