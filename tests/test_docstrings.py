@@ -1,4 +1,7 @@
-"""Public docstrings: a sentence; with Args, Returns and Raises for what rooms export and what others implement."""
+"""Public docstrings: a sentence; for what rooms export and what others implement also arguments, result and errors.
+
+An argument is described under Args, or named in the text above; a summary that begins as `GIVING` says the result.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FILES = sorted(ROOT.glob("pipeline/**/*.py"))
 NOTHING = {"None", "NoReturn", "Iterator[None]"}
+GIVING = re.compile(r"(The|An?|Another|Whether|Return|Compose|Load|Open|Read|Build|Draw)\b")
+SECTIONS = re.compile(r"^(Args|Returns|Yields|Raises|Attributes):", re.MULTILINE)
 OVERRIDES = {"Module": {"train"}, "BatchNorm1d": {"forward"}, "Function": {"forward", "backward"}}
 """Methods of torch's classes that are documented there, or by the class that overrides them."""
 TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
@@ -71,16 +76,20 @@ def faults(function: ast.FunctionDef, is_method: bool, module: str = "") -> Iter
     if not text:
         yield "no docstring"
         return
-    text += "\n\n" + module
     interface = method_named(text)
+    above = ""
     if interface is not None and names(interface, True) == names(function, is_method):
-        text += "\n\n" + (ast.get_docstring(interface) or "")
+        above = ast.get_docstring(interface) or ""
+    prose = (SECTIONS.split(text)[0] + SECTIONS.split(above)[0]).replace("_", " ")
+    says_result = GIVING.match(text) or GIVING.match(above)
+    text = "\n\n".join((text, module, above))
     if missing := [name for name in names(function, is_method)
-                   if not re.search(rf"^    \*{{0,2}}{name}: ", text, re.MULTILINE)]:
+                   if not re.search(rf"^    \*{{0,2}}{name}: ", text, re.MULTILINE)
+                   and not re.search(rf"\b{name.replace('_', ' ')}\b", prose)]:
         yield f"Args without {', '.join(missing)}"
     returned = ast.unparse(function.returns) if function.returns else "None"
     gives = returned not in NOTHING and not is_property(function)
-    if gives and not re.search(r"^(Returns|Yields):", text, re.MULTILINE):
+    if gives and not says_result and not re.search(r"^(Returns|Yields):", text, re.MULTILINE):
         yield "no Returns"
     if raises(function) and not re.search(r"^Raises:", text, re.MULTILINE):
         yield "no Raises"
@@ -154,6 +163,12 @@ def bare(one: int) -> int:
 
 def silent() -> None: ...
 
+def brief(one: int, the_other: int) -> int:
+    """The sum of one and the other."""
+
+def wordless(one: int) -> int:
+    """The sum."""
+
 def inner(one: int) -> int:
     """Say it."""
     raise ValueError
@@ -168,7 +183,7 @@ class Half:
         """Halve a block, see `Similarity.block`."""
 
     def pairs(self, cells: int) -> int:
-        """Halve cells, see `Similarity.pairs`."""
+        """Halve single ones, see `Similarity.pairs`."""
 
 class Kind(Protocol):
     """One that others implement."""
@@ -178,9 +193,10 @@ class Kind(Protocol):
 
     def name(self) -> str: ...
 '''
-    found = dict(public(ast.parse(source), {"whole", "bare", "silent", "Half"}))
+    found = dict(public(ast.parse(source), {"whole", "bare", "silent", "brief", "wordless", "Half"}))
     assert found == {"module": ["no docstring"], "whole": [], "bare": ["Args without one", "no Returns", "no Raises"],
-                     "silent": ["no docstring"], "inner": [], "Half": [], "Half.own": ["Args without one"],
+                     "silent": ["no docstring"], "brief": [], "wordless": ["Args without one"],
+                     "inner": [], "Half": [], "Half.own": ["Args without one"],
                      "Half.block": [], "Half.pairs": ["Args without cells", "no Returns"],
                      "Kind.of": ["Args without one", "no Returns"], "Kind.name": ["no docstring"], "Kind": []}
 

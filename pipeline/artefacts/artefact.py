@@ -45,13 +45,7 @@ class Artefact:
 
     @classmethod
     def existing(cls, folder: Path) -> Self | None:
-        """Open an artefact if it exists.
-
-        Args:
-            folder: Its folder.
-
-        Returns:
-            It; None where there is none, or a damaged record, so that it must be made.
+        """Open the artefact in a folder; None if there is none, or a damaged record, so that it must be made.
 
         Raises:
             InputError: If its record was edited.
@@ -63,15 +57,7 @@ class Artefact:
         return cls.open(folder)
 
     def outdated(self, request: Request, made_from: Mapping[str, Reference]) -> Outdated | None:
-        """Compare the artefact with a request. No data are read.
-
-        Args:
-            request: What is asked for.
-            made_from: Role -> the artefact that it would be made from now.
-
-        Returns:
-            The first difference; None if the artefact is up to date.
-        """
+        """The first difference from a request and what it is made_from (role -> artefact); None if up to date."""
         record = self.record
         if record.kind != request.kind:
             return Outdated("request", f"is {record.kind}, not {request.kind}")
@@ -91,14 +77,7 @@ class Artefact:
         return None
 
     def verify(self, *names: str) -> Iterator[Step]:
-        """Compare the record with its seal, and contents with their digests.
-
-        Args:
-            *names: Those of its `contents` to compare; all by default.
-
-        Returns:
-            The comparisons.
-        """
+        """The comparisons of the record with its seal, and of contents (these names, or all) with their digests."""
         yield from verify(self.folder, *(names or self.record.contents))
 
 

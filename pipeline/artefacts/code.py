@@ -24,14 +24,7 @@ Versions: TypeAlias = Mapping[str, int | str]
 
 
 def version(part: str) -> int:
-    """Look up the version of a part of this package.
-
-    Args:
-        part: Such as "poolings/gpo" or "training".
-
-    Returns:
-        Its version.
-    """
+    """The version of a part, such as "poolings/gpo" or "training"."""
     return RAISED.get(part, 1)
 
 
@@ -71,12 +64,5 @@ def changed(recorded: Versions, current: Versions) -> list[str]:
 
 
 def named(parts: list[str]) -> str:
-    """Name some parts in a message.
-
-    Args:
-        parts: Names of parts.
-
-    Returns:
-        The first one, and the number of the others.
-    """
+    """The first of some parts for a message, and the number of the others."""
     return min(parts, default="") + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")

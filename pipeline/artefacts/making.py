@@ -34,11 +34,7 @@ class Draft:
     contents: dict[str, str] | None = None
 
     def save(self, **fields: Any) -> None:
-        """Write the record, so that an interrupted run can be resumed.
-
-        Args:
-            **fields: Fields of the record that changed, besides `facts`.
-        """
+        """Write the record with these fields and `facts`, so that an interrupted run can be resumed."""
         self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
 
     def finish(self) -> None:
@@ -98,16 +94,9 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
 
 def is_kept(folder: Path, request: Request, made_from: Mapping[str, Reference], if_changed: IfChanged = "redo") -> bool:
-    """Decide whether an artefact stays as it is. This is the rule of `making`, for those who ask before they load data.
+    """Whether `making` would leave a folder as it is, for those who ask before they load data.
 
-    Args:
-        folder: Its folder.
-        request: What is asked for.
-        made_from: Role -> the artefact that it would be made from.
-        if_changed: As in `making`.
-
-    Returns:
-        Whether `making` would leave it; False if there is none.
+    folder, request, made_from, if_changed: as there.
 
     Raises:
         InputError: If its record was edited, or `if_changed` refuses.
@@ -169,15 +158,9 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
 
 def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None) -> bool:
-    """Compare small files that a command writes among others with its request, and with their digests.
+    """Whether small files in a folder, which a command writes among others, are those of a request, unchanged.
 
-    Args:
-        folder: Where the record is.
-        request: What is asked for.
-        made_from: Role -> the artefact that they would be made from.
-
-    Returns:
-        Whether they were made for this request by this code, and none has changed.
+    made_from: role -> the artefact that they would be made from.
 
     Raises:
         InputError: If the record was edited.
@@ -189,16 +172,9 @@ def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Refere
 
 def record_files(folder: Path, request: Request, files: Iterable[Path], made_from: Mapping[str, Reference] | None = None
                  ) -> Record:
-    """Record small files that a command has written among others, for `is_up_to_date`.
+    """The record for `is_up_to_date`, written into a folder, of small files that a command wrote for a request.
 
-    Args:
-        folder: Where the record goes.
-        request: What was asked for.
-        files: The files, in the folder or elsewhere.
-        made_from: Role -> the artefact that they were made from.
-
-    Returns:
-        The record.
+    made_from: role -> the artefact that they were made from.
     """
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
     return records.save(folder, Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from or {}),

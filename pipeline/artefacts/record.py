@@ -53,25 +53,11 @@ class Record(BaseModel):
         return digest(self.model_dump(exclude={"seal"}))
 
     def changed(self, **fields: Any) -> "Record":
-        """Copy the record with other fields.
-
-        Args:
-            **fields: The fields.
-
-        Returns:
-            The copy, not yet sealed.
-        """
+        """The record with other fields, not yet sealed."""
         return self.model_copy(update=fields)
 
     def refers(self, name: str) -> Reference:
-        """Compose the reference to this artefact.
-
-        Args:
-            name: The name under which the project has it.
-
-        Returns:
-            The reference.
-        """
+        """The reference to this artefact by the name under which the project has it."""
         return Reference(kind=self.kind, name=name, identity=self.identity)
 
 

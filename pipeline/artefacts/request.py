@@ -25,18 +25,10 @@ class Request(BaseModel):
 
     @abstractmethod
     def versions(self) -> Versions:
-        """Collect the versions of the code that the artefact depends on.
-
-        Returns:
-            As `artefacts.versions`.
-        """
+        """The versions of the code that the artefact depends on, as `artefacts.versions`."""
 
     def recorded(self) -> dict[str, Any]:
-        """Compose its JSON value, as records hold it.
-
-        Returns:
-            JSON values.
-        """
+        """The request as JSON values, as records hold it."""
         return self.model_dump(mode="json")
 
 

@@ -46,15 +46,9 @@ class Products:
 
 
 def apply(setting: Setting = "auto") -> Products:
-    """Choose how this process multiplies float32 matrices on the CPU from now on.
+    """Choose how this process multiplies float32 matrices on the CPU; "auto" takes what `probe` finds better.
 
     Attention keeps torch's own products (`keep_own_products`).
-
-    Args:
-        setting: "auto" takes what `probe` finds better; "default" leaves products to torch.
-
-    Returns:
-        What was chosen.
     """
     chosen = probe() if setting == "auto" else Products("default")
     use(chosen.kind)
@@ -62,11 +56,7 @@ def apply(setting: Setting = "auto") -> Products:
 
 
 def probe() -> Products:
-    """Measure both ways on one thread, once per machine (`measured`).
-
-    Returns:
-        The better one, with the measurements.
-    """
+    """Measure both ways on one thread, once per machine (`measured`); the better one, with the measurements."""
     if not has_switch() or not fast_paths.are_on():
         return Products("default")
     rows, inner, columns = SHAPE
@@ -99,11 +89,7 @@ def choose(faster: float, error: float) -> Products:
 
 
 def use(kind: Kind) -> None:
-    """Multiply float32 matrices in this way from now on, in all threads of this process.
-
-    Args:
-        kind: "onednn" or "default".
-    """
+    """Multiply float32 matrices in this way from now on, in all threads of this process."""
     if kind == "onednn":
         keep_own_products()
         turn(True)
@@ -112,11 +98,7 @@ def use(kind: Kind) -> None:
 
 
 def current() -> Kind:
-    """Say how this process multiplies now.
-
-    Returns:
-        "onednn" or "default".
-    """
+    """How this process multiplies float32 matrices."""
     return "onednn" if is_on() else "default"
 
 

@@ -13,15 +13,7 @@ class Executor(Protocol):
     """Runs functions and tasks somewhere."""
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function there.
-
-        Args:
-            function: Any function that can be pickled.
-            *arguments: Its arguments.
-
-        Returns:
-            Its result.
-        """
+        """The result of a picklable function of these arguments, called there."""
 
     def each(self, function: Callable[..., Result], tasks: Iterable[Any], folder: Path | None = None,
              common: bytes | None = None) -> Generator[Result, None, None]:

@@ -42,16 +42,10 @@ _share = _Share()
 
 @contextmanager
 def shared_out(parts: int | None = None) -> Iterator[int]:
-    """Give each of several Python threads a share of torch's threads, also those started inside.
+    """Share torch's threads among several Python threads, also those started inside; yields torch's number.
 
     Several Python threads may be inside at once. The first one's number of threads is restored at the end. A thread
-    that `side_by_side` gave a share divides that share.
-
-    Args:
-        parts: The number of shares, each of at least one thread; None: one thread for each.
-
-    Yields:
-        The number of threads that torch had before.
+    that `side_by_side` gave a share divides that share. parts: the number of shares; None for one thread each.
     """
     with _Inside.lock:
         if not _Inside.count:
@@ -83,15 +77,9 @@ def for_another_thread(work: Callable[[Argument], Result]) -> Callable[[Argument
 
 
 def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_once: int | None = None) -> list[Result]:
-    """Apply a function to many arguments, several at once. In `side_by_side` the half that finishes first helps.
+    """Apply a function to many arguments, several at once, and keep their order; idle halves of `side_by_side` help.
 
-    Args:
-        work: A function of one argument.
-        arguments: The arguments. They are begun in this order.
-        at_once: How many at once, each with an equal share of torch's threads; None: as many as torch has threads.
-
-    Returns:
-        The results, in the same order.
+    at_once: each gets an equal share of torch's threads; None for as many as torch has threads.
     """
     if not fast_paths.are_on():
         return [work(argument) for argument in arguments]
@@ -127,16 +115,7 @@ def _help(offers: SimpleQueue[Offer | None]) -> None:
 
 
 def side_by_side(work: Callable[[Argument], Result], one: Argument, other: Argument) -> tuple[Result, Result]:
-    """Apply a function to two arguments at once, each on half of torch's threads; if torch has one, in sequence.
-
-    Args:
-        work: A function of one argument.
-        one: The first argument.
-        other: The second argument.
-
-    Returns:
-        Both results.
-    """
+    """Apply a function to two arguments at once, each on half of torch's threads; if torch has one, in sequence."""
     if not fast_paths.are_on():
         return work(one), work(other)
     with shared_out(2) as threads:

@@ -32,11 +32,8 @@ def load(model: str, usage: "Usage") -> "DualEncoder":
         model: KIND:FOLDER, or KIND:NAME with a name on the Hugging Face hub; KIND is a key of `DUAL_ENCODERS`.
         usage: How it is used.
 
-    Returns:
-        The encoder.
-
     Raises:
-        InputError: For an unknown kind, or a model that is not there, not of this kind, or whose network does not take
+        InputError: For an unknown kind, or a model that is missing, not of this kind, or whose network does not take
             what its preprocessing prepares.
     """
     kind, colon, place = model.partition(":")

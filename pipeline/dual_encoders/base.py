@@ -53,14 +53,7 @@ class Usage:
                 raise InputError(f"{value!r}: expected one of {', '.join(known)}")
 
     def read(self, captions: Sequence[str]) -> list[str]:
-        """Put captions into the prompt.
-
-        Args:
-            captions: As in a manifest.
-
-        Returns:
-            What the encoder reads.
-        """
+        """The captions, as in a manifest, in the prompt."""
         before, after = self.prompt.split("{}")
         return [f"{before}{caption}{after}" for caption in captions]
 
@@ -82,68 +75,29 @@ class DualEncoder(Protocol):
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "DualEncoder":
-        """Load a model.
-
-        Args:
-            place: A folder, or a name on the Hugging Face hub.
-            usage: How it is used.
-
-        Returns:
-            The encoder.
+        """The encoder of a place (a folder or a name on the Hugging Face hub) for a usage.
 
         Raises:
-            InputError: If it is not there, is not of this class, or this machine has no such device.
+            InputError: If it is missing, is not of this class, or this machine has no such device.
         """
 
     def prepare(self, image: Image.Image) -> Pixels:
-        """Prepare an image. Called by several threads.
-
-        Args:
-            image: Upright RGB.
-
-        Returns:
-            The network's inputs, without the batch's dimension.
-        """
+        """The network's inputs of an upright RGB image, without the batch's dimension; several threads call it."""
 
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
-        """Embed images.
-
-        Args:
-            batch: B prepared images.
-
-        Returns:
-            Unit vectors, float32 [B, d].
-        """
+        """The unit vectors, float32 [B, d], of a batch of B prepared images."""
 
     def embed_captions(self, captions: Sequence[str]) -> np.ndarray:
-        """Embed captions, each in the prompt.
-
-        Args:
-            captions: B captions, as in a manifest.
-
-        Returns:
-            Unit vectors, float32 [B, d].
-        """
+        """The unit vectors, float32 [B, d], of B captions as in a manifest, each in the prompt."""
 
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
-        """Convert captions to the numbers that the encoder reads. Captions of equal numbers are the same to it.
+        """The numbers that the encoder reads of B captions, in the prompt, cut at `token_limit`.
 
-        Args:
-            captions: B captions, as in a manifest.
-
-        Returns:
-            Each caption's numbers, cut at `token_limit`, with its prompt.
+        Captions of equal numbers are the same to it.
         """
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
-        """Find captions of which the encoder reads only the beginning.
-
-        Args:
-            captions: B captions, as in a manifest.
-
-        Returns:
-            For each whether it has more tokens than `token_limit` with its prompt.
-        """
+        """Whether each of B captions, in its prompt, has more tokens than `token_limit`."""
 
 
 def read_folder(folder: Path, patterns: Sequence[str]) -> list[Path]:

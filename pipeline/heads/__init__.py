@@ -30,7 +30,7 @@ HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable({
 
 def build(recipe: Recipe, feature: str, width: int, text: Text, training: Training,
           backbone: Backbone | None = None) -> HeadNetwork:
-    """Build a recipe's head.
+    """Build a recipe's head, with new or pretrained weights.
 
     Args:
         recipe: The recipe; its `architecture` is a key of `HEADS` with options.
@@ -40,9 +40,6 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
         training: The sizes.
         backbone: The network that makes the features, if it is trained with the head.
 
-    Returns:
-        The head, with new or pretrained weights.
-
     Raises:
         InputError: For an unknown architecture or option, or one that cannot be built from these parts.
     """
@@ -51,26 +48,12 @@ def build(recipe: Recipe, feature: str, width: int, text: Text, training: Traini
 
 
 def reads_boxes(recipe: Recipe) -> bool:
-    """Look up whether a recipe's head reads the items' boxes.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        Whether `source.with_boxes` must give its items.
-    """
+    """Whether a recipe's head reads the items' boxes, which `source.with_boxes` must give."""
     return getattr(HEADS.options(recipe.architecture.name, recipe.architecture.options), "boxes", False)
 
 
 def compares_parts(recipe: Recipe) -> bool:
-    """Look up whether a recipe's head is late interaction, which scores pairs and has no embeddings.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        Whether it is an `Interaction`.
-    """
+    """Whether a recipe's head is late interaction (`Interaction`), which scores pairs and has no embeddings."""
     from pipeline.heads.base import Interaction
 
     name = recipe.architecture.name
@@ -78,26 +61,12 @@ def compares_parts(recipe: Recipe) -> bool:
 
 
 def embeds(recipe: Recipe) -> bool:
-    """Look up whether a recipe's head gives an image and a caption a vector each.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        False for late interaction, and for a cross-encoder that learns pairs alone.
-    """
+    """Whether a recipe's head gives images and captions a vector each: neither late interaction nor pairs alone."""
     return "emb" in recipe.tasks and not compares_parts(recipe)
 
 
 def reads_graphs(recipe: Recipe) -> bool:
-    """Look up whether a recipe's head reads the role graphs of captions.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        Whether its captions need them.
-    """
+    """Whether a recipe's head reads the role graphs of captions."""
     return compares_parts(recipe) and bool(HEADS[recipe.architecture.name].reads_graphs)  # type: ignore[attr-defined]
 
 

@@ -33,14 +33,7 @@ class Backbone(nn.Module):
         self.network = network.requires_grad_(True)
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute items.
-
-        Args:
-            pixels: Prepared images [B, S, S, 3].
-
-        Returns:
-            [B, N, D].
-        """
+        """The items [B, N, D] of pixels [B, S, S, 3]."""
         return self._items(pixels)
 
     def train(self, mode: bool = True) -> "Backbone":
@@ -74,25 +67,11 @@ class HeadNetwork(nn.Module, ABC):
 
     @abstractmethod
     def embed_images(self, images: Side) -> Tensor:
-        """Embed images.
-
-        Args:
-            images: B images.
-
-        Returns:
-            Unit vectors [B, d].
-        """
+        """The unit vectors [B, d] of B images."""
 
     @abstractmethod
     def embed_captions(self, captions: Side) -> Tensor:
-        """Embed captions.
-
-        Args:
-            captions: B captions.
-
-        Returns:
-            Unit vectors [B, d].
-        """
+        """The unit vectors [B, d] of B captions."""
 
 
 # The parts of B images or captions: tensors of which each has B rows.
@@ -106,37 +85,17 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def image_parts(self, images: Side) -> Parts:
-        """Encode images.
-
-        Args:
-            images: B images.
-
-        Returns:
-            Their parts.
-        """
+        """The encoded parts of B images."""
 
     @abstractmethod
     def caption_parts(self, captions: Side) -> Parts:
-        """Encode captions.
-
-        Args:
-            captions: B captions, with role graphs if `reads_graphs` is set.
-
-        Returns:
-            Their parts.
-        """
+        """The encoded parts of B captions, with role graphs if `reads_graphs` is set."""
 
     @abstractmethod
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
-        """Compare all images with all captions, or with `paired` one by one. It is called without autocast.
+        """The similarities, float32 [I, C] from -1 to 1, of all images and captions; it is called without autocast.
 
-        Args:
-            images: The parts of I images.
-            captions: The parts of C captions; with `paired` of I.
-            paired: Whether each image is compared with one caption.
-
-        Returns:
-            Float32 [I, C], each from -1 to 1; with `paired` [I, 1].
+        paired: whether each image is compared with one caption: [I, 1].
         """
 
     def similarity(self, images: Parts, captions: Parts, paired: bool = False) -> Tensor:
@@ -150,15 +109,7 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def products(self, images: Parts, captions: Parts) -> int:
-        """Count the values that `similarity` holds in memory; callers choose the number of images by it.
-
-        Args:
-            images: The parts of I images.
-            captions: The parts of C captions.
-
-        Returns:
-            Products of parts for each image.
-        """
+        """The products of parts of images and captions that `similarity` holds in memory for each image."""
 
     def embed_images(self, images: Side) -> Tensor:
         """Refuse to embed images, which have no vector, see `HeadNetwork.embed_images`."""

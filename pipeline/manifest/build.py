@@ -376,15 +376,7 @@ def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
 
 
 def compared(card: Dataset, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
-    """Compare a manifest with what its card states.
-
-    Args:
-        card: The card.
-        manifest: The manifest.
-
-    Returns:
-        What differs; what agrees, such as "images, captions (train, test)"; what is not compared, and why.
-    """
+    """The differences of a manifest from what its card states; what agrees; what is not compared, and why."""
     found = statistics_of(manifest) if card.statistics else {}
     differing: list[str] = []
     agreeing, unstated = ({name: list[str]() for name in WHAT} for _ in range(2))  # name -> splits

@@ -53,14 +53,7 @@ class Dataset(BaseModel):
     unstated: str = ""
 
     def protocols_of(self, split: str | None) -> list[str]:
-        """Choose the protocols of a split.
-
-        Args:
-            split: The split's name; None for several splits.
-
-        Returns:
-            The card's protocols for the test split, else `["all"]`.
-        """
+        """The card's protocols for the split test, else `["all"]`; split None: several splits."""
         return self.protocols if split == "test" else ["all"]
 
 
@@ -69,26 +62,14 @@ CARD = [name for name, field in Dataset.model_fields.items() if field.is_require
 
 
 def names(root: Path) -> list[str]:
-    """List the data sets that have a card.
-
-    Args:
-        root: The project's folder. Its own cards are in `manifests/` there.
-
-    Returns:
-        Their names, sorted: the project's own and the built-in ones.
-    """
+    """The names of the data sets that have a card, below a project's root or built-in, sorted."""
     return sorted(_cards(root))
 
 
 def load(name: str, root: Path) -> Dataset:
-    """Read a data set's card. A name without a card is a user's own folder of images with a CSV.
+    """Read the card of a data set by name; one in the project's root comes before a built-in one.
 
-    Args:
-        name: The data set's name.
-        root: The project's folder. A card of its own comes before a built-in one of the same name.
-
-    Returns:
-        The card.
+    A name without a card is a user's own folder of images with a CSV.
 
     Raises:
         InputError: If the card cannot be read.
@@ -104,11 +85,7 @@ def load(name: str, root: Path) -> Dataset:
 
 
 def refuse_unknown(name: str, root: Path) -> None:
-    """Check that there is a data set of a name: it has a card, a manifest, or a folder in `data/`.
-
-    Args:
-        name: The name.
-        root: The project's folder.
+    """Check that a data set of this name has a card, a manifest or a folder in `data/` below the project's root.
 
     Raises:
         InputError: If it has none.

@@ -32,16 +32,12 @@ LARGEST = 2**63 - 1
 
 def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], object] = lambda count: None
                    ) -> Manifest:
-    """Add the checksum of each photograph or clip.
+    """The manifest with the checksum of each photograph or clip in the column `PHOTOGRAPH`.
 
-    Args:
-        manifest: The images.
-        known: Where checksums are kept.
-        on_images: Called with the number of images that were looked at since the last call.
+    Unchanged if it has no image files, or if they are in an object store, from which they would have to be downloaded.
 
-    Returns:
-        The manifest with the column `PHOTOGRAPH`; unchanged if it has no image files, or if they are in an object
-        store, from which they would have to be downloaded.
+    known: where checksums are kept. on_images: called with the number of images that were looked at since the last
+    call.
     """
     images = manifest.images
     if remote.address(manifest.images_folder) or (images["bytes"] == NO_FILE).any():

@@ -43,27 +43,16 @@ class Sources(ABC):
 
     @abstractmethod
     def read_checksums(self, rows: Sequence[int], folder: Path | None = None) -> list[str]:
-        """Compute checksums.
+        """The checksums of some rows' files as they are, "" for one that cannot be read; or of their captions.
 
         Args:
             rows: Which of the M.
             folder: Where their files are; None for the manifest's folder.
-
-        Returns:
-            Those of the files as they are, "" for one that cannot be read; or of the captions.
         """
 
     @abstractmethod
     def read(self, rows: Sequence[int], folder: Path | None = None) -> Sequence[GalleryFile | str]:
-        """List what an engine reads.
-
-        Args:
-            rows: Which of the M.
-            folder: Where their files are; None for the manifest's folder.
-
-        Returns:
-            Files or captions.
-        """
+        """The files or captions of some rows (of the M), as an engine reads them; folder: None for the manifest's."""
 
 
 class Gallery(Sources):

@@ -31,14 +31,7 @@ class Split:
     role_graphs: np.ndarray | None = None  # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
 
     def pieces(self, images: int) -> Iterator[Split]:
-        """Cut the split into pieces.
-
-        Args:
-            images: Images of a piece.
-
-        Yields:
-            Pieces of that many images in order, with their captions; the last also has those that belong to no image.
-        """
+        """The split in pieces of so many images in order, with their captions."""
         import numpy as np
 
         owner = np.where(self.caption_image < 0, len(self.image_ids) - 1, self.caption_image)
@@ -49,14 +42,7 @@ class Split:
             yield self._take(np.arange(first, min(first + images, len(self.image_ids))), np.sort(order[start:stop]))
 
     def only(self, keep: np.ndarray) -> Split:
-        """Keep some images and their captions.
-
-        Args:
-            keep: Bool [I], whether an image stays.
-
-        Returns:
-            The split without the other images.
-        """
+        """The split with the images to keep, bool [I], and their captions."""
         from pipeline.evaluation.retrieval.owners import of_owners
 
         return self if keep.all() else self._take(keep.nonzero()[0],
@@ -71,26 +57,13 @@ class Split:
         return self.without_captions(self.caption_image < 0)
 
     def without_captions(self, leave_out: np.ndarray) -> Split:
-        """Leave out some captions; all images stay.
-
-        Args:
-            leave_out: Bool [C], whether a caption is left out.
-
-        Returns:
-            The split without these captions.
-        """
+        """The split without the captions to leave out, bool [C]; all images stay."""
         import numpy as np
 
         return self._take(np.arange(len(self.image_ids)), (~leave_out).nonzero()[0]) if leave_out.any() else self
 
     def in_languages(self, names: Sequence[str]) -> Split:
-        """Keep the captions in some languages, and the images that have one.
-
-        Args:
-            names: The languages; none keeps all captions.
-
-        Returns:
-            The split without the other captions.
+        """The captions in the languages of these names, and the images that have one; no name keeps all captions.
 
         Raises:
             InputError: For a language in which the split has no caption.

@@ -144,14 +144,9 @@ class Manifest:
         return self.rows(self.columns) if isinstance(self.source, _File) else self.source
 
     def rows(self, columns: Sequence[str], keep: Keep | None = None) -> pd.DataFrame:
-        """Read some columns of the table, and no others from its file.
+        """The rows of some columns, one for each caption in order; no others are read from the file.
 
-        Args:
-            columns: Their names.
-            keep: From some rows of these columns to those that are kept; None keeps all.
-
-        Returns:
-            A row for each caption that is kept, in order.
+        keep: from some rows of these columns to those that are kept; None keeps all.
         """
         import pandas as pd
 
@@ -200,15 +195,7 @@ class Manifest:
         return [column for column in CLIP if column in self.columns]
 
     def gallery(self, folder: Path | None = None, rows: Sequence[int] | None = None) -> list[GalleryFile]:
-        """List the files of images or clips.
-
-        Args:
-            folder: Where they lie; None for the manifest's folder.
-            rows: Rows of `images`; None for all.
-
-        Returns:
-            A file for each row.
-        """
+        """The file of each image or clip, of all or of some rows of `images`; folder: None for the manifest's."""
         images, place = self.images[["file", *self._clip]], str(folder or self.images_folder)
         images = images if rows is None else images.iloc[list(rows)]
         files = [os.path.join(place, file) for file in images["file"].tolist()]
@@ -218,10 +205,7 @@ class Manifest:
                 in zip(files, images[[*CLIP]].itertuples(index=False, name=None), strict=True)]
 
     def require_photographs(self, what: str) -> None:
-        """Check that gallery items are photographs.
-
-        Args:
-            what: What reads them, for the message.
+        """Check that gallery items are photographs; what: reads them, for the message.
 
         Raises:
             InputError: If they are clips.
@@ -255,13 +239,7 @@ class Manifest:
         return Reference(kind="manifest", name=self.dataset, identity=self.digest)
 
     def split(self, name: str) -> Split:
-        """Select one split's images and captions, in order.
-
-        Args:
-            name: The split, "train", "val" or "test"; or several joined by +, which follow each other.
-
-        Returns:
-            The split.
+        """The images and captions of the split of this name, or of several joined by +, in order.
 
         Raises:
             InputError: If the manifest has no images in this split.
@@ -293,14 +271,7 @@ class Manifest:
                      texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
 
     def save(self, path: Path) -> Manifest:
-        """Write the manifest as one Parquet file; a broken write leaves no partial file.
-
-        Args:
-            path: The file.
-
-        Returns:
-            This manifest, whose digests are kept as those of the file.
-        """
+        """The manifest with the digests of its file, a Parquet file written to this path completely or not at all."""
         table = self.table.copy(deep=False)
         table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent),
                        "left_out": self.left_out}
@@ -322,14 +293,9 @@ class Manifest:
 
     @classmethod
     def load(cls, path: Path, computed: bool = False) -> Manifest:
-        """Read a saved manifest. If its file is unchanged, what is kept beside it is read from there.
+        """The manifest saved at a path. If its file is unchanged, what is kept beside it is read from there.
 
-        Args:
-            path: The file.
-            computed: Whether all is read from the rows in any case.
-
-        Returns:
-            The manifest.
+        computed: whether all is read from the rows in any case.
 
         Raises:
             InputError: For a missing file or one that is not a manifest.

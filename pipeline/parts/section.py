@@ -19,16 +19,13 @@ class Section(BaseModel):
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})
 
     def recorded(self, exclude: Collection[str] = ()) -> dict[str, Any]:
-        """Collect the settings that are recorded beside a result, to be compared with later ones.
+        """The settings to record beside a result and to compare with later ones: JSON values by name.
 
         A setting at its default is left out. A setting that is added later, with a default, therefore leaves the
         records as they were, and earlier results stay valid. The default itself must not change.
 
         Args:
             exclude: Settings on which the result does not depend.
-
-        Returns:
-            JSON values by name.
         """
         defaults = {name: field.get_default(call_default_factory=True)
                     for name, field in type(self).model_fields.items() if not field.is_required()}
@@ -46,14 +43,11 @@ QUOTES, TRUE = "a name that looks like a number, true or null needs quotes", "wr
 
 
 def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str:
-    """Summarise the first of pydantic's findings. Unknown keys come first: a misspelt key is also a missing one.
+    """The first of pydantic's findings in one line: where, what is wrong, and the value received; unknown keys first.
 
     Args:
         error: pydantic's error; another one's text is returned.
         section: What was checked, whose keys an unknown one is compared with; None to leave that out.
-
-    Returns:
-        One line: where, what is wrong, and the value received.
     """
     if not isinstance(error, ValidationError):
         return str(error)

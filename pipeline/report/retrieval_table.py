@@ -107,14 +107,11 @@ class PaperTable(ABC):
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
-        """Select the rows of the first panel that were measured here.
+        """The measured rows of the first panel, and notes.
 
         Args:
             results: All that was measured.
             printed: The published rows, whose order the measured ones follow.
-
-        Returns:
-            Rows and notes.
 
         Raises:
             InputError: If what was measured cannot be read.

@@ -215,25 +215,13 @@ class Variation:
         return named | finetune | languages | noise
 
     def of(self, recipe: Recipe) -> Recipe:
-        """Apply the replacements.
-
-        Args:
-            recipe: A recipe.
-
-        Returns:
-            The varied recipe.
-        """
+        """The recipe with the replacements."""
         return recipe.model_copy(update=self.replaced)
 
     def name(self, base: str) -> str:
-        """Name the varied recipe.
+        """The name of the varied recipe, with the base: `vse2ad-gpo` if only the pooling of both sides changes.
 
-        Args:
-            base: The recipe's name.
-
-        Returns:
-            `vse2ad-gpo` if only the pooling of both sides changes, else for example `vse2ad_image_gpo_triplet`.
-            Languages come last, and noise after them: `vse2ad-de-en`, `vse2ad-noise20`.
+        Else for example `vse2ad_image_gpo_triplet`. Languages come last, and noise after them: `vse2ad-noise20`.
         """
         if self.pooling and self == Variation(pooling=self.pooling):
             return f"{base}-{self.pooling}"
@@ -245,17 +233,10 @@ class Variation:
 
 def named(recipe: Recipe, chosen: str | None, otherwise: str, shipped: Mapping[str, Recipe],
           taken: Iterable[str]) -> str:
-    """Choose a recipe's name: that of the shipped recipe with equal settings, else the chosen one, else `otherwise`.
+    """The name of a recipe: that of the shipped recipe with equal settings, else the chosen one, else `otherwise`.
 
-    Args:
-        recipe: The recipe.
-        chosen: The user's choice; None if there is none.
-        otherwise: The name if nothing is chosen.
-        shipped: The settings' recipes.
-        taken: Names that are reserved for the shipped recipes.
-
-    Returns:
-        The name.
+    chosen: the user's choice; None if there is none. shipped: the settings' recipes. taken: names that are reserved for
+    the shipped recipes.
 
     Raises:
         InputError: If a shipped recipe would get another name, or another recipe a reserved one: its head would be

@@ -183,13 +183,7 @@ class Settings(Section):
     report: Report
 
     def recipe(self, name: str) -> Recipe:
-        """Look up a recipe.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            The recipe.
+        """The recipe of this name.
 
         Raises:
             InputError: For an unknown name.
@@ -197,24 +191,11 @@ class Settings(Section):
         return look_up("recipe", name, self.recipes, "`pipeline settings recipes --names`")
 
     def preset_of(self, dataset: str) -> str:
-        """Look up the preset of a data set.
-
-        Args:
-            dataset: Its name.
-
-        Returns:
-            The preset's name.
-        """
+        """The name of the preset of a dataset."""
         return self.presets.get(dataset, DEFAULT_PRESET)
 
     def training_of(self, dataset: str) -> Training:
-        """Look up how heads of a data set are trained: its own section, or that of its preset.
-
-        Args:
-            dataset: Its name.
-
-        Returns:
-            The section.
+        """The settings by which heads of a dataset are trained: its own section, or that of its preset.
 
         Raises:
             InputError: If there is neither.
@@ -223,14 +204,7 @@ class Settings(Section):
         return look_up("section of training", name, self.training)
 
     def engine_of(self, dataset: str, feature: str) -> EngineSettings:
-        """Look up the engine that makes a feature of a data set, by its preset.
-
-        Args:
-            dataset: Its name.
-            feature: The feature's name.
-
-        Returns:
-            The engine's settings.
+        """The settings of the engine that makes a feature of a dataset, by its preset.
 
         Raises:
             InputError: If the preset has no engine for the feature.

@@ -20,14 +20,7 @@ class CaptionReader(Protocol):
         """How many values each caption has, int64 [C]."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read some captions.
-
-        Args:
-            rows: Int64 [B], which of the C.
-
-        Returns:
-            Token ids, int64 [B, T], or vectors [B, T, width], padding 0; and counts, int64 [B].
-        """
+        """The token ids int64 [B, T], or vectors [B, T, width], padding 0, of rows, int64 [B]; and counts int64 [B]."""
 
     def altered(self, rows: np.ndarray, share: float, rng: np.random.Generator, part: slice = slice(None)
                 ) -> tuple[np.ndarray, np.ndarray]:
@@ -44,11 +37,7 @@ class CaptionReader(Protocol):
         """
 
     def unknown(self) -> np.ndarray:
-        """Count unknown words.
-
-        Returns:
-            The unknown words and all words of each caption, int64 [C, 2].
-        """
+        """The unknown words and all words of each caption, int64 [C, 2]."""
 
 
 class Text(Protocol):
@@ -56,24 +45,14 @@ class Text(Protocol):
 
     @classmethod
     def load(cls, folder: Path) -> "Text":
-        """Load what `save` wrote.
-
-        Args:
-            folder: A head's folder of text.
-
-        Returns:
-            The text encoder.
+        """The text encoder that `save` wrote into a folder.
 
         Raises:
             InputError: If that is missing or damaged.
         """
 
     def save(self, folder: Path) -> None:
-        """Write all that is needed to read captions without other files.
-
-        Args:
-            folder: A head's folder of text.
-        """
+        """Write into a folder all that is needed to read captions without other files."""
 
     @property
     def digest(self) -> str:
@@ -84,34 +63,15 @@ class Text(Protocol):
         """The origin and sizes of a pretrained network; {} without one."""
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
-        """Read captions.
-
-        Args:
-            texts: C captions, as in a manifest.
-            ids: Int64 [C], their ids in the manifest; None for captions of no manifest.
-
-        Returns:
-            Their values.
-        """
+        """The reader of C texts, as in a manifest with these ids (int64 [C]); None for captions of no manifest."""
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
-        """Find a caption's unknown words.
-
-        Args:
-            caption: As in a manifest.
-
-        Returns:
-            The unknown words, and the number of all words.
-        """
+        """The unknown words of a caption, and the number of all its words."""
 
     def encoder(self, dimension: int, training: Training) -> nn.Module:
-        """Build the network that encodes captions.
+        """The network that encodes captions into a joint space of this dimension, by the settings of training.
 
         Its attribute `pretrained`, a module or None, is the part that learns at the recipe's text_multiplier.
-
-        Args:
-            dimension: d of the joint space.
-            training: The settings.
 
         Returns:
             A module (values [B, T] or [B, T, width], counts [B] int64) -> [B, T, dimension]. Padded values are
@@ -120,14 +80,7 @@ class Text(Protocol):
 
 
 def with_dropout(encoder: nn.Module, share: float) -> nn.Module:
-    """Set an encoder's dropout of word vectors in training.
-
-    Args:
-        encoder: The encoder.
-        share: The dropout rate.
-
-    Returns:
-        The encoder.
+    """The encoder, with this share of dropout of its word vectors in training.
 
     Raises:
         InputError: If it has no word vectors.

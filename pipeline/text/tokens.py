@@ -30,14 +30,7 @@ class TokenText(Text, ABC):
     @classmethod
     @abstractmethod
     def learn(cls, captions: Iterable[str], training: Training) -> Self:
-        """Learn a vocabulary from the training captions, or load the one that the settings name.
-
-        Args:
-            captions: The training captions.
-            training: The settings.
-
-        Returns:
-            The text encoder with its vocabulary.
+        """The text encoder with the vocabulary of the training captions, or the one that the settings of training name.
 
         Raises:
             InputError: If the named files are missing.
@@ -45,14 +38,7 @@ class TokenText(Text, ABC):
 
     @abstractmethod
     def split(self, captions: Sequence[str]) -> list[Words]:
-        """Convert captions to token ids, word by word.
-
-        Args:
-            captions: As in a manifest.
-
-        Returns:
-            Each caption's words, without start and end.
-        """
+        """The words of some captions as token ids, without start and end."""
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> "Tokens":
         """Convert captions to token ids when they are read, see `Text.captions`."""
@@ -106,15 +92,7 @@ def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode(text: TokenText, captions: Iterable[str]) -> list[list[int]]:
-    """Convert captions to token ids: start, the pieces of the words, end. Long captions are cut.
-
-    Args:
-        text: The text encoder.
-        captions: The captions.
-
-    Returns:
-        The token ids of each.
-    """
+    """The token ids of captions by a text encoder: start, the pieces of the words, end. Long captions are cut."""
     return [assemble(text, words) for words in text.split(list(captions))]
 
 

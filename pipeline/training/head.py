@@ -204,68 +204,37 @@ class Head:
         return NewImages(self._format, heads.reads_boxes(self.recipe), str(self.device))
 
     def embed_captions(self, captions: Collection[str], batch_size: int = BATCH) -> np.ndarray:
-        """Embed captions.
-
-        Args:
-            captions: C captions.
-            batch_size: Captions at once.
-
-        Returns:
-            Unit vectors, float32 [C, d].
-        """
+        """The unit vectors of C captions, float32 [C, d]; batch_size: captions at once."""
         return scoring.embed_captions(self.model, self.text.captions(captions), batch_size)
 
     def embed_images(self, source: ImageSource, rows: np.ndarray | None = None, batch_size: int = BATCH) -> np.ndarray:
-        """Embed images of a data set.
+        """The unit vectors, float32 [I, d], of a source's images.
 
         Args:
             source: What `images` gave.
             rows: Int64 [I], rows of the manifest's images; None for all.
             batch_size: Images at once.
-
-        Returns:
-            Unit vectors, float32 [I, d].
         """
         rows = np.arange(len(source.done)) if rows is None else rows
         return scoring.embed_images(self.model, source, rows, batch_size)
 
     @torch.inference_mode()
     def embed_photographs(self, photographs: Sequence[Image.Image], prepared: PreparedImages) -> np.ndarray:
-        """Embed photographs that are in no store.
-
-        Args:
-            photographs: I upright RGB images.
-            prepared: What `new_images` gave.
-
-        Returns:
-            Unit vectors, float32 [I, d].
-        """
+        """The unit vectors, float32 [I, d], of I upright RGB photographs; prepared: what `new_images` gave."""
         images = Side.of(*prepared.items(photographs)).to(self.device)
         return self.model.embed_images(images).float().cpu().numpy()
 
     def embed(self, source: ImageSource, split: Split, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
-        """Embed a split.
+        """The unit vectors, float32, of a split's images [I, d], which the source gives, and captions [C, d].
 
-        Args:
-            source: Its images.
-            split: I images and C captions.
-            batch_size: Images or captions at once.
-
-        Returns:
-            Unit vectors of the images [I, d] and of the captions [C, d], float32, in the split's order.
+        batch_size: images or captions at once.
         """
         return scoring.embed(self.model, source, split, self.text, batch_size)
 
     def score(self, source: ItemReader, split: Split, batch_size: int = BATCH) -> Singles:
-        """Score every pair of a split by a head without embeddings.
+        """The score of every pair of a split, float32 [I, C]; the source gives the images.
 
-        Args:
-            source: The images.
-            split: I images and C captions.
-            batch_size: Pairs, or images and captions, at once.
-
-        Returns:
-            Float32 [I, C].
+        batch_size: pairs, or images and captions, at once.
         """
         if isinstance(self.model, Interaction):
             return scoring.all_pairs(self.model, source, split, self.text, batch_size)
@@ -342,14 +311,7 @@ class OpenHead:
                        self.manifest.digest])
 
     def split(self, name: str) -> Split:
-        """Take a split's images that have features.
-
-        Args:
-            name: The split.
-
-        Returns:
-            The split without images that failed in extraction.
-        """
+        """The split of this name without images that failed in extraction."""
         if name not in self._splits:
             self._splits[name] = usable(self.source, self.manifest.split(name), self.captions)
         return self._splits[name]

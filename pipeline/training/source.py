@@ -32,28 +32,14 @@ class ItemReader(Protocol):
     """Reads images by their row, in the form that a head takes."""
 
     def read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Read images for `Side.of`.
-
-        Args:
-            rows: Int64 [B].
-
-        Returns:
-            Items [B, N, D] or pixels [B, S, S, 3], and counts int64 [B].
-        """
+        """The items [B, N, D] or pixels [B, S, S, 3] of some rows, int64 [B], and counts int64 [B], for `Side.of`."""
 
 
 class PreparedImages(Protocol):
     """Prepares photographs that are in no store, in the form that a head takes."""
 
     def items(self, images: Sequence[Image.Image]) -> tuple[np.ndarray, np.ndarray]:
-        """Prepare photographs for `TwoTower.embed_images`.
-
-        Args:
-            images: B upright RGB images.
-
-        Returns:
-            Items [B, N, D], padding zero, or pixels [B, S, S, 3]; and counts int64 [B].
-        """
+        """The items [B, N, D], padding zero, or pixels [B, S, S, 3], of B upright RGB images; and counts int64 [B]."""
 
 
 class NewPixels(PreparedImages):
@@ -119,13 +105,7 @@ class Photographs:
         return self.augmented(rows, None), np.full(len(rows), self.slots)
 
     def content(self, rows: np.ndarray) -> str:
-        """Digest the images' files.
-
-        Args:
-            rows: Int64 [B].
-
-        Returns:
-            SHA-256 of their bytes.
+        """The SHA-256 of the bytes of the files of rows, int64 [B].
 
         Raises:
             InputError: If one is missing.
@@ -139,18 +119,10 @@ class Photographs:
             return digest(list(threads.map(one, rows.tolist())))
 
     def require_extracted(self, images: np.ndarray) -> None:
-        """Do nothing: photographs are not extracted.
-
-        Args:
-            images: Int64 [B].
-        """
+        """Do nothing: photographs (images) are not extracted."""
 
     def check(self, rows: np.ndarray) -> None:
-        """Do nothing: the files are read as they are, and `content` records what they were.
-
-        Args:
-            rows: Not used.
-        """
+        """Do nothing, whatever the rows: the files are read as they are, and `content` records what they were."""
 
     def _file(self, row: int) -> GalleryFile:
         """An image's file, which may lie in a tar or Parquet."""

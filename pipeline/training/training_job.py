@@ -56,13 +56,7 @@ class TrainingJob:
     captions: FeatureStore | None = None  # the captions' features, for the text encoder `features`
 
     def learn(self, captions: Iterable[str]) -> Text:
-        """Build the text encoder.
-
-        Args:
-            captions: The training captions, from which a vocabulary is learned.
-
-        Returns:
-            The text encoder.
+        """The text encoder; a vocabulary is learned from the training captions.
 
         Raises:
             InputError: If files that the settings name are missing.
@@ -76,15 +70,7 @@ class TrainingJob:
         return kind.learn(captions, self.training)
 
     def network(self, words: Text, device: str) -> HeadNetwork:
-        """Build the head's network, with new or pretrained weights.
-
-        Args:
-            words: Its text encoder with the vocabulary.
-            device: A torch device.
-
-        Returns:
-            The network on the device.
-        """
+        """The head's network on a device, with new or pretrained weights; words: the encoder with its vocabulary."""
         source = self.source
         backbone = source.pixels.backbone() if isinstance(source, Photographs) else None
         model = heads.build(self.recipe, self.feature, source.width, words, self.training, backbone)

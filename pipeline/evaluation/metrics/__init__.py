@@ -39,14 +39,11 @@ WRITTEN = re.compile(
 
 
 def parse(name: str) -> "Metric":
-    """A metric from its name.
+    """The metric of a name.
 
     Args:
         name: Of `METRICS` or `ALIASES`, upper or lower case, with a cutoff where the metric has one: `nDCG@10`. With
             `(rel=2)`, candidates of a lower grade are wrong: `AP(rel=2)@100`.
-
-    Returns:
-        The metric.
 
     Raises:
         InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
@@ -66,14 +63,7 @@ def parse(name: str) -> "Metric":
 
 
 def parse_all(names: Sequence[str]) -> "list[Metric]":
-    """Find metrics by their names.
-
-    Args:
-        names: As `parse` takes them.
-
-    Returns:
-        Each metric once, in order.
-    """
+    """The metrics of some names as `parse` takes them, each once, in order."""
     return list({str(metric): metric for metric in map(parse, names)}.values())
 
 

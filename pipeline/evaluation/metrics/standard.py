@@ -58,11 +58,7 @@ class Metrics:
         return [measure([ranks], self.protocol, self.ties) for ranks in self.ranks]
 
     def as_dict(self) -> dict[str, Any]:
-        """List the numbers as plain JSON values.
-
-        Returns:
-            By direction, with RSUM, the sizes and how it was measured.
-        """
+        """The numbers as JSON values: by direction, with RSUM, the sizes and how they were measured."""
         numbers = nested(self.numbers) | {
             "images": self.images, "captions": self.captions, "captions_unused": self.captions_unused,
             "queries": self.queries, "tied": self.tied, "ties": self.ties, "protocol": self.protocol}
@@ -114,16 +110,13 @@ def evaluate(similarity: object, truth: object, protocol: str | Protocol = "all"
 
 def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
             ) -> Metrics:
-    """Compute the metrics of ranks.
+    """The metrics of ranks.
 
     Args:
         ranks: Of one pool, or of several folds, whose mean is taken.
         protocol: The name of the rules by which they were found.
         ties: How ties count.
         captions_unused: How many captions the rules leave out.
-
-    Returns:
-        Recalls, ranks and RSUM.
     """
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
     numbers = {Statistic(way, str(metric)): metric.number(folds, way)

@@ -53,22 +53,11 @@ class Collection:
         return len(self.image_ids), len(self.caption_ids)
 
     def ids(self, side: Side) -> Ids:
-        """Choose one side's ids.
-
-        Args:
-            side: "image" or "caption".
-
-        Returns:
-            Int64 [I] or [C].
-        """
+        """The ids of a side, "image" or "caption": int64 [I] or [C]."""
         return self.image_ids if side == "image" else self.caption_ids
 
     def image_of_caption(self) -> dict[int, int]:
-        """Map the ids of captions to those of their images.
-
-        Returns:
-            Caption id -> image id, NO_IMAGE for a caption that belongs to no image.
-        """
+        """The id of each caption's image, by the caption's id."""
         owners = of_owners(self.image_ids, self.caption_image)
         return dict(zip(self.caption_ids.tolist(), owners.tolist(), strict=True))
 

@@ -145,15 +145,7 @@ class Embeddings:
         return blocks.refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks for matrix products.
-
-        Args:
-            shape: Images and captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The rows and columns of each block.
-        """
+        """The blocks for matrix products, see `Similarity.grid`."""
         return blocks.product_blocks(shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize))
 
     def _rows(self, values: np.ndarray) -> torch.Tensor:

@@ -37,13 +37,7 @@ class Protocol:
     no_image: Literal["candidates", "refused"] = "candidates"
 
     def of_language(self, name: str) -> "Protocol":
-        """Find the rules for the captions of one language.
-
-        Args:
-            name: The language.
-
-        Returns:
-            The protocol for them.
+        """The protocol for the captions of the language of a name.
 
         Raises:
             InputError: For a language that it does not have.
@@ -119,13 +113,7 @@ PROTOCOLS = {each.name: each for each in (
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """Find a protocol.
-
-    Args:
-        name: A key of `PROTOCOLS`, or a protocol, which is returned.
-
-    Returns:
-        The protocol.
+    """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
 
     Raises:
         InputError: For an unknown name.
@@ -134,14 +122,9 @@ def protocol(name: str | Protocol) -> Protocol:
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:
-    """Find the image of each column where the captions of each image are consecutive, in the order of the images.
+    """The image of each column, int64 [C], where each has `captions_per_image`, one after another in the images' order.
 
-    Args:
-        shape: Images and captions of the matrix.
-        captions_per_image: How many captions each image has.
-
-    Returns:
-        Int64 [C], the row of each caption's image.
+    shape: images and captions of the matrix.
 
     Raises:
         InputError: Unless C = I * captions_per_image.

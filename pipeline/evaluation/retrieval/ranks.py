@@ -35,17 +35,10 @@ class QueryRanks:
         return int(np.count_nonzero(self.equal))
 
     def hits(self, k: int, ties: Ties = "expected") -> Floats:
-        """Compute the chance that a query's best right item is among the first K.
+        """The chance, float64 [Q], that a query's best right item is among the first k, by how ties count.
 
         Of the n = equal + right items that share the best similarity, the first j = k - greater are in the top K. None
         of them is right with the hypergeometric chance C(n - right, j) / C(n, j) = C(n - j, right) / C(n, right).
-
-        Args:
-            k: The cutoff.
-            ties: How ties count.
-
-        Returns:
-            Float64 [Q], each 0 to 1.
         """
         if check_ties(ties) != "expected":
             return (self.ranks(ties) <= k).astype(np.float64)
@@ -59,16 +52,10 @@ class QueryRanks:
         return np.where(self.right == 1, inside / tied, 1.0 - miss)
 
     def ranks(self, ties: Ties = "expected") -> Floats:
-        """Compute the rank of each query's best right item.
+        """The rank of each query's best right item, float64 [Q] from 1, by how ties count.
 
-        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items: each wrong one stands
+        Expected: greater + 1 + equal / (right + 1), the mean over all orders of the tied items: each wrong one comes
         before all `right` right ones with the chance 1 / (right + 1).
-
-        Args:
-            ties: How ties count.
-
-        Returns:
-            Float64 [Q], from 1.
         """
         before: Floats = {
             "expected": self.equal / (self.right + 1),

@@ -25,16 +25,13 @@ class Positives:
 
     @classmethod
     def of_pairs(cls, query: Ids, candidate: Ids, queries: int, grade: Floats | None = None) -> Positives:
-        """Gather pairs that are sorted by query.
+        """The relation of pairs that are sorted by query.
 
         Args:
             query: Int64 [P], ascending.
             candidate: Int64 [P].
             queries: How many queries there are, Q.
             grade: Float64 [P] above 0; None for 1.
-
-        Returns:
-            The relation.
         """
         start = np.zeros(queries + 1, np.int64)
         np.cumsum(np.bincount(query, minlength=queries), out=start[1:])
@@ -59,27 +56,13 @@ class Positives:
         return np.ones(len(self.candidate)) if self.grade is None else self.grade
 
     def part(self, queries: slice) -> tuple[Positives, slice]:
-        """Take consecutive queries.
-
-        Args:
-            queries: From the first to the last of them.
-
-        Returns:
-            Their pairs, with queries counted from the first, and where these stand among all pairs.
-        """
+        """The pairs of consecutive queries, counted from the first of them, and their slice of all pairs."""
         start = self.start[queries.start:queries.stop + 1]
         pairs = slice(int(start[0]), int(start[-1]))
         return Positives(start - start[0], self.candidate[pairs]), pairs
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """Find the largest of each query's values.
-
-        Args:
-            values: [P], of each pair.
-
-        Returns:
-            [Q], infinity for a query without pairs.
-        """
+        """The largest of each query's values [P], one for each pair: [Q], infinity for a query without pairs."""
         found = np.full(len(self), np.inf, values.dtype)
         asking = self.count > 0
         if asking.any():
@@ -87,16 +70,7 @@ class Positives:
         return found
 
     def restricted(self, queries: Ids, candidates: Ids, size: int) -> Positives:
-        """Keep only some queries and candidates, renumbered in the order given.
-
-        Args:
-            queries: Int64 places.
-            candidates: Int64 places.
-            size: How many candidates there are in all.
-
-        Returns:
-            The pairs that are left.
-        """
+        """The pairs of some queries and candidates (int64), renumbered in the order given; size: all candidates."""
         place = np.full(size, -1, np.int64)
         place[candidates] = np.arange(len(candidates))
         count = self.count[queries]
@@ -107,14 +81,7 @@ class Positives:
         return Positives.of_pairs(query[kept], candidate[kept], len(queries), grade)
 
     def equals(self, other: Positives) -> bool:
-        """Compare two relations.
-
-        Args:
-            other: The other.
-
-        Returns:
-            Whether both hold the same pairs in the same order, with the same grades.
-        """
+        """Whether the other relation holds the same pairs in the same order, with the same grades."""
         return (np.array_equal(self.start, other.start) and np.array_equal(self.candidate, other.candidate)
                 and np.array_equal(self.grades, other.grades))
 
@@ -139,14 +106,11 @@ class Relevance:
 
     @classmethod
     def of_owner(cls, owner: Ids, images: int) -> Relevance:
-        """Make the relation of one image per caption.
+        """The relation of one image per caption.
 
         Args:
             owner: Int64 [C], the row of the caption's image, or -1 for a caption that is a candidate alone.
             images: How many images there are.
-
-        Returns:
-            The relation.
         """
         known = np.flatnonzero(owner >= 0)
         return cls.of_captions(Positives.of_pairs(known, owner[known], len(owner)), images, owner)
@@ -154,17 +118,14 @@ class Relevance:
     @classmethod
     def of_pairs(cls, image: Ids, caption: Ids, shape: tuple[int, int], grade: Floats | None = None,
                  owner: Ids | None = None) -> Relevance:
-        """Make a relation of any pairs, each of which is right in both directions.
+        """The relation of any pairs, each of which is right in both directions.
 
         Args:
             image: Int64 [P], rows of the matrix.
             caption: Int64 [P], columns; no pair twice.
             shape: Images and captions of the pool.
             grade: Float64 [P] above 0; None for 1.
-            owner: Int64 [C], see above; by default the first right image of each caption.
-
-        Returns:
-            The relation.
+            owner: Int64 [C], as for the class; by default the first right image of each caption.
         """
         sort = np.lexsort((image, caption))
         by_caption = Positives.of_pairs(caption[sort], image[sort], shape[1], None if grade is None else grade[sort])
@@ -172,30 +133,12 @@ class Relevance:
 
     @classmethod
     def of_directions(cls, i2t: Positives, t2i: Positives, owner: Ids | None = None) -> Relevance:
-        """Bring two relations together, one for each direction.
-
-        Args:
-            i2t: The right captions of each image.
-            t2i: The right images of each caption.
-            owner: As for `of_pairs`.
-
-        Returns:
-            The relation.
-        """
+        """The relation of two, i2t and t2i, which need not agree; owner as for `of_pairs`."""
         return cls(i2t, t2i, first_of(t2i) if owner is None else owner)
 
     @classmethod
     def of_captions(cls, t2i: Positives, images: int, owner: Ids | None = None) -> Relevance:
-        """Make a relation of the right images of each caption; each pair is right in both directions.
-
-        Args:
-            t2i: The right images of each caption.
-            images: How many images there are.
-            owner: As for `of_pairs`.
-
-        Returns:
-            The relation.
-        """
+        """The relation of the right images of each caption, t2i, among so many images; owner as for `of_pairs`."""
         owner = first_of(t2i) if owner is None else owner
         order = np.argsort(t2i.candidate, kind="stable")
         grade = None if t2i.grade is None else t2i.grade[order]
@@ -211,15 +154,7 @@ class Relevance:
         return np.where(self.owner >= 0, self.owner, first_of(self.t2i))
 
     def select(self, images: Ids, captions: Ids) -> Relevance:
-        """Restrict the relation to some images and captions; pairs with others are left out.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The relation; the same one if all stay.
-        """
+        """The relation among some images and captions, int64 rows and columns in the order that they get."""
         if all(np.array_equal(index, np.arange(size))
                for index, size in zip((images, captions), self.shape, strict=True)):
             return self
@@ -230,14 +165,7 @@ class Relevance:
         return Relevance(self.i2t.restricted(images, captions, self.shape[1]), t2i, owner)
 
     def equals(self, other: Relevance) -> bool:
-        """Compare two relations.
-
-        Args:
-            other: The other.
-
-        Returns:
-            Whether the same is right in both, and captions have the same images.
-        """
+        """Whether the same is right in the other relation, and captions have the same images."""
         return (np.array_equal(self.owner, other.owner) and self.i2t.equals(other.i2t)
                 and self.t2i.equals(other.t2i))
 

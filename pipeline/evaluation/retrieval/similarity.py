@@ -38,11 +38,7 @@ class Similarity(Protocol):
         """
 
     def block(self, images: Index, captions: Index) -> Cells:
-        """Read some rows and columns.
-
-        Args:
-            images: The rows.
-            captions: The columns.
+        """The cells of some rows (images) and columns (captions).
 
         Returns:
             Float32 or float64 [rows, columns]. If `equal` is None it may be a view of the storage: do not write into
@@ -50,25 +46,14 @@ class Similarity(Protocol):
         """
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
-        """Read single cells.
-
-        Args:
-            images: Int64 [n], their rows.
-            captions: Int64 [n], their columns.
-
-        Returns:
-            Float32 or float64 [n], the cells (images[k], captions[k]).
-        """
+        """The cells (images[k], captions[k]), float32 or float64 [n], of int64 rows and columns."""
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
-        """Cut a shape into blocks that this source reads efficiently.
+        """The rows and columns of blocks that this source reads efficiently.
 
         Args:
             shape: Images and captions, of the whole matrix or of a selection.
             block_bytes: The most memory that one block takes, where the storage allows it.
-
-        Returns:
-            The rows and columns of each block.
         """
 
 
@@ -91,26 +76,13 @@ class PerDirection(Protocol):
         """Images and captions."""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Give the matrix of one direction.
+        """The scores [I, C] of the direction of this name: "i2t" ranks captions for images, "t2i" images for captions.
 
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The scores [I, C].
+        block_bytes: the most memory that one block takes.
         """
 
     def select(self, images: Ids, captions: Ids) -> "PerDirection":
-        """Restrict the candidates to some images and captions.
-
-        Args:
-            images: Int64, the rows that stay, in their order.
-            captions: Int64, the columns that stay.
-
-        Returns:
-            The scores among these candidates.
-        """
+        """The scores among some images and captions, int64 rows and columns in the order that they get."""
 
 
 Scores: TypeAlias = Similarity | PerDirection
@@ -151,16 +123,7 @@ class Selection:
 
 
 def select(source: Scores, images: Ids, captions: Ids) -> Scores:
-    """Select rows and columns of a source.
-
-    Args:
-        source: Similarities [I, C].
-        images: Int64, the selected rows.
-        captions: Int64, the selected columns.
-
-    Returns:
-        The selection; the source itself if everything is selected in its own order.
-    """
+    """The scores of a source among some images and captions (int64); the source itself if all are selected in order."""
     chosen = zip((images, captions), source.shape, strict=True)
     if all(np.array_equal(index, np.arange(size)) for index, size in chosen):
         return source

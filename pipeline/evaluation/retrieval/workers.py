@@ -30,12 +30,7 @@ class Worker(Protocol):
     """What one thread computes from its blocks."""
 
     def add(self, rows: slice, columns: slice) -> None:
-        """Process one block.
-
-        Args:
-            rows: Its rows.
-            columns: Its columns.
-        """
+        """Process the block of these rows and columns."""
 
 
 W = TypeVar("W", bound=Worker)

@@ -136,13 +136,7 @@ class ImageHits:
         return statistics(self.folds)
 
     def equals(self, other: "ImageHits") -> bool:
-        """Compare two systems' hits.
-
-        Args:
-            other: The other system's.
-
-        Returns:
-            Whether both have the same hits on the same queries, but for rounding.
+        """Whether the other system has the same hits on the same queries, but for rounding.
 
         Raises:
             InputError: If either cannot be read.

@@ -50,14 +50,7 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
 
 
 def interval(metrics: Metrics) -> dict[str, Any]:
-    """Compute the 95 % intervals as plain JSON values.
-
-    Args:
-        metrics: From `evaluate`.
-
-    Returns:
-        [low, high] in percent for each recall and RSUM, nested as `Metrics.as_dict` is.
-    """
+    """The 95 % intervals of metrics as JSON: [low, high] in percent for each recall and RSUM, as `Metrics.as_dict`."""
     return nested({name: [found.low, found.high] for name, found in intervals(metrics).items()})
 
 

@@ -112,16 +112,10 @@ def _check_same_queries(first: Metrics, second: Metrics) -> None:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Correct the p-values of several tests for each other.
+    """The p-values of several tests (chances), corrected for each other, in the same order.
 
     If corrected values below 0.05 are taken as differences, the chance of one or more false differences is at most 5 %,
     however the tests depend on each other.
-
-    Args:
-        chances: The p of each test.
-
-    Returns:
-        The corrected p, in the same order; each is at least the given p and at most 1.
 
     Source: Holm, Scandinavian Journal of Statistics 1979.
 
@@ -136,15 +130,12 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
-    """Test every two of several single runs: the p of `compare`, by the same swaps for all of them.
+    """The p of `compare` for every two of several single runs, by the same swaps: float64 [M, M, 7], as `STATISTICS`.
 
     Args:
         systems: M systems' hits on the same queries, fold by fold.
         samples: How many swaps to draw.
         seed: Of the random draws.
-
-    Returns:
-        Float64 [M, M, 7], two-sided p in the order of `STATISTICS`.
     """
     stacked = [FoldHits(np.stack([fold.hits for fold in folds], 1), folds[0].queries)
                for folds in zip(*systems, strict=True)]
@@ -157,16 +148,9 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
 
 
 def enough_samples(samples: int, tests: int) -> int:
-    """Find how many swaps it takes for Holm's correction to leave a p below 0.05 in reach.
+    """The number of swaps, at least samples, so that after Holm's correction for so many tests p can be below 0.05.
 
     The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
-
-    Args:
-        samples: The least number of swaps.
-        tests: How many tests are corrected for each other.
-
-    Returns:
-        The number of swaps.
     """
     return max(samples, 40 * tests)
 
@@ -268,13 +252,7 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
 
 
 def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:
-    """Compute mean and spread of runs that differ in their seed.
-
-    Args:
-        runs: Two or more.
-
-    Returns:
-        A spread for each of `STATISTICS`.
+    """The spread of each of `STATISTICS` over two or more runs that differ in their seed.
 
     Raises:
         InputError: For fewer than two runs, or if they were not measured by one protocol on pools of one size.

@@ -106,26 +106,11 @@ class ExtractionJob:
     donor: Path | None = None
 
     def sources(self, engine: EngineDescription) -> Sources:
-        """List what the engine reads.
-
-        Args:
-            engine: The loaded engine.
-
-        Returns:
-            The manifest's captions, or its images or clips.
-        """
+        """The manifest's captions, or its images or clips: what the engine reads."""
         return Captions(self.manifest) if engine.reads == "captions" else Gallery(self.manifest)
 
     def wanted(self, engine: EngineDescription, sources: Sources) -> Wanted:
-        """Collect what the store must hold.
-
-        Args:
-            engine: The loaded engine.
-            sources: What it reads.
-
-        Returns:
-            All of the manifest, with those to be extracted now.
-        """
+        """The content of the store: all of the sources that the engine reads, with those to be extracted now."""
         total = len(sources.ids)
         chosen = np.ones(total, bool) if self.only is None else np.isin(sources.image_ids, list(self.only))
         folder = remote.absolute(self.images_folder)
@@ -139,15 +124,7 @@ class ExtractionJob:
                       versions=made_by(self.engine.name))
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
-        """Collect all that the store's values depend on, except for the sizes of files.
-
-        Args:
-            engine: The loaded engine.
-            sources: What it reads.
-
-        Returns:
-            JSON values.
-        """
+        """The JSON values on which the store's values depend, by engine and sources, except for the sizes of files."""
         made = {"dataset": self.manifest.dataset, "ids": sources.digest,
                 "engine": self.engine.name,
                 "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
@@ -157,17 +134,11 @@ class ExtractionJob:
         return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
-        """Replace the backend `auto` by a name.
+        """The job and the engine's description with a named backend instead of `auto`.
 
         An existing store keeps its backend, and the feature its name, if it differs in nothing else but images, so that
         installing OpenVINO later does not invalidate stores; so does a donor. Otherwise the backend is the one that the
         engine was loaded with.
-
-        Args:
-            engine: The loaded engine.
-
-        Returns:
-            The job and the description with that backend.
         """
         runtime = self.engine.runtime
         try:
@@ -183,29 +154,14 @@ class ExtractionJob:
         return replace(self, engine=pinned), engine
 
     def read(self, sources: Sources, places: np.ndarray) -> list[tuple[GalleryFile | str, int]]:
-        """List files, by absolute paths, or captions, and their sizes in bytes.
-
-        Args:
-            sources: All of them.
-            places: Int64 [B], which.
-
-        Returns:
-            B files or captions.
-        """
+        """The files, by absolute paths, or captions at places (int64 [B]) of the sources, and their sizes in bytes."""
         some = sources.read(places.tolist(), remote.absolute(self.images_folder))
         return list(zip(some, sources.sizes[places].tolist(), strict=True))
 
     def tasks(self, engine: EngineDescription, sources: Sources, todo: Plan, store: Path) -> Iterator[Task]:
-        """Make the shards' tasks one by one, so that the names of all files are not held twice.
+        """The tasks of a store's shards, one by one, so that the names of all files are not held twice.
 
-        Args:
-            engine: The loaded engine.
-            sources: What it reads.
-            todo: Which shards are extracted, and of which ids.
-            store: Where they are written.
-
-        Yields:
-            A task for each shard.
+        engine: the loaded engine. sources: what it reads. todo: which shards are extracted, and of which ids.
         """
         store, made_from, layout = store.absolute(), digest(self.fingerprint(engine, sources)), replace(
             todo.layout, sizes=())

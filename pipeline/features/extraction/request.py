@@ -45,16 +45,9 @@ class ExtractRequest(Request):
     @classmethod
     def of(cls, engine: str, options: Mapping[str, Any], extract: Mapping[str, Any],
            only: frozenset[int] | None = None) -> Self:
-        """Compose the request.
+        """The request for an engine with its options. It digests the weights' file.
 
-        Args:
-            engine: A key of `ENGINES`.
-            options: The engine's settings.
-            extract: The settings named in `CONTENT`.
-            only: Ids of the images to extract; None for all.
-
-        Returns:
-            The request. It digests the weights' file.
+        extract: the settings named in `CONTENT`. only: ids of the images to extract; None for all.
         """
         checked: Any = ENGINES.options(engine, options)
         network, name = None, getattr(checked, "weights", None)
@@ -69,11 +62,7 @@ class ExtractRequest(Request):
                    libraries={library: version(library) for library in checked.LIBRARIES}, **extract)
 
     def versions(self) -> Versions:
-        """Collect the versions of the engine and of decoding images.
-
-        Returns:
-            As `artefacts.versions`.
-        """
+        """The versions of the engine and of decoding images, as `artefacts.versions`."""
         return made_by(self.engine)
 
 
@@ -96,11 +85,9 @@ class Target:
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
     def is_up_to_date(self) -> bool:
-        """Compare the store with the request, without loading the network.
+        """Whether the store holds all images, none failed, made for the same request by the same code.
 
-        Returns:
-            Whether the store holds all images, none failed, made for the same request by the same code; and no file
-            of an image has changed since.
+        A store is not up to date if a file of an image has changed since.
         """
         existing = Artefact.existing(self.store)
         if existing is None or not existing.record.finished or not self.manifest.is_file():
@@ -126,10 +113,7 @@ class Target:
             "photographs": str(images_folder.absolute()), "since": since})
 
     def imported(self) -> str | None:
-        """Look for imported features at the store's path; they take the place of extracted ones.
-
-        Returns:
-            The name under which they are reported; None if there are none.
+        """The name under which imported features at the store's path are reported; None if there are none.
 
         Raises:
             StoreError: If they are not of the manifest's images.
@@ -144,11 +128,7 @@ class Target:
         return str(made_from["recipe"])
 
     def donor(self) -> Path | None:
-        """Find the store of another data set with the same feature that holds most of the manifest's photographs.
-
-        Returns:
-            The store; None where none holds any, or the manifest does not know its photographs.
-        """
+        """The other data set's store of the same feature with most of the manifest's photographs; None without."""
         others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
                   if path != self.store and (other := Artefact.existing(path))
                   and not code.changed(other.record.versions, made_by(self.engine))]
@@ -173,14 +153,7 @@ def _photographs_changed(photographs: str, since: int) -> bool:
 
 
 def made_by(engine: str) -> dict[str, int | str]:
-    """Collect the versions of the parts that make an engine's features.
-
-    Args:
-        engine: A key of `ENGINES`.
-
-    Returns:
-        As `artefacts.versions`: those of the engine, and of decoding images.
-    """
+    """The versions of an engine (a key of `ENGINES`) and of decoding images, as `artefacts.versions`."""
     return artefacts.versions((ENGINES, engine), "images")
 
 
@@ -198,15 +171,12 @@ def feature_name(reported_as: str, weights_name: str | None, precision: str, dig
 
 
 def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> frozenset[int]:
-    """Choose the only images that are to be extracted.
+    """The ids of the images to extract.
 
     Args:
         manifest: The images.
         split: The split that they belong to; None for all.
         only: A file that lists their ids, one per line; None for all.
-
-    Returns:
-        Their ids.
 
     Raises:
         InputError: If the file lists none, or what is no id of the manifest.
@@ -230,16 +200,13 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
 
 
 def devices(asked: str) -> list[str]:
-    """Read the devices that an extraction runs on, each with a worker.
+    """The torch devices that an extraction runs on, each with a worker.
 
     Args:
         asked: Torch devices with commas between them, such as "cuda:0,cuda:1"; "cuda:*" for all of a kind.
 
-    Returns:
-        Torch devices.
-
     Raises:
-        InputError: If a device is named twice, or none of a kind is available.
+        InputError: If a device is listed twice, or none of a kind is available.
     """
     found: list[str] = []
     for name in asked.split(","):

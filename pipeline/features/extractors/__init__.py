@@ -33,9 +33,6 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
         options: Its settings; those that are not given are its defaults.
         runtime: Where the network runs.
 
-    Returns:
-        The engine.
-
     Raises:
         InputError: For an unknown engine or option, a runtime that is not available, or missing weights.
     """
@@ -44,7 +41,7 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
 
 
 def rebuild(made: Mapping[str, Any], device: str = "cpu", same_weights: bool = True) -> Extractor:
-    """Load the engine that made some features, with the weights that are here now.
+    """Load the engine that made some features, with the weights that this machine has.
 
     It runs on torch, also where OpenVINO made the features: they differ by less than a store's rounding, and one image
     takes less time than compiling a graph.
@@ -53,9 +50,6 @@ def rebuild(made: Mapping[str, Any], device: str = "cpu", same_weights: bool = T
         made: The fingerprint of a store, or what a head records of it.
         device: A torch device.
         same_weights: Whether other weights are refused; their features could not be compared.
-
-    Returns:
-        The engine.
 
     Raises:
         InputError: If the features were imported, or the weights are others.

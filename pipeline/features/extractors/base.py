@@ -71,27 +71,18 @@ class Extractor(Protocol):
     backend: str  # the library that runs the network, see `backend.chosen`
 
     def prepare(self, image: Any) -> Any:
-        """Preprocess an image or a caption on the CPU. It runs in parallel to the forward pass.
-
-        Args:
-            image: Upright RGB; or a caption's text.
-
-        Returns:
-            One element of a batch for `extract`.
+        """The element of a batch for `extract`, of an upright RGB image or a caption; parallel to the forward pass.
 
         Raises:
             ImageError: If the engine cannot process it.
         """
 
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> Sequence[Computed]:
-        """Compute the features of some images.
+        """The items of each image of a batch.
 
         Args:
             batch: Prepared images or captions.
             sizes: Width and height of each image as decoded, in pixels.
-
-        Returns:
-            The items of each.
         """
 
 
@@ -131,15 +122,12 @@ class MapEngine(ABC):
 
     @abstractmethod
     def of_image(self, feature_map: torch.Tensor, prepared: Any, size: tuple[int, int]) -> Computed:
-        """Compute the items of one image.
+        """The items of one image.
 
         Args:
             feature_map: Float32 [C, h, w].
             prepared: The result of `prepare`.
             size: Width and height of the image as decoded, in pixels.
-
-        Returns:
-            Its items.
         """
 
     def feature_maps(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[int, torch.Tensor]]:

@@ -25,10 +25,7 @@ class Runtime:
     products: Setting = "default"
 
     def checked(self) -> Runtime:
-        """Check the settings on this machine and resolve the backend to name and version.
-
-        Returns:
-            The same runtime with that backend.
+        """The same runtime, checked on this machine, with the backend's name and version.
 
         Raises:
             InputError: For a device, precision or backend that is unknown or not available.
@@ -49,24 +46,13 @@ class Runtime:
         return torch.device(self.device).type == "cpu"
 
     def autocast(self) -> torch.autocast:
-        """Compute in the runtime's precision inside the block that this opens.
-
-        Returns:
-            A context manager.
-        """
+        """The context manager in whose block torch computes in the runtime's precision."""
         from pipeline.compute import device
 
         return device.autocast(self.device, self.precision)
 
     def send(self, values: torch.Tensor) -> torch.Tensor:
-        """Copy values to the device. A CUDA device copies them itself, from pinned memory, while it computes others.
-
-        Args:
-            values: In the host's memory.
-
-        Returns:
-            The same values on the device.
-        """
+        """The values on the device. A CUDA device copies them itself, from pinned memory, while it computes others."""
         import torch
 
         pinned = values.pin_memory() if torch.device(self.device).type == "cuda" else values

@@ -70,15 +70,7 @@ class FeatureSource:
 
     @classmethod
     def empty(cls, manifest: Manifest, read_place: Callable[[Place], SourceItems]) -> Self:
-        """Begin an index of a manifest's images.
-
-        Args:
-            manifest: The images.
-            read_place: As above.
-
-        Returns:
-            A source without features.
-        """
+        """The index of a manifest's images before any is added. read_place: as for the class."""
         return cls(np.zeros(len(manifest.images), np.int64), 0, [], read_place=read_place)
 
     def add(self, row: int, place: Place, shape: Callable[[], tuple[int, ...]]) -> None:
@@ -143,13 +135,7 @@ class FeatureSource:
             self.notes.append(f"{others:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
 
     def read(self, row: int) -> SourceItems:
-        """Read the features of an image.
-
-        Args:
-            row: a row of the manifest with a count above 0.
-
-        Returns:
-            Features [counts[row], D] float32.
+        """The features [counts[row], D], float32, of a row of the manifest with a count above 0.
 
         Raises:
             UnusableItems: If they are damaged.
@@ -158,14 +144,7 @@ class FeatureSource:
         return self.read_place(self.places[row])
 
     def place(self, row: int) -> str:
-        """Name the place of an image's features.
-
-        Args:
-            row: a row of the manifest with a count above 0.
-
-        Returns:
-            The file, and the line or row in it.
-        """
+        """The file, and line or row in it, of the features of a row of the manifest with a count above 0."""
         return str(self.places[row])
 
 

@@ -51,13 +51,7 @@ class ImportJob:
             raise InputError(f"--as {self.reported_as!r}: expected a name in one line")
 
     def index(self, on_found: OnFound) -> FeatureSource:
-        """Index the source.
-
-        Args:
-            on_found: Called with the number of images found since the last call.
-
-        Returns:
-            The source.
+        """The indexed source; on_found is called with the number of images found since the last call.
 
         Raises:
             InputError: For an unknown format, and as the format's `index` does.
@@ -73,28 +67,16 @@ class ImportJob:
         return source
 
     def name(self, source: FeatureSource) -> str:
-        """Name the features.
-
-        Args:
-            source: The indexed source.
-
-        Returns:
-            `reported_as`, or a name such as butd-tsv-10-100x2048.
-        """
+        """The features' name: `reported_as`, or one of the source's format and sizes such as butd-tsv-10-100x2048."""
         counts = source.counts[source.counts > 0]
         items = "-".join(str(count) for count in sorted({int(counts.min()), int(counts.max())}))
         return self.reported_as or f"{self.format}-{items}x{source.dimension}"
 
     def wanted(self, source: FeatureSource) -> Wanted:
-        """Collect what the store must hold. The files of the source are recorded by `sampled`.
+        """The content of the store: all images of the manifest, N being the most items of one in the indexed source.
 
-        The networks behind other code bases' features count as trained; their weights are unknown.
-
-        Args:
-            source: The indexed source.
-
-        Returns:
-            All images of the manifest, N being the largest number of items of an image.
+        The files of the source are recorded by `sampled`. The networks behind other code bases' features count as
+        trained; their weights are unknown.
         """
         images = self.manifest.images
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}

@@ -32,27 +32,14 @@ class ItemFormat:
 
     @classmethod
     def of(cls, store: FeatureStore) -> Self:
-        """Read the format of a store's items.
-
-        Args:
-            store: The store.
-
-        Returns:
-            The format.
-        """
+        """The format of a store's items."""
         made = {key: value for key, value in store.fingerprint.items() if key not in OF_IDS}
         layout = store.layout
         return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read a recorded format.
-
-        Args:
-            record: What `recorded` gave.
-
-        Returns:
-            The format.
+        """The format in a record that `recorded` gave.
 
         Raises:
             StoreError: If it is not such a record.
@@ -62,22 +49,11 @@ class ItemFormat:
             return cls(**record)
 
     def recorded(self) -> dict[str, Any]:
-        """Collect the format for a record.
-
-        Returns:
-            JSON values.
-        """
+        """The format as JSON values."""
         return {**vars(self), "made": dict(self.made)}
 
     def difference(self, other: Self) -> tuple[str, Any, Any] | None:
-        """Compare how items were made.
-
-        Args:
-            other: The format of other items.
-
-        Returns:
-            The first setting that differs, its value here and in the other; None if they were made alike.
-        """
+        """The first setting in which the other items were made otherwise, its value here and in the other; or None."""
         mine, its = ({**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, other))
         differing = (key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key))
         return next(((key, mine.get(key), its.get(key)) for key in differing), None)

@@ -92,60 +92,27 @@ class StoreLayout:
         return self.kind.removesuffix("s")
 
     def rows(self, shard: int) -> range:
-        """List the rows of a shard.
-
-        Args:
-            shard: Its number.
-
-        Returns:
-            The rows.
-        """
+        """The rows of the shard of this number."""
         first = shard * self.shard_rows
         size = self.sizes[shard] if self.sizes else min(self.shard_rows, self.total - first)
         return range(first, first + size)
 
     def places(self, shard: int) -> np.ndarray:
-        """List the rows of a shard, to index arrays with.
-
-        Args:
-            shard: Its number.
-
-        Returns:
-            Int64.
-        """
+        """The rows of the shard of this number, int64, to index arrays with."""
         rows = self.rows(shard)
         return np.arange(rows.start, rows.stop)
 
     def used(self) -> np.ndarray:
-        """List the rows of all shards.
-
-        Returns:
-            Int64 [at most I], ascending.
-        """
+        """The rows of all shards, int64, ascending."""
         return np.concatenate([np.arange(0), *(self.places(shard) for shard in range(self.shards))])
 
     def in_use(self, ids: np.ndarray) -> np.ndarray:
-        """List the rows that have an id.
-
-        Args:
-            ids: Int64 [I], the id of each row.
-
-        Returns:
-            Int64 [M], ascending.
-        """
+        """The rows, int64 ascending, that have an id, by the ids [I] of all rows."""
         rows = self.used()
         return rows[ids[rows] != UNUSED]
 
     def find(self, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Find rows by id. Nothing else decides which row an id has.
-
-        Args:
-            ids: Int64 [I], the id of each row.
-            wanted: Int64 [M], ids.
-
-        Returns:
-            Int64 [M], the row of each; ABSENT where it has none.
-        """
+        """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT where it has none."""
         rows = self.in_use(ids)
         if not len(rows):
             return np.full(len(wanted), ABSENT)
@@ -155,19 +122,11 @@ class StoreLayout:
         return np.where(sorted_ids[place] == wanted, rows[place], ABSENT)
 
     def recorded(self) -> dict[str, Any]:
-        """Collect the sizes as zarr.json holds them.
-
-        Returns:
-            JSON values. `sizes` is left out where it is (), as in stores from before it was known.
-        """
+        """The sizes as zarr.json holds them, in JSON values."""
         return {name: value for name, value in asdict(self).items() if value != ()}
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
-        """List the arrays that a shard's owner writes.
-
-        Returns:
-            Name -> (shape of one row's part, dtype).
-        """
+        """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
         features = {"features": ((self.items, self.dimension), self.dtype)}
         extras = {name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()}
         return features | PLAIN | extras
@@ -272,14 +231,7 @@ def _require_possible(layout: StoreLayout) -> None:
 
 
 def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[str, Any]]:
-    """Read a store's layout and fingerprint.
-
-    Args:
-        path: The store.
-        file: The file that is read: zarr.json, or its copy.
-
-    Returns:
-        Both.
+    """The layout and fingerprint of the store at a path; file: zarr.json, or its copy.
 
     Raises:
         StoreError: If it is not a store, has another format, or was edited.

@@ -87,29 +87,14 @@ class Plan:
         return len(self.layout.in_use(self.ids)) - self.count if self.donor else 0
 
     def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
-        """Find the place of each row's id.
-
-        Args:
-            ids: Int64 [M].
-
-        Returns:
-            Int64 [I], the place in `ids`; ABSENT for a row without one of these ids.
-        """
+        """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these [M]."""
         rows, places = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
         places[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
         return places
 
 
 def plan(path: Path, wanted: Wanted) -> Plan:
-    """Compare a store with the one that is wanted. Nothing is written.
-
-    Args:
-        path: The store; it need not exist.
-        wanted: What is wanted.
-
-    Returns:
-        What is to be done.
-    """
+    """The work that makes the store at a path, which need not exist, the wanted one. Nothing is written."""
     donor = None if path.exists() else wanted.donor
     source = donor or path
     if not source.exists():

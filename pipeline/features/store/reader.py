@@ -67,13 +67,7 @@ class FeatureStore:
         return self._opened.rows
 
     def require(self, manifest: Manifest) -> Self:
-        """Find a manifest's images, clips or captions: by id, or in a store of another manifest by their content.
-
-        Args:
-            manifest: The manifest.
-
-        Returns:
-            The store with the manifest's ids in the manifest's order.
+        """The store with the manifest's ids in its order: by id, or in a store of another manifest by content.
 
         Raises:
             StoreError: If the store was made for other ids, and does not hold all that they are of.
@@ -121,10 +115,7 @@ class FeatureStore:
             "run `pipeline extract`, which extracts what is new"
 
     def require_extracted(self, rows: np.ndarray) -> None:
-        """Check that rows are in the store, done or failed.
-
-        Args:
-            rows: Int64 [B].
+        """Check that rows, int64 [B], are in the store, done or failed.
 
         Raises:
             StoreError: If some were never extracted.
@@ -140,22 +131,12 @@ class FeatureStore:
                        "failed": np.flatnonzero(~self.done & (self.rows != ABSENT)).tolist()})
 
     def content(self, rows: np.ndarray) -> str:
-        """Digest the ledger's record of some rows.
-
-        Args:
-            rows: Int64 [B].
-
-        Returns:
-            SHA-256, see `verify.content`.
-        """
+        """The digest of the ledger's record of rows, int64 [B], see `verify.content`."""
         self.require_extracted(rows)
         return verify.content(self.path, self.rows[rows])
 
     def check(self, rows: np.ndarray) -> None:
-        """Check the bytes of the shards that hold some rows; it reads them once.
-
-        Args:
-            rows: Int64 [B].
+        """Check the bytes of the shards that hold rows, int64 [B]; it reads them once.
 
         Raises:
             StoreError: If a file differs from the ledger.
@@ -195,13 +176,7 @@ class FeatureStore:
         return self.columns("status") == DONE
 
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
-        """Find ids.
-
-        Args:
-            ids: Int64 [B].
-
-        Returns:
-            Int64 [B], their rows as the other methods take them.
+        """The rows of ids, int64 [B], as the other methods take them.
 
         Raises:
             StoreError: If the store does not hold one.
@@ -213,14 +188,7 @@ class FeatureStore:
         return rows
 
     def columns(self, name: str) -> np.ndarray:
-        """Read one of the arrays that hold a few numbers per row.
-
-        Args:
-            name: ids, counts, status, sizes or bytes.
-
-        Returns:
-            [M, ...], zero for absent ids.
-        """
+        """The array [M, ...] of this name (ids, counts, status, sizes or bytes), zero for absent ids."""
         with self._reading:
             if name not in self._opened.columns:
                 whole = self._whole(name)  # which may follow the store
@@ -276,29 +244,14 @@ class FeatureStore:
         return out, counts
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Read another array (boxes, scores, ...) of some rows.
-
-        Args:
-            name: The array.
-            rows: Int64 [B].
-
-        Returns:
-            [B, N, ...], padding zero.
-        """
+        """Another array (boxes, scores, ...) by name, of rows, int64 [B]: [B, N, ...], padding zero."""
         shape, dtype = self.layout.arrays()[name]
         out = np.empty((len(rows), *shape), dtype)
         self._fill(name, np.asarray(rows), np.full(len(rows), self.layout.items), out)
         return out
 
     def items(self, row: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Read all that the store holds of a row's items.
-
-        Args:
-            row: The row.
-
-        Returns:
-            Features [n, D] as stored, and name -> [n, ...] of the other arrays.
-        """
+        """The features [n, D] of a row as stored, and name -> [n, ...] of the other arrays."""
         rows = np.array([row])
         features, (count,) = self.read(rows)
         return features[0, :count], {name: self.extra(name, rows)[0, :count] for name in self.layout.extras}
@@ -413,13 +366,6 @@ def _close(folder: int, files: dict[tuple[str, int], int]) -> None:
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:
-    """Summarise what made a store, for the records of results.
-
-    Args:
-        store: The store.
-
-    Returns:
-        Those of recipe, engine, weights and trained that its fingerprint holds.
-    """
+    """The recipe, engine, weights and trained in a store's fingerprint, for the records of results."""
     keys = ("recipe", "engine", "weights", "trained")
     return {key: store.fingerprint[key] for key in keys if key in store.fingerprint}

@@ -31,15 +31,10 @@ class Shard:
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int, rows: range | None = None) -> Self:
-        """Allocate a shard without values.
+        """The shard of a number before its rows are filled.
 
-        Args:
-            layout: The store's sizes.
-            number: The shard's number.
-            rows: Its rows, if the layout lacks the sizes of single shards; None for the rows that the layout gives.
-
-        Returns:
-            The shard.
+        layout: the store's sizes. rows: its rows, if the layout lacks the sizes of single shards; None for the rows
+        that the layout gives.
         """
         rows = layout.rows(number) if rows is None else rows
         arrays = {name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in layout.arrays().items()}
@@ -92,12 +87,7 @@ class Shard:
             self.fail(row, f"the network's features are not finite in {kind}")
 
     def fail(self, row: int, reason: str) -> None:
-        """Record a row as failed.
-
-        Args:
-            row: The row in the store.
-            reason: Why.
-        """
+        """Record for a row of the store the reason why it failed."""
         self.failed[row] = reason
         self.sources.pop(row, None)
         for name, values in self.arrays.items():
@@ -151,13 +141,10 @@ def _check_own(store: Path, layout: StoreLayout, shard: Shard, made_from: str) -
 
 def write_failures(store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
                    ) -> dict[int, str]:
-    """Write failures.csv (row, file, reason) from the ledger, unless it is up to date.
+    """Write failures.csv (row, file, reason) of a store from the ledger, unless it is up to date.
 
-    Args:
-        store: The store.
-        layout: Its sizes.
-        names: What messages call the manifest's images, clips or captions, see `Sources.names`.
-        rows: Their rows in the store; None where they are the same.
+    layout: its sizes. names: what messages call the manifest's images, clips or captions, see `Sources.names`. rows:
+    their rows in the store; None where they are the same.
 
     Returns:
         Row in the manifest -> reason.

@@ -19,11 +19,7 @@ class Objective(nn.Module, ABC):
         self.log: dict[str, float] = {}
 
     def start_epoch(self, epoch: int) -> None:
-        """Prepare for an epoch. The training loop calls it before each one; objectives with a schedule override it.
-
-        Args:
-            epoch: The epoch, counted from 0.
-        """
+        """Prepare for an epoch, from 0; objectives with a schedule override it."""
 
     def forward(self, similarity: Tensor, same_image: Tensor | None = None) -> Tensor:
         """Compute the loss of one batch, in float32 also under autocast (float64 stays).
@@ -54,12 +50,4 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        """Compute the loss from checked inputs. Subclasses implement it.
-
-        Args:
-            similarity: Float32 or float64 [B, B].
-            negatives: Bool [B, B], True where a pair is a negative.
-
-        Returns:
-            A scalar.
-        """
+        """The loss, a scalar, of checked similarity [B, B] and negatives (bool [B, B]). Subclasses implement it."""

@@ -82,15 +82,7 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        """Pool checked items. Subclasses implement it.
-
-        Args:
-            items: Float [B, N, D], zeros in padding (but see `reads_padding`).
-            valid: Bool [B, N].
-
-        Returns:
-            [B, D].
-        """
+        """The vectors [B, D] of checked items [B, N, D], zeros where not valid (bool [B, N]; see `reads_padding`)."""
 
 def masked_softmax(logits: Tensor, valid: Tensor, dim: int) -> Tensor:
     """Softmax over the valid positions alone; exactly zero elsewhere."""

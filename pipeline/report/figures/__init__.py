@@ -25,15 +25,9 @@ FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
 
 
 def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
-    """Draw one figure.
+    """Draw a figure from heads, scores and timings, as far as its inputs have them.
 
-    Args:
-        name: A key of `FIGURES`.
-        inputs: Heads, scores and timings, as far as they exist.
-        font: With or without serifs.
-
-    Returns:
-        The figure.
+    name: A key of `FIGURES`. font: with or without serifs.
 
     Raises:
         InputError: If there is no such figure.
@@ -47,29 +41,13 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
 
 
 def section(name: str, drawing: Drawing) -> str:
-    """A figure in Markdown, for a file beside those of the figure.
-
-    Args:
-        name: The figure's name.
-        drawing: The figure.
-
-    Returns:
-        A heading, the picture, the caption and links to the files.
-    """
+    """The Markdown of the drawing of this name, for a file beside its files: heading, picture, caption and links."""
     return (f"## {name}\n\n![{name}]({name}.png)\n\n{markdown.escape(drawing.caption)}\n\n"
             f"[PDF]({name}.pdf), [SVG]({name}.svg), [numbers]({name}.csv)\n")
 
 
 def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
-    """A Markdown page of all figures.
-
-    Args:
-        sections: What `section` returned for each figure.
-        missing: Name of a figure that was left out -> what it needs.
-
-    Returns:
-        The page.
-    """
+    """The Markdown page of all figures' sections; missing: figure that was left out -> what it needs."""
     left_out = [f"- {markdown.escape(name)}: needs {markdown.escape(needed)}" for name, needed in missing.items()]
     return "\n".join(["# Figures\n", *sections, *(["## Left out\n", *left_out, ""] if left_out else [])])
 

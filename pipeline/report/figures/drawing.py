@@ -113,13 +113,9 @@ def subplots(width: float, height: float, *shape: int, **how: Any) -> tuple[Figu
 
 
 def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None:
-    """Write NAME.pdf, .svg, .png (300 dots an inch) and .csv (its numbers). The same drawing gives the same bytes.
+    """Write a drawing as name.pdf, .svg, .png (300 dots an inch) and .csv (its numbers) into a folder, with its font.
 
-    Args:
-        drawing: The figure.
-        folder: Where the files are written.
-        name: Their name without ending.
-        font: The font that it was drawn with.
+    The same drawing gives the same bytes.
     """
     dateless: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Title": name}, "svg": {"Date": None, "Title": name}, "png": {"Title": name}}
@@ -244,16 +240,7 @@ class FigureInputs:
     train_images: int = 0  # How many images its train split has
 
     def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
-        """Fill in a caption of captions.yaml.
-
-        Args:
-            figure: The figure's name.
-            head: The first head that is shown, if the figure shows heads.
-            said: The values of the caption's other braces.
-
-        Returns:
-            The caption.
-        """
+        """The figure's caption in captions.yaml, its braces filled by `said`; head: the first one that is shown."""
         if head:
             said = {"method": names.method(head.recipe), "encoder": names.encoder(head.text), "feature": head.feature,
                     "seed": head.seed, **said}
@@ -265,27 +252,11 @@ class FigureInputs:
         return tuple(head for head in self.heads if head.history)
 
     def preferred_first(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """Order heads for a figure of one system.
-
-        Args:
-            heads: The heads that the figure could show.
-            plain: The recipe of the paper that the figure is from.
-
-        Returns:
-            The heads of the run, in its order, then those of the plain recipe, then the others.
-        """
+        """The heads in order: those of the run, in its order, then those of the paper's plain recipe, then others."""
         ranks = {system: rank for rank, system in enumerate(self.run)}
         return sorted(heads, key=lambda head: (ranks.get(head.run_key, len(ranks)), head.recipe != plain))
 
     def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """The heads of the one system that a figure shows.
-
-        Args:
-            heads: The heads that the figure could show.
-            plain: The recipe of the paper that the figure is from.
-
-        Returns:
-            Those that share recipe, text encoder and seed with the first of `preferred_first`.
-        """
+        """The heads that share recipe, text encoder and seed with the first of `preferred_first`; plain: as there."""
         chosen = self.preferred_first(heads, plain)
         return [head for head in chosen if head.run_key == chosen[0].run_key]

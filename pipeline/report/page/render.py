@@ -71,13 +71,9 @@ class Page(TypedDict):
 
 
 def render(page: Page) -> str:
-    """Render the page. It holds its style, script and data; a Content-Security-Policy forbids everything else.
+    """The page as HTML in which no text from data can run or load anything.
 
-    Args:
-        page: What it holds.
-
-    Returns:
-        An HTML document in which no text from data can run or load anything.
+    It holds its style, script and data; a Content-Security-Policy forbids everything else.
     """
     folder = files("pipeline.report.page")
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))

@@ -39,14 +39,11 @@ HEAD_KEY = "scorer"
 
 
 def resolve(name: str, source: "PairSource") -> tuple[str, str]:
-    """Find out what kind of scorer a user's name means.
+    """The key of `SCORERS` and the name that a user's name means.
 
     Args:
         name: `KIND:NAME` with a key of `SCORERS`; or the name of a head that scores pairs, or of a system.
         source: The images and captions that it pairs.
-
-    Returns:
-        A key of `SCORERS`, and the name that it is built from.
 
     Raises:
         InputError: If there is nothing of that name.

@@ -75,12 +75,9 @@ class Rescorer(Protocol):
     bank: BankSplit
 
     def rescore(self, scores: Similarity, bank: Bank) -> Scores:
-        """Compute the new similarities.
+        """The new similarities [I, C], computed block by block when they are read.
 
         Args:
             scores: [I, C], of the whole split.
             bank: The similarities of the bank's queries.
-
-        Returns:
-            [I, C], computed block by block when it is read. `trace` computes it again.
         """
