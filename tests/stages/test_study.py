@@ -46,7 +46,7 @@ def test_it_trains_what_is_missing_and_tests_the_claims(project: Path, pipeline:
     assert measured["images"] == 4
     assert found[0]["published_difference"] == 7.8
     assert {each["split"] for each in found} == {"val"}
-    assert (project / "results" / "claims.md").read_text().count("\n| ") == 2
+    assert (project / "results" / "claims.md").read_text().count("\n| ") == 3
     assert "1  AdPool is better than mean pooling: " in out
     code, out, err = pipeline("study", *TINY, "-S", "run.seeds=[0,1]", "--split", "test")
     assert code == 0, err
