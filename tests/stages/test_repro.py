@@ -239,7 +239,7 @@ def test_code_that_changes_no_number_reruns_nothing(other: Callable[..., set[str
     for file in (tmp_path / "pipeline").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8")
-    assert not other("pipeline/features/extractors/square.py", "        grid: Count",
+    assert not other("pipeline/features/extractors/options.py", "    grid: Count",
                      "    shown: bool = False\n    grid: Count")
     assert not other("pipeline/settings/schema.py", "    batch_size: Count\n\n",
                      "    batch_size: Count\n    shown: bool = False\n\n")

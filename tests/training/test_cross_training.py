@@ -166,11 +166,12 @@ def test_a_round_takes_its_tasks_in_turn(make: Make, monkeypatch: pytest.MonkeyP
     state = training.train(make("join-tance", {"epochs": 1}))
     assert done[:8] == ["emb", "ce", "ance", "ce"] * 2
     assert {"loss", "ce_loss", "ance_loss", "ance_violations", "emb RSUM", "ce RSUM"} <= set(state.history[0])
-    for place, length in enumerate(read[0].lengths):  # other wrong pairs of the same right ones
-        own = [read[each].tokens[place, :length] for each in (0, 1, 3)]
+    for place, length in enumerate(read[0].captions.counts):  # other negatives of the same positives
+        own = [read[each].captions.values[place, :length] for each in (0, 1, 3)]
         assert torch.equal(own[0], own[1])
         assert torch.equal(own[0], own[2])
-    assert not torch.equal(read[1].tokens, read[3].tokens) or not torch.equal(read[1].items, read[3].items)
+    assert not torch.equal(read[1].captions.values, read[3].captions.values) or not torch.equal(
+        read[1].images.values, read[3].images.values)
 
 
 def test_a_round_may_draw_wrong_pairs_twice_without_near_negatives(make: Make) -> None:
@@ -192,7 +193,7 @@ def test_near_negatives_are_of_the_nearest_and_wrong(make: Make, scenes: Manifes
     assert (first.image[:, 1:] >= 4).all()
     assert (first.image[:, 1] != first.image[:, 2]).all()
     store = {features.tobytes(): row for row, features in enumerate(job.source.read(split.store_rows)[0])}
-    rows = [store[np.asarray(items).tobytes()] for items in first.items]
+    rows = [store[np.asarray(items).tobytes()] for items in first.images.values]
     for own, near in enumerate(first.image[:, 1:]):
         assert {rows[each] for each in near} <= {int(each) for each in range(len(split.image_ids))} - {rows[own]}
 
