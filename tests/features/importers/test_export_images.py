@@ -68,7 +68,7 @@ def test_other_files_are_not_overwritten(tmp_path: Path, form: str) -> None:
     FORMS[form](store, TABLE, "train", out)
     (out / "train_made_from.json").write_text("{}")
     before = tree(out)
-    with pytest.raises(InputError, match="is there, and not"):
+    with pytest.raises(InputError, match="exists and is not"):
         FORMS[form](store, TABLE, "train", out)
     assert tree(out) == before
 
