@@ -81,7 +81,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     And notes on likely mistakes.
     """
     notes: list[str] = []
-    found, views = [], [view for rules in protocols for view in _views(groups, rules)]
+    rows, views = [], [view for rules in protocols for view in _views(groups, rules)]
     # The number of tests in the larger of Holm's two families.
     recalls = (len(STATISTICS) - 1) * len(views) * comb(len(groups), 2)
     samples = significance.enough_samples(settings.evaluate.resamples, recalls)
@@ -96,8 +96,8 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
 
         for label, systems in views:
             runs = [[measure(*each) for each in group] for group in systems]
-            found.append([contrast.of(a, b, samples, settings.evaluate.seed) | label for a, b in combinations(runs, 2)])
-    return found, notes
+            rows.append([contrast.of(a, b, samples, settings.evaluate.seed) | label for a, b in combinations(runs, 2)])
+    return rows, notes
 
 
 def _views(groups: Sequence[Sequence[System]], rules: str | Protocol

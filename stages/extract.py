@@ -112,8 +112,8 @@ def _say_needs(settings: Settings, dataset: str, feature: str, target: extractio
         notes = needs.costs(target.engine, target.options, images, on_cpu=on_cpu, openvino=fast,
                             workers=extract.workers, width=int(extract.dtype[-2:]) // 8, store=target.store)
     if lacking:
-        others = [other for other in settings.run.features if other != feature]
-        needs.refuse(lacking + needs.missing(settings, dataset, others), dataset, notes)
+        other_features = [other for other in settings.run.features if other != feature]
+        needs.refuse(lacking + needs.missing(settings, dataset, other_features), dataset, notes)
     for note in notes:
         say(f"note: {feature} of {dataset} takes {note}")
 

@@ -34,8 +34,8 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
     training_set = trained_on or settings.run.dataset
     shown = Manifest.load(paths.manifest(images_of or training_set))
     if questions:
-        asked, told = asking.read(questions, form, paths.root, settings.manifest.left_out)
-        say(*told)
+        asked, notes = asking.read(questions, form, paths.root, settings.manifest.left_out)
+        say(*notes)
     else:
         rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == settings.score.split])
         asked = swaps.of_captions((str(file), captions["caption"].tolist())
@@ -80,30 +80,30 @@ def _measure(system: System, asked: Sequence[asking.Question], place: Path, trai
              ) -> dict[str, Any]:
     """Print the accuracies, and return them with what made them."""
     files = list(dict.fromkeys(question.image for question in asked))
-    there = system.find(files, place)
-    row = {file: at for at, file in enumerate(file for file, here in zip(files, there, strict=True) if here)}
-    kept = [question for question in asked if question.image in row]
-    captions = sorted({caption for question in kept for caption in (*question.positives, *question.negatives)})
+    has_vectors = system.find(files, place)
+    row = {file: at for at, file in enumerate(file for file, here in zip(files, has_vectors, strict=True) if here)}
+    questions = [question for question in asked if question.image in row]
+    captions = sorted({caption for question in questions for caption in (*question.positives, *question.negatives)})
     vectors, numbers = (system.images(), system.captions(captions)), dict(zip(captions, system.reads(captions),
                                                                               strict=True))
-    shown, first = np.array([row[question.image] for question in kept]), dict[tuple[Any, ...], int]()
+    shown, first = np.array([row[question.image] for question in questions]), dict[tuple[Any, ...], int]()
     # One vector for captions that are read alike: places of a batch are rounded differently, which would decide.
     column = {each: first.setdefault(tuple(numbers[each]), at) for at, each in enumerate(captions)}
-    found, control = ([*accuracy.accuracies(kept, each), *accuracy.grouped(kept, each)]
-                      for image_of in (shown, (shown + len(row) // 2) % len(row))
-                      for each in [accuracy.compare(kept, vectors[0], image_of, vectors[1], column)])
+    accuracies, control = ([*accuracy.accuracies(questions, each), *accuracy.grouped(questions, each)]
+                           for image_of in (shown, (shown + len(row) // 2) % len(row))
+                           for each in [accuracy.compare(questions, vectors[0], image_of, vectors[1], column)])
     if len(row) > 1:
-        found = accuracy.with_control(found, control)
+        accuracies = accuracy.with_control(accuracies, control)
     alike = sum(any(numbers[wrong] == numbers[right] for wrong in question.negatives)
-                for question in kept for right in question.positives)
+                for question in questions for right in question.positives)
     (cut, room), known = system.cut(captions), None if trained_on is None else system.trained_on(trained_on)
-    result = {"accuracies": [vars(each) for each in found], "ties": "expected",
-            "questions": {"count": len(kept), "without_image": len(asked) - len(kept), "read_alike": alike,
-                          "digest": digest.digest([list(vars(question).values()) for question in kept])},
+    result = {"accuracies": [vars(each) for each in accuracies], "ties": "expected",
+            "questions": {"count": len(questions), "without_image": len(asked) - len(questions), "read_alike": alike,
+                          "digest": digest.digest([list(vars(question).values()) for question in questions])},
             "captions": {"count": len(captions), "cut": cut, "longest": room},
             "images": {"count": len(row), "trained_on": known},
             "made_from": system.made_from.recorded(), "made_with": made_with.record()}
-    _tell(found, result)
+    _tell(accuracies, result)
     return result
 
 

@@ -103,7 +103,7 @@ def show_machine() -> None:
     probe, slower = products.probe(), half.slowdown("bf16")
     chosen = {"onednn": "by oneDNN", "default": "by torch's own choice"}[probe.kind]
     speed = (f"; oneDNN is {probe.faster:.2f} times as fast with a relative error of {probe.error:.1e}, and taken from "
-            f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if probe.faster else "")
+             f"{products.FASTER} times as fast and an error below {products.LARGEST_ERROR:.0e}" if probe.faster else "")
     say(f"{machine.processor()}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}, "
         f"torch {torch.__version__}", err=False)
     say(f"  float32 products: {chosen}{speed}", err=False)

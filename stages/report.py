@@ -67,11 +67,11 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
     """Gather the content of the page from what the run has made so far."""
     run, dataset = settings.run, settings.run.dataset
     card, ours = manifest.dataset(dataset, paths.root), heads(run)
-    found = scored_systems.scored(paths, settings)
+    scored = scored_systems.scored(paths, settings)
     metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
     trained = read_heads(paths.head(dataset, ""), ours, unreadable)
     features = {feature: path for feature in run.features if (path := paths.features(dataset, feature)).exists()}
-    shown, truth = _of_one_pool(found), scored_systems.truth(paths, settings, metrics)
+    shown, truth = _of_one_pool(scored), scored_systems.truth(paths, settings, metrics)
     # The card's first protocol for the split; or the protocol of other right answers.
     protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
 
@@ -80,8 +80,8 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    if there := scored_systems.first(settings, found):  # shown first: the ensembles of fewest and of most features
-        every = [store for visual, store in there.items() if visual in run.ensembles] or list(there.values())
+    if ensembles := scored_systems.first(settings, scored):  # shown first: the ensembles of fewest and of most features
+        every = [store for visual, store in ensembles.items() if visual in run.ensembles] or list(ensembles.values())
         explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)
     return {
@@ -90,7 +90,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         "curves": charts.curves(sorted((head for head in trained if head.name in ours),
                                        key=lambda head: head.recipe not in run.recipes)),
         "further_curves": charts.curves([head for head in trained if head.name not in ours]),
-        "effects": systems.effects(_ensembles(settings, found), protocol, settings.evaluate, judge, progress),
+        "effects": systems.effects(_ensembles(settings, scored), protocol, settings.evaluate, judge, progress),
         "hubs": systems.hubs(shown, settings.evaluate, progress),
         "explorer": explored, "relevance": truth.words, "run": scored_systems.run_summary(settings),
         "failures": failures(features), "stores": list(features),
@@ -98,24 +98,24 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
             head.name: head.description for head in trained if head.name in ours})}
 
 
-def _ensembles(settings: Settings, found: Mapping[str, System]) -> dict[str, dict[str, Path]]:
+def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:
     """The run's ensembles with all members scored, for the first such seed: title -> feature -> similarity store."""
     run, whole = settings.run, {}
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
             members_ = {feature: system_name(recipe, feature, text, seed) for feature in of_ensemble(name)}
-            if set(members_.values()) <= found.keys():
+            if set(members_.values()) <= scored.keys():
                 title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
-                whole[title] = {part: found[of].path for part, of in members_.items()}
+                whole[title] = {part: scored[of].path for part, of in members_.items()}
                 break
     return whole
 
 
-def _of_one_pool(found: Mapping[str, System]) -> dict[str, System]:
+def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once: a lone head as its ensemble of one."""
-    every = [store.made_from for store in found.values()]
+    every = [store.made_from for store in scored.values()]
     of_one = [(made.heads, made.steps) for made in every if made.fusion and made.fusion.features]
-    shown = {name: store for name, store in found.items()
+    shown = {name: store for name, store in scored.items()
              if store.made_from.fusion or (store.made_from.heads, store.made_from.steps) not in of_one}
     folded = [name for name, store in shown.items() if isinstance(store.scores, Folded) and not store.scores.is_whole]
     if folded:

@@ -112,8 +112,8 @@ def first(settings: Settings, found: Mapping[str, System]) -> dict[str, System]:
     run = settings.run
     for recipe, text, seed in product(run.recipes, run.texts, run.seeds):
         every = {visual: system_name(recipe, visual, text, seed) for visual in (*run.ensembles, *run.features)}
-        if there := {visual: found[name] for visual, name in every.items() if name in found}:
-            return there
+        if existing := {visual: found[name] for visual, name in every.items() if name in found}:
+            return existing
     return {}
 
 

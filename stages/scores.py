@@ -83,11 +83,11 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:
-        kept = pieces.kept(path, opened, use.device, batch_size, made.recorded())
+        finished = pieces.kept(path, opened, use.device, batch_size, made.recorded())
         embeds = opened.head.embeds
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
         words = unknown.counts([split])
-        found = pieces.run(opened, every, kept, batch_size, use.device, place, bar.piece, words)
+        found = pieces.run(opened, every, finished, batch_size, use.device, place, bar.piece, words)
         if embeds:
             vectors = pieces.vectors(found, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
@@ -95,7 +95,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
                          image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
             layout.write(draft, [Matrix(pieces.matrix(found, split))], ids, made)
-        kept.remove()
+        finished.remove()
     return "\n".join([f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}",
                       *unknown.told([split], words)])
 
@@ -121,13 +121,13 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
 
     def multiply(draft: Draft) -> str:
         choose_products(settings)
-        found = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
-        ids = found.split.image_ids, found.split.caption_ids, found.split.caption_image.astype(np.int64)
-        with Progress(path.stem, "image", len(found.images)) as bar:
-            layout.write(draft, [retrieval.Embeddings(found.images, found.captions, double=True)], ids,
-                         found.made_from, progress=bar.reach, image_embeddings=found.images,
-                         caption_embeddings=found.captions)
-        return f"{len(found.images)} images x {len(found.captions)} captions of {split}"
+        vectors = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
+        ids = vectors.split.image_ids, vectors.split.caption_ids, vectors.split.caption_image.astype(np.int64)
+        with Progress(path.stem, "image", len(vectors.images)) as bar:
+            layout.write(draft, [retrieval.Embeddings(vectors.images, vectors.captions, double=True)], ids,
+                         vectors.made_from, progress=bar.reach, image_embeddings=vectors.images,
+                         caption_embeddings=vectors.captions)
+        return f"{len(vectors.images)} images x {len(vectors.captions)} captions of {split}"
 
     made_from = {"vectors": embedded.reference, "manifest": references.of_manifest(paths.manifest(dataset))}
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)

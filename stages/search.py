@@ -46,13 +46,13 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
         trained_on = dataset or trained_on
         queries = _by_head(paths, trained_on, name, store, texts, image)
     vectors = store.vectors("image" if find == "images" else "caption")
-    found = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
+    nearest = INDEXES.find(index)(vectors).top(queries, min(top, len(vectors)))
     shown, asked = Manifest.load(paths.manifest(store.made_from.dataset)), [f"“{each}”" for each in texts]
     if shown.digest != store.made_from.manifest:
         raise InputError(f"{store.path}: was made with another manifest of {shown.dataset} than the current one; run "
                          "`pipeline score` or `pipeline embed` again")
     sections = [html.Section(query, hits, gallery_file.GalleryFile(str(image)) if image else None)
-                for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *found),
+                for query, hits in zip(asked or [str(image)], _hits(shown, store, find == "captions", *nearest),
                                        strict=True)]
     path = out or paths.root / "results" / "search.html"
     searched = f"{store.made_from.dataset} ({store.split})"
@@ -131,20 +131,20 @@ def _decoded(path: Path) -> Image.Image:
         return images.decode(path)
 
 
-def _hits(manifest: Manifest, store: System, captions: bool, places: np.ndarray, products: np.ndarray
+def _hits(manifest: Manifest, store: System, captions: bool, candidates: np.ndarray, products: np.ndarray
           ) -> Iterator[list[html.Hit]]:
     """For each query, the found images, or the images of the found captions."""
-    ids, rows = manifest.images["image_id"].to_numpy(), store.caption_image[places] if captions else places
+    ids, rows = manifest.images["image_id"].to_numpy(), store.caption_image[candidates] if captions else candidates
     images = of_owners(store.image_ids, rows)
     told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
 
     def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
-        own = told[told["image_id"] == image_id]
+        owned = told[told["image_id"] == image_id]
         if image_id == NO_IMAGE:
-            own = own[own["caption_id"] == store.caption_ids[place]]
-        found = str(own.loc[own["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
+            owned = owned[owned["caption_id"] == store.caption_ids[place]]
+        found = str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
         file = None if image_id == NO_IMAGE else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
-        return html.Hit(rank, similarity, image_id, file, own["caption"].tolist(), found)
+        return html.Hit(rank, similarity, image_id, file, owned["caption"].tolist(), found)
 
-    for found in zip(places.tolist(), products.tolist(), images.tolist(), strict=True):
+    for found in zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True):
         yield [hit(rank, *each) for rank, each in enumerate(zip(*found, strict=True), start=1)]

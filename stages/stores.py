@@ -166,7 +166,7 @@ def import_store(paths: Paths, settings: Settings, form: str, sources: tuple[Pat
     with Progress(f"look through {form}", "image") as looking, Progress("import", "image") as bar:
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
     summary = (f"{store}: " + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
-            + f", reported as {done.reported_as}")
+               + f", reported as {done.reported_as}")
     failed = [f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
               f"{store}/failures.csv; training and scores leave them out"] if done.failed else []
     say(summary, *(f"  {note}" for note in (*failed, *done.notes)), err=False)

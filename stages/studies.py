@@ -77,13 +77,13 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
         tested.append(claims.Tested(claim, claims.published_difference(claim.published), found))
     contrast.correct([each.contrast for each in tested if each.contrast])
     schedules = _schedules([folder for heads in finished.values() for folder in heads])
-    said = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
-            f"{', '.join(map(str, run.seeds))}.")
-    atomic.write_text(paths.claims.with_suffix(".md"), f"{claims.to_markdown(tested, said, failed)}\n")
+    heading = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
+               f"{', '.join(map(str, run.seeds))}.")
+    atomic.write_text(paths.claims.with_suffix(".md"), f"{claims.to_markdown(tested, heading, failed)}\n")
     atomic.write_json(paths.claims, [
         {**each.claim.model_dump(), "published_difference": each.published, "measured": each.contrast,
          "verdict": claims.verdict(each.contrast), "split": split} for each in tested])
-    click.echo(claims.to_text(tested, said, failed))
+    click.echo(claims.to_text(tested, heading, failed))
     say(f"{paths.claims}, and {paths.claims.with_suffix('.md').name} as a table", err=False)
 
 

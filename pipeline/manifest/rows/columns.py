@@ -64,9 +64,9 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
             roles[role] = (images,)
             continue
         if role == "caption":
-            roles |= {role: found} if (found := _captions(plains, known)) else {}
-            unused += [names[column] for column, name in enumerate(plains) if name in known and found
-                       and column not in found]
+            roles |= {role: caption_columns} if (caption_columns := _captions(plains, known)) else {}
+            unused += [names[column] for column, name in enumerate(plains) if name in known and caption_columns
+                       and column not in caption_columns]
             continue
         named = [column for name in known for column, other in enumerate(plains)
                  if other == name and column not in taken]
