@@ -29,13 +29,10 @@ def version(part: str) -> int:
 
 
 def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]:
-    """Collect the versions of the code that an artefact depends on.
+    """The versions of the code that an artefact depends on: part -> version, or module of another package -> digest.
 
     Args:
         *parts: Shared code by name, such as "training"; entries of tables, such as `(POOLINGS, "gpo")`.
-
-    Returns:
-        Part -> version, or module of another package -> digest; sorted by name.
 
     Raises:
         InputError: For a name that a table does not have.

@@ -43,10 +43,8 @@ def _keep(work: _Work, wanted: Wanted) -> int:
 class KeptPieces:
     """The results of single tasks, kept beside a store until it is written.
 
-    Args:
-        store: The store.
-        request: JSON values on which the results depend.
-        others: The error's text if results of another request lie there; None to remove them.
+    request: JSON values on which the results depend. others: the error's text if a folder has results of another
+    request; None to remove them.
     """
 
     def __init__(self, store: Path, request: Mapping[str, Any], others: str | None = None) -> None:

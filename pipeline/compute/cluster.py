@@ -23,11 +23,9 @@ AHEAD = 2  # tasks handed out for each thread of the cluster, so that none waits
 
 
 class DaskExecutor:
-    """Runs tasks on the workers of a dask client. If a worker dies, another one repeats its task.
+    """Runs tasks on the workers of a connected dask client. If a worker dies, another one repeats its task.
 
-    Args:
-        client: A connected client.
-        elsewhere: Whether workers may be on other machines; their errors then name the worker and its host.
+    elsewhere: whether workers may be on other machines; their errors then name the worker and its host.
     """
 
     def __init__(self, client: Client, elsewhere: bool) -> None:

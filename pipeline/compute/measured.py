@@ -88,11 +88,7 @@ REPEATS, SECONDS = 4, 0.3
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """Measure the minimum processor time of two calculations, called in turn, after one call of each to warm up.
-
-    Both run on one thread and are timed by that thread's processor time, so that other work on the machine has little
-    influence.
-    """
+    """Measure the minimum time of two calculations, called in turn: processor time of one thread, after a warm-up."""
     times: tuple[list[float], list[float]] = ([], [])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

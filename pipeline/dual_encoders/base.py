@@ -151,10 +151,7 @@ def middle(image: Image.Image) -> Image.Image:
 
 
 def unit(output: Any) -> np.ndarray:
-    """Make unit vectors, float32 [B, d], of what a network gives.
-
-    That is a tensor, or an object that has it as `pooler_output`, as newer versions of `transformers` do.
-    """
+    """Make unit vectors, float32 [B, d], of a tensor, or of the `pooler_output` of an object."""
     vectors = getattr(output, "pooler_output", output)
     if not torch.isfinite(vectors).all():
         precision = str(vectors.dtype).removeprefix("torch.")

@@ -91,10 +91,7 @@ def take_place(successor: Path, folder: Path) -> None:
 
 
 def put_back(folder: Path) -> None:
-    """Finish a `take_place` that was interrupted, also in a process that was killed.
-
-    If the new folder is in place, the old one is deleted; otherwise the old one is put back.
-    """
+    """Finish a `take_place` that was interrupted: delete the old folder if the new one exists, else put it back."""
     former, leaving = _set_aside(folder)
     shutil.rmtree(leaving, ignore_errors=True)
     if former.exists():

@@ -22,10 +22,8 @@ IN_MEMORY = 1 << 22  # bytes of the list before it becomes a file
 class LeftOut:
     """Collects what a reader cannot use. Memory does not grow with it.
 
-    Args:
-        noun: What is counted, in the singular.
-        share: The largest share that may be left out.
-        fail: Whether anything that is left out is refused.
+    noun: what is counted, in the singular. share: the largest share that may be left out. fail: refuse anything left
+    out.
     """
 
     def __init__(self, noun: str = "caption", share: float = SHARE, fail: bool = False) -> None:

@@ -34,10 +34,7 @@ def remove(lock: Path, folders: Iterable[Path]) -> None:
 
 @contextmanager
 def in_turn(partial: Path) -> Iterator[int]:
-    """Create a file, empty and locked, after another process has finished with it: the mode of a new file.
-
-    What a killed process left has no lock, and is removed.
-    """
+    """Create a file, empty and locked, after another process has finished with it: the mode of a new file."""
     while True:
         try:
             earlier = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

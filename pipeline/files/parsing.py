@@ -136,14 +136,9 @@ def to_yaml(tree: Any) -> str:
 
 
 def from_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Read JSON of any length; bytes are UTF-8, UTF-16 or UTF-32.
+    """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32.
 
-    Args:
-        text: JSON.
-        of_pairs: Called with an object's names and values, makes its value; None for a dict.
-
-    Returns:
-        The value.
+    of_pairs: called with an object's names and values, makes its value; None for a dict.
 
     Raises:
         ValueError: If it is not JSON, is nested too deeply, or holds half of a surrogate pair.

@@ -24,11 +24,7 @@ SETTLED = 2 * 10**9
 
 
 class Remembered:
-    """The digests of files, kept in a JSON file. If that is missing or damaged, all are computed.
-
-    Args:
-        path: The JSON file.
-    """
+    """The digests of files, kept in a JSON file. If that is missing or damaged, all are computed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -108,10 +104,7 @@ def has_settled(file: Path, state: list[int] | None) -> bool:
 
 
 def state_of(file: Path | str) -> list[int] | None:
-    """What changes when a file does; None if it is not there.
-
-    Its size, inode, and times of its last change in nanoseconds: of its bytes, and of its metadata.
-    """
+    """A file's size, inode, and times of its last change in nanoseconds, of bytes and of metadata; None if missing."""
     try:
         return _state(os.stat(file))
     except OSError:

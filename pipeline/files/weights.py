@@ -123,10 +123,7 @@ def _on_hub(known: Checkpoint) -> bool:
 
 
 def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
-    """The error for a checkpoint that is not on this machine, with how to get it.
-
-    `short` leaves out licence and training data, for a message that names several.
-    """
+    """The error for a checkpoint that is not on this machine, with how to get it; `short`: without licence and data."""
     about = "" if short else (f"; licence {known.licence}; trained on {known.trained_on}; overlap with test data: "
                               f"{known.overlaps}" + (f"; not checked: {known.unchecked}" if known.unchecked else ""))
     return InputError(f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}")

@@ -17,12 +17,7 @@ class Backbone(nn.Module):
 
     Its BatchNorm statistics are fixed (VSE∞ A.1), their scales and shifts are learned. As in the papers, the network is
     first frozen and then trained as a whole, while the learning rate rises. VSE∞'s released code can also unfreeze it
-    block by block, which makes the loss rise.
-
-    Args:
-        name: The network's name.
-        network: The network.
-        items: From pixels [B, S, S, 3] to items [B, N, D], through the network.
+    block by block, which makes the loss rise. items: from pixels [B, S, S, 3] to items [B, N, D], through the network.
     """
 
     def __init__(self, name: str, network: nn.Module, items: Callable[[torch.Tensor], torch.Tensor]) -> None:

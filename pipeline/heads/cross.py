@@ -29,10 +29,7 @@ def encode(layers: Iterable[nn.Module], sequence: Tensor, mask: Tensor | None) -
 
 
 def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) -> Tensor:
-    """Run the layers for the output of the first position alone, [B, hidden].
-
-    The last layer then has one query, a sixth of its work.
-    """
+    """Run the layers for the first position's output, [B, hidden]: the last has one query, a sixth of its work."""
     layer: Any = layers[-1]
     sequence = encode(layers[:-1], sequence, mask)
     attention, first = layer.attention.self, sequence[:, :1]
@@ -62,16 +59,8 @@ class CrossEncoder(HeadNetwork):
 
     CE reads `[CLS] caption [SEP]` and the items as one sequence; a tanh layer and a linear layer over [CLS] give the
     logits of a negative and a positive pair. EMB reads a caption alone, or [CLS] and the items, and pools all
-    positions.
-
-    Args:
-        feature: Not used.
-        width: D of the items, with six more values for their boxes, see `pipeline.features.store.boxes`.
-        text: A BERT's.
-        recipe: Its poolings; the papers take the mean.
-        training: Not used; d is the width of the encoder.
-        backbone: None: items are read from a store.
-        options: Its options.
+    positions; the papers take the mean. d is the width of the encoder. width: D of the items, with six more values for
+    their boxes, see `pipeline.features.store.boxes`.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,

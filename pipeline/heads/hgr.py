@@ -23,17 +23,7 @@ class HGR(Interaction):
     event is pooled from its words. A phrase is the maximum over its words, times a vector of its role. Event and
     phrases then attend to their neighbours in the caption's role graph. The similarity is the mean of three: the cosine
     of the events, and for verbs and for other phrases the mean cosine of a phrase with the frames that it attends to.
-
-    HGR pools events by `attention`, HGR∞ by `gpo`: the recipe's poolings.
-
-    Args:
-        feature: A name in `pipeline.settings.features.FEATURES`.
-        width: D of the items.
-        text: Its encoder reads the captions.
-        recipe: Poolings and dropout.
-        training: The sizes; d is `training.dimension`.
-        backbone: None: items are read from a store.
-        options: Its options.
+    HGR pools events by `attention`, HGR∞ by `gpo`: the recipe's poolings. d is `training.dimension`.
     """
 
     reads_graphs = True
@@ -55,10 +45,7 @@ class HGR(Interaction):
         self.graph = GraphAttention(self.dimension, options.graph_dropout)
 
     def image_parts(self, images: Side) -> Parts:
-        """The event and the frames of the two levels of phrases, see `Interaction.image_parts`.
-
-        Unit vectors [B, d]; of verbs and of other phrases, [B, N, d] each, padding zero; counts [B].
-        """
+        """The event's unit vectors [B, d], frames for verbs and other phrases [B, N, d] each, and counts [B]."""
         items, counts = images.values.to(self.roles.weight.dtype), images.counts
         events, verbs, others = (self.dropout(level(items)) for level in self.levels)
         padding = ~valid_slots(counts, items.shape[1])[..., None]
@@ -66,10 +53,7 @@ class HGR(Interaction):
                 verbs.masked_fill(padding, 0.0), others.masked_fill(padding, 0.0), counts)
 
     def caption_parts(self, captions: Side) -> Parts:
-        """The event and the phrases, see `Interaction.caption_parts`.
-
-        Unit vectors [B, 1 + P, d]; which slots hold a phrase, bool [B, P].
-        """
+        """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a phrase, bool [B, P]."""
         graphs = captions.graphs
         assert graphs is not None
         words = self.text(captions.values, captions.counts)

@@ -20,15 +20,7 @@ class LateInteraction(Interaction):
     `max`: the mean over the words of each word's best item (FILIP's text-to-image similarity; ColBERT's sum, divided
     by the caption's length). `attention`: each word attends to the items, and is compared with their attended mean
     (SCAN's text-image attention, averaged: Lee et al. 2018, equations 1 to 5 with the sides exchanged).
-
-    Args:
-        feature: A name in `pipeline.settings.features.FEATURES`.
-        width: D of the items.
-        text: Its encoder reads the captions.
-        recipe: Its dropout.
-        training: The sizes; d is `training.dimension`.
-        backbone: None: items are read from a store.
-        options: Its options.
+    d is `training.dimension`.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,

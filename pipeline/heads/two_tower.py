@@ -16,15 +16,9 @@ LONG = 128
 
 
 class TwoTower(HeadNetwork):
-    """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1).
+    """A visual-semantic embedding with a pooling on either side (VSE+2AD section 3.1); d is `training.dimension`.
 
-    Args:
-        feature: A name in `pipeline.settings.features.FEATURES`.
-        width: D of the stored features.
-        text: Its encoder reads the captions.
-        recipe: Poolings and their options.
-        training: The sizes; d is `training.dimension`.
-        backbone: The network that makes the features, if it is trained with the head.
+    backbone: the network that makes the features, if it is trained with the head.
     """
 
     def __init__(self, feature: str, width: int, text: Text, recipe: Recipe, training: Training,
@@ -49,10 +43,7 @@ class TwoTower(HeadNetwork):
         return normalize(self.image_pooling(projected, images.counts), dim=-1)
 
     def embed_captions(self, captions: Side) -> torch.Tensor:
-        """Embed captions, see `HeadNetwork.embed_captions`.
-
-        Long ones are processed separately, so that they do not lengthen the others' padding.
-        """
+        """Embed captions, see `HeadNetwork.embed_captions`; long ones apart, for less padding of the others."""
         values, counts = captions.values, captions.counts
         if values.shape[1] <= LONG:
             return self._embed_captions(values, counts)

@@ -44,10 +44,7 @@ def is_address(file: str) -> bool:
 
 def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, left_out: LeftOut, on_start: OnImage,
             on_image: OnImage) -> pd.DataFrame:
-    """Fetch what a table of annotations names by address.
-
-    Returns the table with files instead of addresses. Images that cannot be fetched are left out.
-    """
+    """The table of annotations with files that are fetched from its addresses; images without one are left out."""
     files = table["file"].unique().tolist()
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
     if not addresses:

@@ -39,11 +39,7 @@ def _key(name: str) -> str:
 
 
 class Folder:
-    """The files of a folder, found by names that are spelled otherwise.
-
-    Args:
-        path: The folder.
-    """
+    """The files of a folder, found by names that are spelled otherwise."""
 
     def __init__(self, path: Path) -> None:
         self.files = [file for file in listed(path) if not is_companion(file)]

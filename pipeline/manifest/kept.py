@@ -21,11 +21,7 @@ FORMAT = 1  # of the list of images; a list of another format is made again
 
 
 class Kept:
-    """Digests and list of images of a manifest, in the hidden folder beside it.
-
-    Args:
-        manifest: The manifest's file; make this before reading it. With None, nothing is kept.
-    """
+    """Digests and list of images of a manifest's file, in the hidden folder beside it; make it before reading."""
 
     def __init__(self, manifest: Path | None = None) -> None:
         self.manifest = manifest

@@ -31,10 +31,7 @@ LISTS = {"train": "train_images.txt", "val": "val_images.txt", "test": "test_201
 
 
 def read(source: Source) -> pd.DataFrame:
-    """Read the captions of the splits train, val and test (test_2016).
-
-    Returns a row for each caption. Images are numbered in the order of the lists, train first.
-    """
+    """Read the captions of train, val and test (test_2016), a row each; images are numbered in the lists' order."""
     path = source.path
     root = _data(path)
     source.say(f"{path}: read as Multi30K's files, UTF-8, packed by gzip; captions in en and de of task2, in fr and cs "

@@ -49,11 +49,7 @@ class Split:
                                                   of_owners(keep, self.caption_image, missing=True).nonzero()[0])
 
     def with_images(self) -> Split:
-        """Leave out the captions that belong to no image.
-
-        Returns:
-            The split with the captions from which heads learn.
-        """
+        """The split without the captions that belong to no image: those from which heads learn."""
         return self.without_captions(self.caption_image < 0)
 
     def without_captions(self, leave_out: np.ndarray) -> Split:

@@ -29,11 +29,7 @@ LETTER, WRONG = re.compile("[^\x00-\x7f\udc80-\udcff]"), re.compile("[\udc80-\ud
 
 
 class TextFile:
-    """A text file, here or in an object store.
-
-    Args:
-        path: The file.
-    """
+    """A text file on this machine or in an object store."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._is_damaged = path, False

@@ -11,12 +11,9 @@ MANY = 20
 
 
 class InputError(Exception):
-    """Bad input. The message is one line that says what is wrong and what to do.
+    """Bad input. The message, printed in one line, says what is wrong and what to do.
 
     The command line prints the message and exits with code 2; a library user may catch it.
-
-    Args:
-        message: Printed in one line; line breaks become spaces.
     """
 
     def __init__(self, message: str) -> None:

@@ -70,15 +70,11 @@ def _waiting(names: Mapping[str, Any]) -> list[ast.stmt]:
 
 
 class LookupTable(Mapping[str, Named], Generic[Named]):
-    """A lookup table from names to objects, each imported when it is looked up.
+    """A lookup table from names to "module:object" or "module:object.attribute", each imported when it is looked up.
 
     After its own names come those that installed packages add by entry points, see `pipeline.parts.plugins`. These are
-    looked for when the table is listed, or asked for a name that is not its own.
-
-    Args:
-        places: Name -> "module:object" or "module:object.attribute".
-        kind: What the table holds, such as "poolings": entry points of the group "vse_pipeline.poolings" belong to it.
-        one: What one of them is called in messages; None for the kind without its s.
+    looked for when the table is listed, or asked for a name that is not its own. kind: "poolings", with entry points of
+    the group "vse_pipeline.poolings". one: what one is called in messages; None for the kind without its s.
     """
 
     def __init__(self, places: Mapping[str, str], kind: str, one: str | None = None) -> None:

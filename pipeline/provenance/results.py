@@ -26,10 +26,7 @@ BESIDE = ("system", "made_from", "evaluated_with", HITS, "digest")
 
 def entry(system: System, evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],
           hits: Mapping[str, Any]) -> dict[str, Any]:
-    """Compose an entry.
-
-    evaluated_with: the settings that give the numbers again. numbers, hits: by protocol.
-    """
+    """Compose an entry. evaluated_with: the settings that give the numbers again. numbers, hits: by protocol."""
     found = {"system": system.reference.model_dump(), "made_from": system.made_from.recorded(),
              "evaluated_with": dict(evaluated_with), **numbers, HITS: dict(hits)}
     return found | {"digest": digest(found)}

@@ -137,10 +137,7 @@ def backbone(members: Iterable[Member]) -> str:
 
 
 def stand_ins(members: Iterable[Member]) -> list[str]:
-    """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`.
-
-    A dual encoder stands for itself.
-    """
+    """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`."""
     heads = [member for member in members if not member.encoder]
     described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
     described += [text_stand_in(head.text) for head in heads]

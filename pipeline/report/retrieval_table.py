@@ -149,10 +149,7 @@ class PaperTable(ABC):
         return ()
 
     def published_rows(self) -> tuple[list[ResultRow], list[Note]]:
-        """The published rows, those of one group together, and a lettered note for each doubt about a column shown.
-
-        Lines of the paper's file that have one header are one row.
-        """
+        """The published rows, one for each header, and a lettered note for each doubt about a column shown."""
         if self.published is None:
             return [], []
         found: dict[RowHeader, ResultRow] = {}

@@ -47,13 +47,7 @@ def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
 
 
 class MtebEncoder:
-    """Embeds mteb's images and texts. It has the methods of mteb's `EncoderProtocol`.
-
-    Args:
-        mteb_model_meta: The model's description for mteb.
-        images: From B images, RGB, to unit vectors [B, d].
-        captions: From B captions to unit vectors [B, d].
-    """
+    """Embeds B images (RGB) and captions as unit vectors [B, d]; has the methods of mteb's `EncoderProtocol`."""
 
     def __init__(self, mteb_model_meta: ModelMeta, images: EmbedImages, captions: EmbedCaptions) -> None:
         self.mteb_model_meta = mteb_model_meta
@@ -132,18 +126,7 @@ class Images:
 
 
 class MtebCrossEncoder:
-    """Scores mteb's pairs. It has the methods of mteb's `CrossEncoderProtocol`.
-
-    Args:
-        paths: Where files lie.
-        dataset: What the head was trained on.
-        name: The head's name.
-        device: A torch device.
-
-    Raises:
-        InputError: If the head, its store or the engine's weights are missing, if it does not score pairs, or if mteb
-            is not installed.
-    """
+    """Scores mteb's pairs by a trained head. It has the methods of mteb's `CrossEncoderProtocol`."""
 
     mteb_model_meta: ModelMeta
 

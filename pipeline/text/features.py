@@ -27,10 +27,7 @@ AT_ONCE = 64  # new captions that the engine computes together
 class FeatureText(Text):
     """Features of captions, and one linear layer from them to the joint space.
 
-    Args:
-        feature: The feature's name, by which a data set's store is found.
-        made: How its values were made.
-        store: The store of the captions' data set; None computes all captions by the engine that made the store.
+    made: how its values were made. store: of the data set's captions; None computes all captions by the store's engine.
     """
 
     def __init__(self, feature: str, made: ItemFormat, store: FeatureStore | None = None) -> None:

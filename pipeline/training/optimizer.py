@@ -90,10 +90,7 @@ class TrainingPrecision:
         return self.scaler.scale(loss)
 
     def move(self, model: nn.Module, optimizer: torch.optim.Optimizer, clip: float) -> float:
-        """Clip the gradients' norm and take the optimizer's step.
-
-        With fp16 a step whose gradients overflow is left out.
-        """
+        """Clip the gradients' norm and take the optimizer's step; with fp16 not if a gradient overflows."""
         self.scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         self.scaler.step(optimizer)

@@ -96,10 +96,7 @@ class PairBatch:
 
 def draw(split: Split, captions: Ids, by_caption: Marks, pairs: Pairs, nearest: Nearest | None,
          rng: np.random.Generator) -> Ids:
-    """Draw negatives, int64 [B, c], for the captions of positive pairs.
-
-    They are images where the caption is kept (`by_caption`, bool [B]), otherwise captions in its place.
-    """
+    """Draw negatives, int64 [B, c], for the captions of positive pairs: images where `by_caption`, else captions."""
     image = split.caption_image[captions][:, None]
     shape = (len(captions), pairs.negatives)
     drawn = rng.integers(len(split.captions), size=shape)

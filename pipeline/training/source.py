@@ -43,15 +43,7 @@ class PreparedImages(Protocol):
 
 
 class NewPixels(PreparedImages):
-    """An engine whose network is trained with the head, and the pixels that it reads.
-
-    Args:
-        name: The engine.
-        options: The engine's settings.
-
-    Raises:
-        InputError: For an engine that cannot be trained, or whose weights are missing.
-    """
+    """An engine whose network is trained with the head, and the pixels that it reads."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.engine: Any = extractors.build(name, options, extractors.Runtime())
@@ -70,12 +62,6 @@ class NewPixels(PreparedImages):
 
 class Photographs:
     """Pixels as an engine prepares them, for a head whose feature network is trained with it.
-
-    Args:
-        manifest: The images.
-        folder: Where their files lie.
-        name: The engine.
-        options: The engine's settings.
 
     Raises:
         InputError: For an engine that cannot be trained, or whose weights are missing.
@@ -259,16 +245,7 @@ def usable(source: ImageSource, split: Split, captions: FeatureStore | None = No
 
 
 class NewImages(PreparedImages):
-    """The engine that made a store's items, for photographs that are in no store.
-
-    Args:
-        made: How the store's items were made.
-        boxed: Whether each item gets its place in the image, see `BoxedStore`.
-        device: A torch device.
-
-    Raises:
-        InputError: If the items were imported, or the engine's weights are missing or others.
-    """
+    """The engine that made a store's items, for photographs that are in no store. boxed: see `BoxedStore`."""
 
     def __init__(self, made: ItemFormat, boxed: bool, device: str = "cpu") -> None:
         self.made, self.boxed, self._new = made, boxed, NewItems(made, device)

@@ -32,10 +32,7 @@ ID = {"image": re.compile(r"COCO_\w+_(\d{12})\.jpg"), "caption": re.compile(r"CO
 
 
 def eccv_caption(collection: Collection, truth: Any = None) -> tuple[Ids, Ids, dict[str, Relevance]]:
-    """Find the rows and columns of the package's 5,000 images and 25,000 captions, and their relevance.
-
-    The relevance is a dict: by ECCV Caption ("eccv"), and by CxC ("cxc").
-    """
+    """Find the package's 5,000 images and 25,000 captions (rows, columns), and their relevance: "eccv" and "cxc"."""
     truth = truth or pairs_of_package()
     rows, columns = _pool(truth.coco_gts, collection)
     few = Collection(collection.image_ids[rows], collection.caption_ids[columns],

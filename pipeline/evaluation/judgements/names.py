@@ -31,11 +31,9 @@ PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)
 
 
 class Names:
-    """Finds ids by how they are written.
+    """Finds ids by how they are written, in a pool; None for one that is not known otherwise.
 
-    Args:
-        collection: The pool; None for one that is not known otherwise.
-        files: Reads the images' files in the pool's order; None where they are not known. Called for ids of text alone.
+    files: reads the images' files in the pool's order, for ids of text alone; None where they are not known.
     """
 
     def __init__(self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None) -> None:

@@ -94,15 +94,12 @@ class Metric(ABC):
         return 100 if self.is_share else 1
 
     def number(self, folds: Sequence["Fold"], direction: str, values: Sequence[Floats] | None = None) -> float:
-        """Compute the metric, the mean over folds of the mean or median over queries.
+        """The metric as printed, shares in percent: the mean over folds of the mean or median over queries.
 
         Args:
             folds: The pool, or its parts.
             direction: i2t or t2i; "" for a metric that is `summed`.
             values: What `values` gave for each fold of the direction, where that is known.
-
-        Returns:
-            The number as printed: shares in percent.
         """
         known = values or [self.values(fold.ranked(direction), fold.ties) for fold in folds]
         return float(np.mean([self._mean(each) for each in known]))
@@ -111,14 +108,9 @@ class Metric(ABC):
         return float(np.median(values)) if self.is_median else self.scale * math.fsum(values) / len(values)
 
     def values(self, ranked: Ranked, ties: Ties) -> Floats:
-        """Compute the value of each query.
+        """The value of each of one direction's ranked queries, float64 [Q], by how ties count.
 
-        Args:
-            ranked: One direction's queries.
-            ties: How they count.
-
-        Returns:
-            Float64 [Q]; with a `grade`, candidates below it are wrong, and a query without a right candidate has 0.
+        With a `grade`, candidates below it are wrong, and a query without a right candidate has 0.
         """
         if self.grade is None:
             return self.of_queries(ranked, ties)
@@ -127,15 +119,12 @@ class Metric(ABC):
 
     @abstractmethod
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        """Compute the value of each query, where every candidate with a grade is right.
+        """The value of each query, float64 [Q], where every candidate with a grade is right.
 
         Args:
             ranked: One direction's queries; `ranked.every` has the ties broken already.
             ties: "expected" asks for the exact mean over all orders of tied candidates, the others for the worst or
                 the best.
-
-        Returns:
-            Float64 [Q].
 
         Raises:
             InputError: If a rank is needed and not known: a run file may leave out a right candidate.

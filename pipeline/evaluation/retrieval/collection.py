@@ -14,15 +14,12 @@ Side: TypeAlias = Literal["image", "caption"]
 
 
 def rows_of(ids: Ids, wanted: Ids, missing: Callable[[int], str] | None = None) -> Ids:
-    """Find where ids stand among others.
+    """The place of each wanted id, int64 [n], among ids [N], each once and in any order; -1 for none.
 
     Args:
-        ids: Int64 [N], each once, in any order.
+        ids: Int64 [N].
         wanted: Int64 [n].
         missing: Makes a message of the first wanted id that is not among them; None where that is no error.
-
-    Returns:
-        Int64 [n], -1 for one that is not among them.
 
     Raises:
         InputError: With that message.
@@ -62,7 +59,7 @@ class Collection:
         return dict(zip(self.caption_ids.tolist(), owners.tolist(), strict=True))
 
     def require(self, side: Side, ids: Ids, where: str, rows: Ids | None = None) -> Ids:
-        """Find where ids stand, all of which must be here.
+        """The row or column of each id, int64 [n], all of which must be in the collection.
 
         Args:
             side: "image" or "caption".
@@ -70,11 +67,8 @@ class Collection:
             where: The file that has them, for the message.
             rows: Int64 [n], their rows in that file, for the message; None to leave them out.
 
-        Returns:
-            Int64 [n], their rows or columns here.
-
         Raises:
-            InputError: For an id that is not here.
+            InputError: For an id that the collection lacks.
         """
         places = rows_of(self.ids(side), ids)
         if missing := int((places < 0).sum()):

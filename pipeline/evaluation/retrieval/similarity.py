@@ -143,15 +143,9 @@ def whole_queries(source: Scores, direction: Direction, block_bytes: int) -> Ite
 
 
 def as_similarity(source: object) -> Scores:
-    """Make a similarity source of an array, a torch tensor, a zarr array, or the path of one.
+    """The similarity source of an array, a torch tensor, a zarr array, or the path of one: [images, captions].
 
     A path that ends in `.npy` is memory-mapped and never unpickled; another path is opened as a zarr array.
-
-    Args:
-        source: One of these, [images, captions], or a source already.
-
-    Returns:
-        The source.
 
     Raises:
         InputError: For anything else, for another shape, or for values that are not numbers.

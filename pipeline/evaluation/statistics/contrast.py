@@ -27,10 +27,7 @@ def of(a: Sequence[Metrics], b: Sequence[Metrics], samples: int, seed: int) -> d
 
 
 def correct(contrasts: Sequence[dict[str, Any]]) -> None:
-    """Add `holm`, the corrected p, to comparisons that are printed together.
-
-    The RSUMs are one family of tests, the recalls another.
-    """
+    """Add `holm`, the corrected p, to comparisons that are printed together: RSUMs are one family, recalls another."""
     for family in (STATISTICS[:-1], STATISTICS[-1:]):
         rows = [at(contrast, name) for contrast in contrasts for name in family]
         for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):

@@ -131,14 +131,9 @@ class Estimate:
 
 
 def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
-    """Estimate an extraction. Nothing is written, and photographs with a checksum in the manifest are not looked at.
+    """The estimate of an extraction job, which writes nothing and does not read photographs with a checksum.
 
-    Args:
-        job: What is extracted.
-        executor: Where the probe runs; by default in this process.
-
-    Returns:
-        The estimate.
+    executor: where the probe runs; by default in this process.
 
     Raises:
         InputError: As an extraction raises it at its start.
@@ -169,10 +164,7 @@ def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
 
 
 def probe(task: Task) -> tuple[int, float | None]:
-    """Decode and extract a task's images or captions.
-
-    Returns how many images were timed, and the seconds per image, None if no image could be decoded.
-    """
+    """Decode and extract a task's images or captions: how many were timed, and the seconds of each, or None."""
     worker.load_engine(task.engine)
     warm, timed, seconds = False, 0, 0.0
     for start in range(0, len(task.sources), task.batch_size):

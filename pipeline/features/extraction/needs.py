@@ -27,10 +27,7 @@ class Lack:
 
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
-    """Find the packages and checkpoints that features of a data set need and this machine lacks.
-
-    They are in the order of the features.
-    """
+    """The packages and checkpoints that a data set's features need and this machine lacks, in the features' order."""
     found: list[Lack] = []
     for feature in features:
         engine = settings.engine_of(dataset, feature)

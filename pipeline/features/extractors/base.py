@@ -87,17 +87,11 @@ class Extractor(Protocol):
 
 
 class MapEngine(ABC):
-    """The base of engines whose network makes a feature map of an image of any size.
+    """The base of engines whose network makes a feature map of an image of any size. A subclass sets `items`.
 
     On a GPU, images of equal size are one batch; on a CPU that gains nothing, and takes torch a fifth longer. Images
-    are not padded to equal sizes, because that would change the features near the border. A subclass sets `items`.
-
-    Args:
-        runtime: Where the network runs.
-        options: Its settings.
-        network: The network, with its weights.
-        feature_maps: Computes the network's maps of stacked prepared images.
-        free: Dimensions in which the stacks differ.
+    are not padded to equal sizes, because that would change the features near the border.
+    feature_maps: the network's maps of stacked prepared images. free: dimensions in which the stacks differ.
     """
 
     dimension, depends_on_id = 2048, False

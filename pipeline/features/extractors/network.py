@@ -56,10 +56,7 @@ class Network:
             return self.forward(self.runtime.send(pixels)).float()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the last map or tokens [B, ...] in the surrounding autocast's precision.
-
-        Gradients reach the weights.
-        """
+        """Compute the last map or tokens [B, ...] in the surrounding autocast's precision, with gradients."""
         planes = pixels.permute(0, 3, 1, 2)  # already channels last
         normal = planes.float().sub_(self._mean.to(planes.device)).div_(self._std.to(planes.device))
         map_or_tokens: torch.Tensor = self.model.forward_features(normal)  # type: ignore[operator]
@@ -110,10 +107,7 @@ class ButdCnn(Network):
         return butd_pixels.resized(image, size / image.width, size / image.height).permute(1, 2, 0).contiguous()
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision.
-
-        Gradients reach the weights.
-        """
+        """Compute the last map [B, 2048, S / 32, S / 32] in the surrounding autocast's precision, with gradients."""
         last: torch.Tensor = self.model(pixels.permute(0, 3, 1, 2))
         return last
 

@@ -11,15 +11,7 @@ from pipeline.features.store import ItemFormat
 
 
 class NewItems:
-    """Computes items as a store's were made.
-
-    Args:
-        made: How the store's items were made.
-        device: A torch device.
-
-    Raises:
-        InputError: If the items were imported, or the engine's weights are missing or others.
-    """
+    """Computes items as a store's were made; InputError if they were imported, or the engine's weights differ."""
 
     def __init__(self, made: ItemFormat, device: str = "cpu") -> None:
         self.made, self.engine = made, extractors.rebuild(made.made, device)

@@ -177,10 +177,7 @@ def sampled(files: Sequence[Path]) -> dict[str, Any]:
 
 
 def rows_of(ids: Sequence[str], manifest: Manifest, source: Path) -> list[int | None]:
-    """Find the image that each id stands for.
-
-    Returns for each id a row of the manifest, None for an id that is no image's there.
-    """
+    """The row of the manifest's image that each id of a source means; None for an id of no image."""
     find = finder(ids, manifest, source)
     return [find(text) for text in ids]
 
@@ -221,9 +218,6 @@ def _known(rows: list[int | None]) -> int:
 
 
 def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:
-    """Match ids with the manifest's image_id, as decimal digits.
-
-    Returns name -> row, and a function from an id to the names to look up.
-    """
+    """Match ids with the manifest's image_id: name -> row, and a function from an id to the names to look up."""
     table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
     return table, lambda text: (str(int(text)),) if re.fullmatch(r"-?\d{1,18}", text) else ()

@@ -147,9 +147,6 @@ class TextCheck:
 
     More than half of an image's captions must be the manifest's. Not all: the tokeniser of the released COCO files
     changed the spelling of some words ("colour" occurs in none of the 25,000 test captions).
-
-    Args:
-        manifest: The manifest that a source is compared with.
     """
 
     def __init__(self, manifest: Manifest) -> None:

@@ -90,11 +90,7 @@ def scaled(images: int, captions: int) -> dict[str, int]:
 
 
 def files(data: OwnData, images: Path, captions: Path, form: str | None) -> tuple[dict[str, str], dict[str, Path]]:
-    """Compose the files and links of a project of this data set.
-
-    Returns path below the project -> text, and path -> the link's target. Photographs and captions are linked, so that
-    they stay where they are.
-    """
+    """The texts and the links (photographs and captions stay where they are) of a project, by path below it."""
     name = data.table.dataset
     folder = f"data/{name}"
     own_captions = f"{folder}/captions{'.csv' if data.drawn else captions.suffix}"

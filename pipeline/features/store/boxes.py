@@ -22,15 +22,7 @@ SQUARE = ("grid", "patch")
 
 
 class BoxedStore(FeatureStore):
-    """A feature store whose items are read with six more values each: their place in the image.
-
-    Args:
-        path: The store.
-        rows: See `FeatureStore`.
-
-    Raises:
-        StoreError: If the store does not say where its items lie.
-    """
+    """A `FeatureStore` whose items are read with six more values each: their place in the image."""
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         super().__init__(path, rows)
@@ -49,20 +41,14 @@ class BoxedStore(FeatureStore):
         return self.layout.dimension + VALUES
 
     def read(self, rows: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Read the features of some images with their boxes.
-
-        `rows` is int64 [B]. Returns float32 [B, N, D + 6], padding zero, and counts int64 [B].
-        """
+        """Read features with boxes of rows, int64 [B]: float32 [B, N, D + 6], padding zero, and counts int64 [B]."""
         items, counts = super().read(rows)
         places = six(self.extra("boxes", rows), self.sizes[rows]) if self.cells is None else self.cells
         return join(items, counts, places, out), counts
 
 
 def join(items: np.ndarray, counts: np.ndarray, places: Floats, out: np.ndarray | None = None) -> Floats:
-    """Append the six values of its place to the features of each item: float32 [B, N, D + 6], padding zero.
-
-    `items` is [B, N, D]. `counts` is int64 [B]. `places` is float32 [B, N, 6], or [N, 6] for cells of a square.
-    """
+    """Append the six values of places [B, N, 6], or [N, 6] for cells of a square, to items [B, N, D]; padding zero."""
     if out is None:
         out = np.empty((*items.shape[:2], items.shape[2] + VALUES), np.float32)
     out[..., :-VALUES] = items
@@ -72,20 +58,13 @@ def join(items: np.ndarray, counts: np.ndarray, places: Floats, out: np.ndarray 
 
 
 def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
-    """Compute the six values of boxes: float32 [B, N, 6].
-
-    `boxes` is float32 [B, N, 4], x1, y1, x2, y2 in pixels. `sizes` is int32 [B, 2], the images' width and height in
-    pixels.
-    """
+    """Compute the six values of boxes [B, N, 4] (x1, y1, x2, y2) in images of sizes [B, 2], in pixels: [B, N, 6]."""
     shares = boxes / np.tile(sizes, 2)[:, None, :].astype(np.float32)
     return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)
 
 
 def cells_of(made: ItemFormat, path: Path) -> Floats | None:
-    """Compute the six values of each cell of a square, float32 [N, 6]; a class token has those of the whole image.
-
-    `path` is for messages. Returns None if items have boxes instead.
-    """
+    """The six values of each cell of a square, float32 [N, 6], of the whole image for a class token; None for boxes."""
     if made.boxes:
         return None
     settings = made.made.get("settings", {})

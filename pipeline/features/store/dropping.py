@@ -4,10 +4,7 @@ import numpy as np
 
 
 def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Order the slots, int64 [B, N'], those first that hold an item and are not left out, and count these, [B].
-
-    If all would be left out, the first is kept.
-    """
+    """Order the slots, int64 [B, N'], items that stay first, and count these, [B]; the first one always stays."""
     keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
     keep[~keep.any(axis=1), 0] = True
     kept = keep.sum(axis=1)

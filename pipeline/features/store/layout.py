@@ -172,10 +172,7 @@ def machine() -> dict[str, str | int]:
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
-    """Digest what made a store's features, without the ids: the digest stays the same when the store grows.
-
-    Returns SHA-256 in hexadecimal digits.
-    """
+    """Digest (SHA-256) what made a store's features, without the ids: it stays the same when the store grows."""
     return digest({name: value for name, value in fingerprint.items() if name != "ids"})
 
 

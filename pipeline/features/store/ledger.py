@@ -68,10 +68,7 @@ def read(store: Path, shard: int) -> LedgerEntry | None:
 
 
 def of_another_store(store: Path, layout: StoreLayout, fingerprint: Mapping[str, Any]) -> bool:
-    """Whether a fingerprint belongs to another store: no ledger entry was made by what it describes.
-
-    False if there is no entry.
-    """
+    """Whether a fingerprint belongs to another store: the ledger has entries, none made by what it describes."""
     makers = {entry.maker for entry in readable(store, layout).values()}
     return bool(makers) and maker(fingerprint) not in makers
 
@@ -107,10 +104,7 @@ def sources(store: Path, layout: StoreLayout) -> dict[int, str]:
 
 
 def rows_of_sources(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
-    """Find rows by the checksums of what they were made from, "" for one that is not known.
-
-    Returns int64 [M], the row of each; ABSENT where no row was made from it.
-    """
+    """Find rows, int64 [M], by the checksums of what they were made from; ABSENT for none, and for ""."""
     row_of = {checksum: row for row, checksum in sources(store, layout).items() if checksum}
     return np.array([row_of.get(checksum, ABSENT) for checksum in wanted], np.int64)
 

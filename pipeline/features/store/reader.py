@@ -32,9 +32,6 @@ OPEN = max(1, min(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 class FeatureStore:
     """A finished feature store, open for reading. Rows are numbered as in the manifest, after `require`.
 
-    Attributes:
-        path: The store.
-
     Args:
         path: The store.
         rows: See `rows`; None for all ids of the store in its own order.

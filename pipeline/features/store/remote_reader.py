@@ -19,16 +19,8 @@ class RemoteFeatureStore(FeatureStore):
     """A finished store in an object store, read as `FeatureStore` is.
 
     A batch costs a request for each shard that it touches, or a few if its rows are far apart in it. A compressed
-    store costs one more request for the index of each shard.
-
-    Args:
-        store: Its address, as a path.
-        local: The folder that holds the folder of its description, a few numbers per row; files that are there are
-            not downloaded again.
-        rows: See `FeatureStore`.
-
-    Raises:
-        StoreError: See `FeatureStore`.
+    store costs one more request for the index of each shard. store: its address, as a path. local: the folder for its
+    description, a few numbers per row, of which existing files are not downloaded again.
     """
 
     def __init__(self, store: Path, local: Path, rows: np.ndarray | None = None) -> None:

@@ -76,10 +76,7 @@ def take(chunk: bytes, compressor: str, target: memoryview) -> None:
 
 
 def read_index(descriptor: int, rows: int) -> np.ndarray | None:
-    """Read the index of an open file.
-
-    Returns uint64 [S, 2], offset and length of each chunk; None if the file is cut short or its checksum is wrong.
-    """
+    """Read an open file's index, uint64 [S, 2]: offset and length of each chunk; None if it is cut short or damaged."""
     size, end = rows * 16, os.fstat(descriptor).st_size
     return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), rows, end)
 
@@ -138,10 +135,7 @@ def _plain(content: bytes, layout: StoreLayout, shape: tuple[int, ...], dtype: s
 
 
 def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
-    """Digest the values of each row: its features and what is stored beside them, only valid items, and its size.
-
-    Returns row -> BLAKE2b-128 in hexadecimal digits, for the rows that did not fail.
-    """
+    """Digest (BLAKE2b-128) what each row that did not fail holds: valid items, what is beside them, and its size."""
     parts = {name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
              for name in [*sorted(arrays.keys() - PLAIN.keys()), "sizes"]}
     kinds = {name: part.dtype.name for name, part in parts.items()}  # numpy takes 3 µs to say it

@@ -112,10 +112,7 @@ def impossible(layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray
 
 
 def content(path: Path, rows: np.ndarray) -> str:
-    """Digest the recorded content of some rows, int64 [B], without reading features.
-
-    Returns SHA-256 over the dtype, and over id, digest and source's checksum of each row.
-    """
+    """Digest (SHA-256) dtype, and id, digest and source's checksum of each row, int64 [B], without reading features."""
     layout, _ = read_header(path)
     values, sources = (np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2))
     order = np.argsort(rows // layout.shard_rows, kind="stable")

@@ -108,7 +108,7 @@ def write_shard(store: Path, layout: StoreLayout, shard: Shard, made_from: str) 
 
     Raises:
         ValueError: If a row was neither filled nor failed.
-        StoreError: If another store has taken this one's place.
+        StoreError: If another store has replaced this one.
     """
     if not shard.arrays["status"].all():
         missing = shard.rows.start + int(np.argmin(shard.arrays["status"]))

@@ -15,10 +15,7 @@ from pipeline.heads.pooling.sort import sort_descending
 
 
 def token_level(items: Tensor, valid: Tensor, weight: Tensor) -> Tensor:
-    """Compute the token level (equation 3), [B, D].
-
-    Values are taken relative to the greatest item, as in `BothLevels`.
-    """
+    """Compute the token level (equation 3), [B, D], relative to the greatest item as in `BothLevels`."""
     ordered = sort_descending(items, valid)
     greatest = ordered[:, :1].detach()  # the result does not depend on it
     below = ordered - greatest
@@ -94,9 +91,6 @@ class BothLevels(torch.autograd.Function):
 
 
 def below_greatest(u: Tensor) -> tuple[Tensor, Tensor]:
-    """Separate sorted items [b, D, n] into the greatest [b, D] and the differences from it.
-
-    The items are overwritten.
-    """
+    """Separate sorted items [b, D, n], overwritten, into the greatest [b, D] and the differences from it."""
     greatest = u[..., 0].clone()
     return greatest, u.sub_(greatest.unsqueeze(2))

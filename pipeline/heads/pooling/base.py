@@ -27,18 +27,12 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 class Pooling(nn.Module, ABC):
-    """A function from a padded set of items to one vector.
+    """A function from a padded set of items to one vector, both of dimension `dim`.
 
     A subclass implements `pool`, and its docstring names its source. Random draws are by nn.Dropout alone: without one,
     training on a CPU computes both sides of a head at the same time. `pool` receives checked input; padding holds zeros
     that pass no gradient back, and items have the dtype of the parameters (without any: float32, or float64 for float64
     items). Parameters in half precision are used as float32.
-
-    Attributes:
-        dim: D, the dimension of the items and of the result.
-
-    Args:
-        dim: D.
     """
 
     title: ClassVar[str]  # Its name in the papers, which tables and figures print

@@ -39,15 +39,9 @@ class Chunk(NamedTuple):
 
 
 class Chunks:
-    """The samples of a batch ordered by their number of items, in chunks.
+    """The samples of a batch, valid bool [B, N], ordered by their number of items, in chunks.
 
-    Attributes:
-        order: Int64 [B], the rows of the batch in that order.
-        chunks: Consecutive parts of it.
-
-    Args:
-        valid: Bool [B, N], the valid slots first.
-        dim: D, the dimension of the items.
+    order: int64 [B], the rows of the batch in that order. chunks: consecutive parts of it. dim: of the items.
     """
 
     def __init__(self, valid: Tensor, dim: int) -> None:

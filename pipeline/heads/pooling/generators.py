@@ -15,10 +15,7 @@ HEADS = 4
 class CosSinPositions(nn.Module):
     """The encoding of VSE∞ equation 4: sine in even and cosine in odd dimensions, at falling frequencies.
 
-    Positions count from zero, as in the released code, whose checkpoints expect it.
-
-    Args:
-        width: Width of the encoding, even.
+    Positions count from zero, as in the released code, whose checkpoints expect it. The width is even.
     """
 
     def __init__(self, width: int) -> None:
@@ -35,12 +32,7 @@ class CosSinPositions(nn.Module):
 
 
 class IndexPositions(nn.Module):
-    """A learned vector for each position ("Index" in VSE∞ B.3).
-
-    Args:
-        width: Width of the vectors.
-        longest: How many positions there are.
-    """
+    """A learned vector for each of the longest set's positions ("Index" in VSE∞ B.3)."""
 
     def __init__(self, width: int, longest: int = 512) -> None:
         super().__init__()
@@ -57,10 +49,7 @@ class IndexPositions(nn.Module):
 class BiGRUGenerator(nn.Module):
     """VSE∞ equation 5: a BiGRU whose directions are averaged, then a linear unit without bias.
 
-    Args:
-        inputs: Width of the encoded positions.
-        width: Width of its states.
-        outputs: Scores for each position: 1, or D if every dimension has its own.
+    inputs: width of the encoded positions. width: of the states. outputs: scores for each position, 1 or D.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -76,14 +65,9 @@ class BiGRUGenerator(nn.Module):
 
 
 class TransformerGenerator(nn.Module):
-    """A Transformer encoder of one layer in place of the BiGRU (VSE∞ Table 8).
+    """A Transformer encoder of one layer instead of the BiGRU (VSE∞ Table 8); its width is a multiple of 4.
 
     The paper gives no more details. Here the layer is torch's own, with 4 heads and post-norm.
-
-    Args:
-        inputs: As for `BiGRUGenerator`.
-        width: As for `BiGRUGenerator`, a multiple of 4.
-        outputs: As for `BiGRUGenerator`.
     """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
@@ -101,13 +85,7 @@ class TransformerGenerator(nn.Module):
 
 
 class MLPGenerator(nn.Module):
-    """An MLP that scores each position by itself, without the set's size (VSE∞ B.3).
-
-    Args:
-        inputs: As for `BiGRUGenerator`.
-        width: As for `BiGRUGenerator`.
-        outputs: As for `BiGRUGenerator`.
-    """
+    """An MLP that scores each position by itself, without the set's size (VSE∞ B.3)."""
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
@@ -120,13 +98,7 @@ class MLPGenerator(nn.Module):
 
 
 class InterpolatedGenerator(nn.Module):
-    """A learned vector of fixed size, interpolated to the set's size (VSE∞ B.3). It reads no positions.
-
-    Args:
-        inputs: Not used.
-        width: The vector's size.
-        outputs: As for `BiGRUGenerator`.
-    """
+    """A learned vector of `width` values, interpolated to the set's size (VSE∞ B.3). It reads no positions."""
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()

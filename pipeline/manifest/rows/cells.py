@@ -12,10 +12,7 @@ LONGEST_LIST = 100_000  # characters of a cell that is read as a list
 
 
 def captions_of(value: Any) -> list[str]:
-    """The captions of a cell: a text, a list of texts, or Karpathy's sentences; also lists that are written as text.
-
-    Blank captions are "".
-    """
+    """The captions of a cell: a text, texts, also lists written as text, or Karpathy's sentences; "" if blank."""
     if isinstance(value, str):
         text = value.strip()
         return _listed(text) or [text]

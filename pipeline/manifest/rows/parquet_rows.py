@@ -14,12 +14,7 @@ from pipeline.parts.errors import refusing
 
 
 class ParquetRows(RowFile):
-    """A Parquet file, see `row_file.RowFile`.
-
-    Args:
-        path: The file.
-        name: What the names of its images begin with: its path below the folder of images.
-    """
+    """A Parquet file, see `row_file.RowFile`; its images' names begin with `name`, its path below their folder."""
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.path, self._name = path, name or path.name

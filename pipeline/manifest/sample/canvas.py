@@ -20,17 +20,10 @@ SUPERSAMPLE = 2  # pixels drawn for each pixel kept, per side
 
 
 class Canvas:
-    """A square picture in the making.
+    """A square picture in the making, drawn at `SUPERSAMPLE` times its finished size in pixels.
 
-    Attributes:
-        size: Pixels a side of the finished picture.
-        side: Pixels a side while drawing, `SUPERSAMPLE` times as many.
-        pixels: Float32 [3, side, side], sRGB from 0 to 1.
-        x: Float32 [1, side], horizontal pixel centres.
-        y: Float32 [side, 1], vertical pixel centres.
-
-    Args:
-        size: Pixels a side of the finished picture.
+    side: pixels a side while drawing. pixels: float32 [3, side, side], sRGB from 0 to 1. x, y: float32 [1, side] and
+    [side, 1], pixel centres.
     """
 
     def __init__(self, size: int) -> None:

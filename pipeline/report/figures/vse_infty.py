@@ -52,10 +52,7 @@ def draw_kmax_grid(inputs: FigureInputs) -> Drawing:
 
 
 def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
-    """Choose the largest set of heads that differ in K alone, one head for each cell and seed.
-
-    Sets with a head of the run are preferred.
-    """
+    """Choose the largest set of heads that differ in K alone, one for each cell and seed; of the run if possible."""
     sets: dict[str, dict[tuple[float, float], list[TrainedHead]]] = {}
     for head in inputs.preferred_first(inputs.trained, "vse_infty"):
         k_image, k_text = (_k(head.setting(f"{side}_pooling")) for side in ("image", "text"))

@@ -23,15 +23,7 @@ from pipeline.systems.reranking.base import PairSource, manifest_rows
 
 
 class PixelScorer(ABC):
-    """The base class of scorers that read the manifest's image files.
-
-    Args:
-        name: A folder, or a name on the hub.
-        source: The images and captions that it pairs.
-
-    Raises:
-        InputError: If the checkpoint cannot be read, or is of another kind.
-    """
+    """The base class of scorers that read the manifest's image files. name: a folder, or a name on the hub."""
 
     kind: ClassVar[str]  # its key of `SCORERS`
     network: ClassVar[str]  # its class in `transformers`
@@ -110,11 +102,7 @@ class PixelScorer(ABC):
 
 
 class Shared(nn.Module):
-    """A vision network that runs once for each image; all pairs of the image share its states.
-
-    Args:
-        network: The vision network.
-    """
+    """A vision network that runs once for each image; all pairs of the image share its states."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

@@ -26,15 +26,7 @@ AT_ONCE = 1 << 20
 
 
 class StoredSystem:
-    """Reads pairs from a system's matrix.
-
-    Args:
-        name: The system's name.
-        source: The images and captions, which must be of one data set.
-
-    Raises:
-        InputError: If there is no such system, or it has no one matrix; later, if that was changed.
-    """
+    """Reads pairs from the one matrix of a system; source: images and captions, of one data set."""
 
     gives_logits = False  # Always False
 
@@ -81,15 +73,7 @@ class StoredSystem:
 
 
 class TrainedScorer:
-    """A head with its stored features, and the captions of its pairs. A subclass implements `score`.
-
-    Args:
-        name: The head's name.
-        source: The images and captions that it pairs.
-
-    Raises:
-        InputError: If there is no such head, or it has another architecture.
-    """
+    """A head with its stored features, and the captions of its pairs. A subclass implements `score`."""
 
     gives_logits = False
 
