@@ -151,14 +151,14 @@ def inside(path: Path | str) -> tuple[Path, str] | None:
 def sizes(folder: Path, files: list[str]) -> dict[str, int]:
     """The sizes in bytes of images in containers or an object store, -1 for a missing one; plain files are left out."""
     listed = remote.listed(folder) if remote.address(folder) else None
-    found, base = {}, str(folder)
+    bytes_of, base = {}, str(folder)
     for file in files:
         within = inside(f"{base}/{file}")
         if within is not None:
-            found[file] = opened(within[0]).sizes().get(within[1], -1)
+            bytes_of[file] = opened(within[0]).sizes().get(within[1], -1)
         elif listed is not None:
-            found[file] = listed.get(file, -1)
-    return found
+            bytes_of[file] = listed.get(file, -1)
+    return bytes_of
 
 
 def opened(path: Path) -> Container:

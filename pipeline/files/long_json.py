@@ -72,11 +72,11 @@ class _Text:
 
     def take(self, one_of: str) -> str:
         """Take one of some characters."""
-        found = self.next()
-        if not found or found not in one_of:
+        token = self.next()
+        if not token or token not in one_of:
             raise self.error(f"expected {' or '.join(one_of)}")
         self.at += 1
-        return found
+        return token
 
     def members(self, brackets: str) -> Iterator[None]:
         """Take the brackets and commas of an object or list; the caller takes a member each time this yields."""
@@ -101,10 +101,10 @@ class _Text:
             except RecursionError:
                 raise ValueError("nested too deeply") from None
             else:
-                own = self.text[self.at:end]
+                text = self.text[self.at:end]
                 if end + 2 < len(self.text) or not self._more():  # a number may go on: 1 and 1e- do with 1e-5
-                    self.at += len(own)
-                    return require_whole(value, own)
+                    self.at += len(text)
+                    return require_whole(value, text)
 
     def error(self, what: str) -> ValueError:
         """What is wrong at the place."""

@@ -40,10 +40,10 @@ def length(content: bytes | bytearray) -> int:
         raise ValueError("expected an array of format 1.0, 2.0 or 3.0" + (
             f", got {begin[-2]}.{begin[-1]}" if begin[:-2] == np.lib.format.MAGIC_PREFIX else ""))
     digits = DIGITS[begin]
-    found = int.from_bytes(content[8:8 + digits], "little")
-    if not 4 <= found <= LONGEST:
-        raise ValueError(f"the header of an array declares {found:,} bytes, expected 4 to {LONGEST:,}")
-    return np.lib.format.MAGIC_LEN + digits + found
+    declared = int.from_bytes(content[8:8 + digits], "little")
+    if not 4 <= declared <= LONGEST:
+        raise ValueError(f"the header of an array declares {declared:,} bytes, expected 4 to {LONGEST:,}")
+    return np.lib.format.MAGIC_LEN + digits + declared
 
 
 def parse(content: bytes) -> Header:

@@ -117,16 +117,16 @@ def _check(root: yaml.Node) -> None:
 
 def _values(section: yaml.MappingNode) -> list[yaml.Node]:
     """The values of a section. Its keys become text, so that a recipe may be called 7."""
-    found = set()
+    seen = set()
     for key, _ in section.value:
         line = f"line {key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode):
             raise ValueError(f"{line}: a key must be text")
         if key.tag != MERGE:
             key.tag = TEXT
-        if key.value in found:
+        if key.value in seen:
             raise ValueError(f"{line}: {key.value[:DIGITS]!a} is given twice; delete one")
-        found.add(key.value)
+        seen.add(key.value)
     return [value for _, value in section.value]
 
 

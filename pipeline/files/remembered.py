@@ -37,14 +37,14 @@ class Remembered:
         known = self._known(key, state)
         if name in known and state == state_of(file):  # else it may have been replaced before it was opened
             return str(known[name])
-        found = compute()
+        computed = compute()
         if has_settled(file, state):
-            entry = {"state": state, **self._known(key, state), name: found}
+            entry = {"state": state, **self._known(key, state), name: computed}
             with suppress(OSError):  # a root that is read-only, or full: digests are computed again
                 self.path.parent.mkdir(exist_ok=True)
                 entries = (parsing.json_object(self.path) or {}) | {key: entry}
                 atomic.write_text(self.path, json.dumps(entries, indent=1), durable=False)
-        return found
+        return computed
 
     def of_files(self, files: Iterable[Path]) -> Iterator[str]:
         """SHA-256 of several files, in order."""
@@ -85,10 +85,10 @@ def states_of(places: Iterable[Path]) -> str | None:
 
 def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.stat_result]]:
     """Files in order of their names; a linked folder that leads back above is left out."""
-    found = os.stat(place)
-    if not stat.S_ISDIR(found.st_mode):
-        yield place, found
-    elif (here := (found.st_dev, found.st_ino)) not in above:
+    state = os.stat(place)
+    if not stat.S_ISDIR(state.st_mode):
+        yield place, state
+    elif (here := (state.st_dev, state.st_ino)) not in above:
         with os.scandir(place) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
         for entry in ordered:

@@ -28,8 +28,8 @@ COPIES = 4  # downloaded files that this machine keeps
 def address(path: Path | str) -> str | None:
     """The address of a path in an object store, such as s3://bucket/key; None for a path of this machine."""
     text = path if isinstance(path, str) else path.as_posix()
-    found = ADDRESS.match(text)
-    return f"{found[1]}://{text[found.end():]}" if found else None
+    match = ADDRESS.match(text)
+    return f"{match[1]}://{text[match.end():]}" if match else None
 
 
 def is_address(path: Path | str) -> bool:
@@ -39,8 +39,8 @@ def is_address(path: Path | str) -> bool:
 
 def require_whole(path: str, with_key: bool = False) -> None:
     """Check an address as it was typed, without connecting. with_key: a bucket alone is not enough, to write there."""
-    found = WHOLE.fullmatch(path)
-    if found is None or (with_key and not found["key"]):
+    match = WHOLE.fullmatch(path)
+    if match is None or (with_key and not match["key"]):
         raise InputError(f"{path!r}: expected the address of a {'place' if with_key else 'bucket or a place'} in an "
                          f"object store ({', '.join(INSTALL)}), such as s3://bucket/NAME")
 
@@ -136,8 +136,8 @@ def is_same(path: Path, listed: Listed | None, file: Path) -> bool:
 def copy_on_server(source: Path, target: Path, names: Sequence[str]) -> None:
     """Copy files of a folder of an object store into another one, without downloading them."""
     with one_line(source):
-        files, (here, there) = file_system(source)[0], (file_system(folder)[1] for folder in (source, target))
-        files.copy([f"{here}/{name}" for name in names], [f"{there}/{name}" for name in names])
+        files, (here, target_name) = file_system(source)[0], (file_system(folder)[1] for folder in (source, target))
+        files.copy([f"{here}/{name}" for name in names], [f"{target_name}/{name}" for name in names])
 
 
 def delete(folder: Path, names: Sequence[str]) -> None:
@@ -159,9 +159,9 @@ def copy(path: Path) -> Path:
     """
     with one_line(path):
         files, name = file_system(path)
-        told = files.info(name)
-        version = str(told.get("ETag") or told.get("etag") or told.get("mtime"))
-        place = _folder() / f"{digest([address(path), told['size'], version])[:32]}{path.suffix}"
+        described = files.info(name)
+        version = str(described.get("ETag") or described.get("etag") or described.get("mtime"))
+        place = _folder() / f"{digest([address(path), described['size'], version])[:32]}{path.suffix}"
         if place.exists():
             os.utime(place)
             return place
@@ -179,8 +179,8 @@ def _folder() -> Path:
     """The folder of the copies. Only this user may open it, because its files are trusted."""
     folder = Path(tempfile.gettempdir(), f"pipeline-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    told = folder.lstat()
-    if told.st_uid != os.getuid() or told.st_mode & 0o077 or folder.is_symlink():
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
         raise InputError(f"{folder}: others may read or write it; remove it, or set TMPDIR to another folder")
     return folder
 

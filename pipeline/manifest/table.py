@@ -85,7 +85,7 @@ class _File:
         rows = 0
         with _manifest_at(self.path):
             for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
-                # of pandas' own description of them nothing is read
+                # pandas' metadata in the file is ignored
                 table = pa.table({name: batch.column(name).cast(self.types[name]) for name in columns})
                 table.validate(full=True)
                 if lacking := [name for name in columns if table[name].null_count and name not in ("start", "end")]:

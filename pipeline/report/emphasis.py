@@ -53,8 +53,8 @@ class Rule:
                 colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
                 marked |= dict.fromkeys([(index, column.key) for index in sorted(first)], colour)
                 if self.two_sums and len(first) == 1:
-                    others = {index: value for index, value in values.items() if index not in first}
-                    marked |= {(index, column.key): "black" for index in best(others, column.less_is_better)}
+                    rest = {index: value for index, value in values.items() if index not in first}
+                    marked |= {(index, column.key): "black" for index in best(rest, column.less_is_better)}
         return marked
 
     def _competing(self, rows: Sequence[ResultRow], columns: Sequence[Column]
@@ -71,11 +71,11 @@ class Rule:
 
     def said(self, columns: Sequence[Column], printed: Sequence[ResultRow], measured: Sequence[ResultRow]) -> str:
         """Say in a caption what is bold, of which rows."""
-        said = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
+        sentence = self.sentence.format(best="least" if all(column.less_is_better for column in columns) else "best")
         if printed and measured:
-            said = f"{said[:-1]}, of published and of measured rows apart."
+            sentence = f"{sentence[:-1]}, of published and of measured rows apart."
         alone = any(len(values) == 1 for _, _, values in self._competing(measured, columns))
-        return f"{said} A measured number that competes with no other is not bold." if alone else said
+        return f"{sentence} A measured number that competes with no other is not bold." if alone else sentence
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
         """Say in a caption which of the used colours stands for what. rows: those with bold numbers."""
@@ -84,8 +84,8 @@ class Rule:
         if self.two_sums:
             meanings: dict[str, Colour] = {"the best": "red", "the second best": "black"}
             stand_for = {meaning: colour for meaning, colour in meanings.items() if colour in used}
-        found = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
-        return f"Colours: {found}." if stand_for and (self.two_sums or len(stand_for) > 1) else ""
+        legend = ", ".join(f"{colour} for {group}" for group, colour in stand_for.items())
+        return f"Colours: {legend}." if stand_for and (self.two_sums or len(stand_for) > 1) else ""
 
 
 # As VSE+2AD Table 1.
@@ -99,8 +99,8 @@ two_best_sums = Rule("Bold: the best RSUM of a test set, and the second best whe
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:
     """The rows with the best value of one column, by index; all rows of equal value are in it."""
-    kept = (min if less_is_better else max)(values.values(), default=None)
-    return {index for index, value in values.items() if value == kept}
+    best_value = (min if less_is_better else max)(values.values(), default=None)
+    return {index for index, value in values.items() if value == best_value}
 
 
 class PairedTests:
@@ -129,9 +129,9 @@ class PairedTests:
         at = STATISTICS.index(known[min(first)].statistic)
         leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
         of_leader = self._of([each.hits for each in known.values()])[[*known].index(leader), :, at]
-        others = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
-        corrected = holm([*others.values()])
-        return {index for index, p in zip(others, corrected, strict=True) if p >= LEVEL}
+        p_values = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
+        corrected = holm([*p_values.values()])
+        return {index for index, p in zip(p_values, corrected, strict=True) if p >= LEVEL}
 
     def _of(self, hits: Sequence[ImageHits]) -> Floats:
         """The p of every two systems, by as many swaps as Holm's correction needs."""

@@ -115,8 +115,8 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
 def how_chosen(direction: Direction, successes: Sequence[Example], failures: Sequence[Example], shown: int) -> str:
     """A sentence for a caption on how `examples` chose."""
     w = WORDS[direction]
-    queries = [f"the first {len(found)} {w['query']}{'s' * (len(found) > 1)} that {how}"
-               for found, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if found]
+    queries = [f"the first {len(chosen)} {w['query']}{'s' * (len(chosen) > 1)} that {how}"
+               for chosen, how in ((successes, w["first"]), (failures, f"{w['missed']} {shown}")) if chosen]
     if not successes:
         queries.append(f"no others, as none {w['first']}")
     if not failures:
@@ -148,19 +148,19 @@ def top_candidates(scores: Scores, direction: Direction, queries: np.ndarray, co
     """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties by position."""
     source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
     candidates = source.shape[0 if direction == "t2i" else 1]
-    places = np.empty((len(queries), min(count, candidates)), np.int64)
-    similarity, relevant, best = np.empty(places.shape), np.empty(len(queries)), np.empty(len(queries), np.int64)
+    positions = np.empty((len(queries), min(count, candidates)), np.int64)
+    similarity, relevant, best = np.empty(positions.shape), np.empty(len(queries)), np.empty(len(queries), np.int64)
     at_once = max(1, CELLS // candidates)
     for start in range(0, len(queries), at_once):
         part = queries[start:start + at_once]
         block = source.block(slice(0, candidates), part).T if direction == "t2i" else source.block(
             part, slice(0, candidates))
-        found = (-block).argsort(axis=1, kind="stable")[:, :count]
-        places[start:start + at_once] = found
-        similarity[start:start + at_once] = np.take_along_axis(block, found, axis=1)
-        own = right.restricted(part, np.arange(candidates), candidates)
+        best_first = (-block).argsort(axis=1, kind="stable")[:, :count]
+        positions[start:start + at_once] = best_first
+        similarity[start:start + at_once] = np.take_along_axis(block, best_first, axis=1)
+        positives = right.restricted(part, np.arange(candidates), candidates)
         wrong = np.ones(block.shape, bool)
-        wrong[own.query, own.candidate] = False
+        wrong[positives.query, positives.candidate] = False
         best[start:start + at_once] = first = np.where(wrong, -np.inf, block).argmax(axis=1)
         relevant[start:start + at_once] = block[np.arange(len(part)), first]
-    return Top(places, similarity, best, relevant)
+    return Top(positions, similarity, best, relevant)

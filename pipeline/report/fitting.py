@@ -100,14 +100,14 @@ def measure(panel: Panel, size: float, stretch: float = 1.0) -> tuple[FittedColu
 
 
 def _numbers(cells: Sequence[Cell], heading: float, size: float) -> FittedColumn:
-    found = [(cell, cell.number) for cell in cells if cell.number is not None]
-    whole = max((len(str(abs(int(number)))) for _, number in found), default=1)
-    decimals = max((decimal_places(number) for _, number in found), default=0)
-    signed = any(number < 0 or (number > 0 and cell.is_difference) for cell, number in found)
+    numbers = [(cell, cell.number) for cell in cells if cell.number is not None]
+    whole = max((len(str(abs(int(number)))) for _, number in numbers), default=1)
+    decimals = max((decimal_places(number) for _, number in numbers), default=0)
+    signed = any(number < 0 or (number > 0 and cell.is_difference) for cell, number in numbers)
     widest = max((width("−" * signed + "0" * whole + "," * ((whole - 1) // 3) + "." * bool(decimals) + "0" * decimals,
-                        bool(cell.bold)) for cell, _ in found), default=0.0) * size
+                        bool(cell.bold)) for cell, _ in numbers), default=0.0) * size
     after = max((width(cell.after) * LEAST if cell.after else width("×" * cell.is_factor) * size
-                 for cell, _ in found), default=0.0)
+                 for cell, _ in numbers), default=0.0)
     return FittedColumn(max(heading, widest + after), whole, decimals, signed, after > 0)
 
 
@@ -137,14 +137,14 @@ def total(columns: Sequence[FittedColumn], gap: float = GAPS[1]) -> float:
 
 def broken(panel: Panel, columns: Sequence[FittedColumn], available: float) -> tuple[FittedColumn, ...]:
     """Narrow the columns with the widest texts until all fit; their text is broken into lines."""
-    found = list(columns)
+    narrowed = list(columns)
     texts = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
-    for index in sorted(texts, key=lambda index: -found[index].width):
-        lacking = total(found) - available
+    for index in sorted(texts, key=lambda index: -narrowed[index].width):
+        lacking = total(narrowed) - available
         if lacking > 0:
-            narrower = min(found[index].width, max(NARROWEST, found[index].width - lacking))
-            found[index] = replace(found[index], width=narrower, fixed=True)
-    return tuple(found)
+            narrower = min(narrowed[index].width, max(NARROWEST, narrowed[index].width - lacking))
+            narrowed[index] = replace(narrowed[index], width=narrower, fixed=True)
+    return tuple(narrowed)
 
 
 # Sizes of type in points with the least space between columns, the preferred one first.
@@ -182,11 +182,11 @@ class Part:
 def fit(panel: Panel, paper: Paper) -> list[Part]:
     """Fit a panel into a paper by the rule above: one float, or several where it is split."""
     panel = stacked(panel, paper)
-    if found := _whole(panel, paper):
-        return found
+    if whole := _whole(panel, paper):
+        return whole
     if len(blocks := _blocks(panel)) > 1:
-        parts = (_part(panel, own, f"Part {number} of {len(blocks)}: {heading}.", number)
-                 for number, (heading, own) in enumerate(blocks.items(), start=1))
+        parts = (_part(panel, numbers, f"Part {number} of {len(blocks)}: {heading}.", number)
+                 for number, (heading, numbers) in enumerate(blocks.items(), start=1))
         return [fitted for part in parts for fitted in fit(part, paper)]
     columns = broken(panel, measure(panel, LEAST, paper.stretch(LEAST)), paper.text)
     return [Part(each, columns, LEAST, True, paper.text) for each in _pages(panel, LEAST, paper.text, paper)]
@@ -232,13 +232,13 @@ def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
     """The blocks below each other, sections of one panel; None where their columns differ."""
     labels = [index for index, column in enumerate(panel.columns) if column.kind == "text"]
     columns = [tuple(replace(panel.columns[index], key=("", Statistic("", "")), above=tuple(
-        each for each in panel.columns[index].above if each != heading)) for index in [*labels, *own])
-        for heading, own in blocks.items()]
+        each for each in panel.columns[index].above if each != heading)) for index in [*labels, *numbers])
+        for heading, numbers in blocks.items()]
     if len(set(columns)) > 1:
         return None
     groups = []
-    for heading, own in blocks.items():
-        for place, group in enumerate(_groups(panel, [*labels, *own], own)):
+    for heading, numbers in blocks.items():
+        for place, group in enumerate(_groups(panel, [*labels, *numbers], numbers)):
             title = ": ".join(filter(None, (heading, group.title))) if group.title or place == 0 else ""
             groups.append(replace(group, title=title))
     caption = panel.caption.removesuffix(APART) + APART
@@ -246,20 +246,20 @@ def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
                    notes=tuple(replace(note, test_set="") for note in panel.notes))
 
 
-def _groups(panel: Panel, kept: Sequence[int], numbers: Sequence[int]) -> Iterator[RowGroup]:
+def _groups(panel: Panel, shown: Sequence[int], numbers: Sequence[int]) -> Iterator[RowGroup]:
     """The groups of rows of these columns, without rows that have no number in `numbers`."""
     for group in panel.groups:
-        if rows := tuple(TableRow(tuple(row.cells[index] for index in kept), row.sources) for row in group.rows
+        if rows := tuple(TableRow(tuple(row.cells[index] for index in shown), row.sources) for row in group.rows
                          if any(row.cells[index].content not in ("", MISSING) for index in numbers)):
             yield RowGroup(rows, group.title)
 
 
 def _part(panel: Panel, own: Sequence[int], caption: str, number: int) -> Panel:
     """The labels and these columns of numbers."""
-    kept = [*(index for index, column in enumerate(panel.columns) if column.kind == "text"), *own]
+    shown = [*(index for index, column in enumerate(panel.columns) if column.kind == "text"), *own]
     key = "-".join(filter(None, (panel.key, str(number))))
-    return replace(panel, columns=tuple(panel.columns[index] for index in kept),
-                   groups=tuple(_groups(panel, kept, own)), caption=f"{panel.caption} {caption}", key=key).lettered()
+    return replace(panel, columns=tuple(panel.columns[index] for index in shown),
+                   groups=tuple(_groups(panel, shown, own)), caption=f"{panel.caption} {caption}", key=key).lettered()
 
 
 def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:

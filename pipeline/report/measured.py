@@ -159,16 +159,16 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     made it, if a metric is missing or not finite, if a system and seed has two numbers, or if its seeds differ in
     settings.
     """
-    found: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
+    by_origin: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
     for name, made_from, protocol, scores in _evaluations(metrics):
         lone = made_from.ensemble is None
         seed, run = _run(name, metrics[name], made_from, protocol, scores)
-        before = found[run.origin].get(seed)
+        before = by_origin[run.origin].get(seed)
         if before and before[0] == lone and before[1].values != run.values:
             raise InputError(f"metrics hold {name!r} and {before[1].systems[0]!r}, the same system and seed; drop one")
         if before is None or before[0]:
-            found[run.origin][seed] = lone, run
-    return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in found.values())
+            by_origin[run.origin][seed] = lone, run
+    return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in by_origin.values())
 
 
 def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Made, str, Mapping[str, Any]]]:
@@ -189,16 +189,16 @@ def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Made, str, M
 
 
 def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
-    first, *others = runs
-    for run in others:
+    first, *rest = runs
+    for run in rest:
         if why := differences(first.members, run.members):
             raise InputError(f"metrics of {first.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
                              f"{why}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
                              "again")
     values = {column: tuple(run.values[column][0] for run in runs) for column in first.values
-              if all(column in run.values for run in others)}
+              if all(column in run.values for run in rest)}
     return replace(first, systems=tuple(run.systems[0] for run in runs), values=values,
-                   tested={} if others else first.tested)
+                   tested={} if rest else first.tested)
 
 
 def _reading(what: str) -> AbstractContextManager[None]:
@@ -232,11 +232,11 @@ def _run(name: str, entry: Mapping[str, Any], made: Made, protocol: str, scores:
     if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
         raise InputError(f"{where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
     with _reading(f"the hits of each image of {name!r}"):
-        kept = entry.get(HITS, {}).get(protocol, {})
-        hits = ImageHits(kept)
-        tested = {column: TestedColumn(hits, column) for column in STATISTICS if kept} | {
-            Statistic(language, "mR"): TestedColumn(ImageHits(own), RSUM)
-            for language, own in kept.get("languages", {}).items()}
+        hits_kept = entry.get(HITS, {}).get(protocol, {})
+        hits = ImageHits(hits_kept)
+        tested = {column: TestedColumn(hits, column) for column in STATISTICS if hits_kept} | {
+            Statistic(language, "mR"): TestedColumn(ImageHits(language_hits), RSUM)
+            for language, language_hits in hits_kept.get("languages", {}).items()}
     return made.seed or 0, MeasuredSystem(origin, (name,), values, _members(name, made), tested)
 
 

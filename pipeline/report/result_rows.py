@@ -62,7 +62,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
     Systems of one header that differ in their features or recipe have rows of their own, and their labels name the
     difference. The label of a system with steps after its ensemble names these; no published row is compared with it.
     """
-    found: dict[tuple[RowHeader, str, str], ResultRow] = {}
+    rows: dict[tuple[RowHeader, str, str], ResultRow] = {}
     for system in systems:
         if (header := header_of(system)) is None:
             continue
@@ -73,7 +73,7 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
                              identity=(header.identity, origin.steps))
         made_by = ", ".join(f"{feature}: {engine}{' untrained' * (feature in origin.untrained)}"
                             for feature, engine in origin.features)
-        row = found.get(key := (header, made_by, origin.recipe), ResultRow(header))
+        row = rows.get(key := (header, made_by, origin.recipe), ResultRow(header))
         where = test_set or origin.benchmark or ""
         numbers = {(where, column): system.cell(column) for column in system.values}
         tested = {(where, column): each for column, each in system.tested.items()}
@@ -81,14 +81,14 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
             numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)
         marks = (STAND_IN,) * bool(stand_ins(system.members)) + (TRANSDUCTIVE,) * origin.transductive
         shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
-        found[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
-    return [_distinguished(row, key, [other[1:] for other in found if other[0] == key[0]])
-            for key, row in found.items()]
+        rows[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
+    return [_distinguished(row, key, [other[1:] for other in rows if other[0] == key[0]])
+            for key, row in rows.items()]
 
 
 def _distinguished(row: ResultRow, key: tuple[RowHeader, str, str], alike: Sequence[tuple[str, str]]) -> ResultRow:
     """A row whose last label names its features or recipe if these differ among the rows of its header."""
-    differ = [text for text, others in zip(key[1:], zip(*alike, strict=True), strict=True) if len(set(others)) > 1]
+    differ = [text for text, values in zip(key[1:], zip(*alike, strict=True), strict=True) if len(set(values)) > 1]
     *first, last = row.header.labels
     labels = (*first, f"{last} ({'; '.join(differ)})" if differ else last)
     return replace(row, header=replace(row.header, labels=labels))
@@ -159,8 +159,8 @@ def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
         for member in system.members:
             if not member.encoder:
                 sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
-    said = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
-    return [*sets, *[f"Training: {'; '.join(said)}."] * bool(sizes)]
+    sentences = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
+    return [*sets, *[f"Training: {'; '.join(sentences)}."] * bool(sizes)]
 
 
 def _size(member: Member) -> str:

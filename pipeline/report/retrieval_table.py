@@ -101,9 +101,9 @@ class PaperTable(ABC):
     @classmethod
     def listed(cls, name: str, **code: Any) -> Self:
         """A table of `LISTED`, completed by code: which systems it shows, and the headers of its rows."""
-        said = {key: value for key, value in LISTED[name].items() if key != "varied"}
-        rule = getattr(emphasis, said.pop("emphasis", "best_of_columns"))
-        return TypeAdapter(cls).validate_python({**said, "name": name, "emphasis": rule, **code})
+        fields = {key: value for key, value in LISTED[name].items() if key != "varied"}
+        rule = getattr(emphasis, fields.pop("emphasis", "best_of_columns"))
+        return TypeAdapter(cls).validate_python({**fields, "name": name, "emphasis": rule, **code})
 
     @abstractmethod
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
@@ -152,11 +152,11 @@ class PaperTable(ABC):
         """The published rows, one for each header, and a lettered note for each doubt about a column shown."""
         if self.published is None:
             return [], []
-        found: dict[RowHeader, ResultRow] = {}
+        rows: dict[RowHeader, ResultRow] = {}
         notes: dict[str, Note] = {}
         for line in published.load(self.name):
             header, cells = self.published(line), self.printed_cells(line)
-            numbers = found.setdefault(header, ResultRow(header)).numbers
+            numbers = rows.setdefault(header, ResultRow(header)).numbers
             marks: dict[str, tuple[str, ...]] = {}
             for doubt in line.doubts:
                 if set(doubt.columns) & {column for column, _ in cells.values()}:
@@ -166,8 +166,8 @@ class PaperTable(ABC):
                         for key, (column, cell) in cells.items()}
             if line.cells.get("oips"):
                 numbers.setdefault(RATIO, Cell(Decimal(line["oips"]), is_factor=True))
-        groups = list(dict.fromkeys(map(self.together, found)))
-        return sorted(found.values(), key=lambda row: groups.index(self.together(row.header))), [*notes.values()]
+        groups = list(dict.fromkeys(map(self.together, rows)))
+        return sorted(rows.values(), key=lambda row: groups.index(self.together(row.header))), [*notes.values()]
 
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
               bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
@@ -180,13 +180,13 @@ class PaperTable(ABC):
         above = list(result_rows.groups(printed, columns, bold_above))
         below = list(result_rows.groups(compared, columns, bold_below, "Measured here" if printed else ""))
         bold = {mark for group in above for row in group.rows for cell in row.cells if cell.bold for mark in cell.marks}
-        said = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
+        notes = [replace(note, text=f"{note.text} Bold follows the cell as printed.") if note.mark in bold else note
                 for note in doubts]
         caption = self._caption([*printed, *measured.rows])
         if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
             caption += " " + self.emphasis.said(numbers, printed, measured.rows)
         return Panel(columns, (*above, *below), caption,
-                     (*said, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
+                     (*notes, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
                      made_from=measured.made_from, colours=self.emphasis.colours(
                          marked, {*bold_above.values(), *bold_below.values()})).lettered()
 

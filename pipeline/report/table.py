@@ -141,12 +141,12 @@ class Panel:
         shown = dict.fromkeys(mark for group in self.groups for row in group.rows for cell in row.cells
                               for mark in cell.marks)
         test_sets = {"", *(column.key[0] for column in self.columns)}
-        kept = [note for note in self.notes if (note.mark in shown if note.mark else note.test_set in test_sets)]
+        shown_notes = [note for note in self.notes if (note.mark in shown if note.mark else note.test_set in test_sets)]
         letters = dict(zip((mark for mark in shown if mark in LETTERS), LETTERS, strict=False))
-        lettered = {letters[note.mark]: note for note in kept if note.mark in letters}
+        lettered = {letters[note.mark]: note for note in shown_notes if note.mark in letters}
         notes = [replace(lettered[mark], mark=mark) for mark in LETTERS if mark in lettered]
         return replace(self, groups=tuple(group.marked(letters) for group in self.groups),
-                       notes=(*notes, *(note for note in kept if note.mark not in letters)))
+                       notes=(*notes, *(note for note in shown_notes if note.mark not in letters)))
 
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
         """The rows of spanning headings, outermost first."""

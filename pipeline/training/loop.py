@@ -46,8 +46,8 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
           on_words: OnWords = lambda line: None) -> checkpoint.State:
     """Train to the last epoch, from the last checkpoint if there is one. A finished head is left unchanged.
 
-    Of several processes the first one writes files and selects on val; the others wait for it. Before the first step
-    all bytes that will be read are compared with the store's ledger.
+    Rank 0 writes the files and evaluates on the validation split; the other ranks wait. Before the first step all
+    bytes that will be read are compared with the store's ledger.
 
     Args:
         job: The head.

@@ -153,7 +153,7 @@ ImageSource: TypeAlias = FeatureStore | Photographs
 
 
 def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """Name the networks behind a head's two sides, which distinguishes the papers' networks from others.
+    """Name a head's image and text networks, so that tables can tell the papers' networks from stand-ins.
 
     Args:
         source: The images.

@@ -200,11 +200,11 @@ def wrapped(text: str, most: int, lines: int) -> list[str]:
     """A text in at most so many lines of at most this width; what does not fit is left out, with dots."""
     found: list[str] = []
     while len(found) < lines - 1 and text_width(text) > most:
-        kept = text[:most]
-        while text_width(kept) > most:
-            kept = kept[:-1]
-        words = text[:len(kept) + 1].rpartition(" ")[0]
-        found.append(words if 2 * len(words) >= len(kept) else kept)
+        shortened = text[:most]
+        while text_width(shortened) > most:
+            shortened = shortened[:-1]
+        words = text[:len(shortened) + 1].rpartition(" ")[0]
+        found.append(words if 2 * len(words) >= len(shortened) else shortened)
         text = text[len(found[-1]):].lstrip()
     return [*found, shorten(text, most)]
 
@@ -213,11 +213,11 @@ def shorten(text: str, most: int) -> str:
     """Shorten a text to a width, see `text_width`: between words if possible, with dots."""
     if text_width(text) <= most:
         return text
-    kept = text[:most]
-    while text_width(kept) > most - 2:
-        kept = kept[:-1]
-    words = kept.rpartition(" ")[0]
-    return (words if 2 * len(words) >= len(kept) else kept).rstrip() + " …"
+    shortened = text[:most]
+    while text_width(shortened) > most - 2:
+        shortened = shortened[:-1]
+    words = shortened.rpartition(" ")[0]
+    return (words if 2 * len(words) >= len(shortened) else shortened).rstrip() + " …"
 
 
 UNSCORED = "a scored system and its photographs: run `pipeline score` and `pipeline ensemble`"

@@ -20,8 +20,8 @@ def _published(row: PublishedRow) -> RowHeader:
     """The header of a published row; only the authors' own runs, `Our: ...`, are compared with measured ones."""
     visual, backbone, text = row["visual_feature"], row["backbone"], row["text_encoder"]
     star = "*" if row["ensemble"] == "1" else ""
-    own = row["method"].startswith("Our: ")
-    identity = (row["method"].removeprefix("Our: ") + star, visual, backbone, text) if own else None
+    is_own = row["method"].startswith("Our: ")
+    identity = (row["method"].removeprefix("Our: ") + star, visual, backbone, text) if is_own else None
     return RowHeader((row["method"] + star, names.features(visual)), _section(backbone, text), identity=identity)
 
 

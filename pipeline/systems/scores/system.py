@@ -256,7 +256,7 @@ class System(Collection):
                   for name, places in found.items())]
 
     def among(self, distractors: Sequence[System]) -> System:
-        """Enlarge the pool by distractors: the images and captions of stores of vectors, candidates but no queries."""
+        """Enlarge the pool by distractors: vector stores whose items are candidates only, never queries."""
         if isinstance(self.kind, Candidates):
             return self._reranked_among(distractors)
         from pipeline.evaluation.retrieval.embeddings import Enlarged
