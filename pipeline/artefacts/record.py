@@ -20,7 +20,7 @@ class Reference(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    kind: str  # Its kind, such as "head"
+    kind: str
     name: str  # The name under which a project has it
     identity: str  # Its `Record.identity` at that time
 
@@ -33,7 +33,7 @@ class Record(BaseModel):
     kind: str  # The kind of artefact, such as "head"
     request: dict[str, Any] = {}  # The JSON of the `Request` that it was made for
     made_from: dict[str, Reference] = {}  # Role, such as "manifest" -> the artefact it was made from
-    versions: dict[str, int | str] = {}  # The code that made it
+    versions: dict[str, int | str] = {}
     contents: dict[str, str] = {}  # File, or folder of an array, by its path in the artefact -> digest
     # What readers need to know of the result, such as a head's width. Each kind says what.
     facts: dict[str, Any] = {}

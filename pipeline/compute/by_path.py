@@ -48,7 +48,7 @@ def unpacked(content: bytes) -> Any:
 
 
 def _mapped(values: npt.NDArray[Any]) -> tuple[str, int | None, str, tuple[int, ...], int, tuple[int, ...]] | None:
-    """Where in a file an array's values lie; None for an array in memory.
+    """The part of a file that holds an array's values; None for an array in memory.
 
     Path, time of the last writing, dtype, shape, offset and strides.
     """

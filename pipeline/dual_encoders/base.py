@@ -43,7 +43,7 @@ class Usage:
     # as `transformers` computes it by default, with other rounding.
     preprocessing: Preprocessing = "own"
     precision: Precision = "fp32"  # In which the encoder computes
-    device: str = "cpu"  # A torch device
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.prompt.count("{}") != 1:
@@ -64,7 +64,7 @@ class Usage:
 
 
 class DualEncoder(Protocol):
-    """A pretrained network for images and one for captions, whose vectors lie in one space."""
+    """A pretrained network for images and one for captions, whose vectors are in one space."""
 
     usage: Usage  # how it is used
     files: Mapping[str, str]  # name -> SHA-256 of each file that it was read from

@@ -21,7 +21,7 @@ ZERO_SHOT = "zero-shot"
 def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
     """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its usage.
 
-    Vectors of one identity lie in one space.
+    Vectors of one identity are in one space.
     """
     kind = model.partition(":")[0]
     version = artefacts.version(f"dual_encoders/{kind}")

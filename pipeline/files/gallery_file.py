@@ -84,7 +84,7 @@ class GalleryFile:
     def picture(self) -> Image.Image:
         """Decode a picture for people: the photograph, or a few frames of the clip in rows, in the order of time.
 
-        The strip's `info["columns"]` says how many frames stand side by side. ImageError if it cannot be decoded.
+        The strip's `info["columns"]` says how many frames are side by side. ImageError if it cannot be decoded.
         """
         if self.kind == "image":
             return self.decoded()

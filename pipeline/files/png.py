@@ -1,6 +1,6 @@
 """The chunks of a PNG file that make its picture.
 
-Pillow refuses a file for what stands beside the picture: a colour profile or text above a megabyte, a damaged note, an
+Pillow refuses a file for what is beside the picture: a colour profile or text above a megabyte, a damaged note, an
 animation that does not add up, a missing end. Browsers and viewers show such files, and so does this pipeline.
 """
 

@@ -1,4 +1,4 @@
-"""Open regular files alone. A pipe in the place of a file would be waited for, and a device has no end."""
+"""Open regular files alone. A pipe instead of a file would be waited for, and a device has no end."""
 
 import errno
 import os

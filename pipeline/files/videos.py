@@ -1,7 +1,7 @@
 """Decode frames of a clip, evenly in time, or give the reason in one line why that is not possible.
 
 A clip is a video file or a part of one. Its frames are RGB as a player shows them: in order of time, upright, with
-square pixels. A clip that is damaged before its last wanted frame is refused: with other frames in place of the
+square pixels. A clip that is damaged before its last wanted frame is refused: with other frames instead of the
 unreadable ones, the sample would not be even.
 """
 

@@ -119,7 +119,7 @@ class ResidualProjection(nn.Module):
 
 
 def _places(items: Tensor, counts: Tensor) -> Tensor:
-    """Where the valid items stand in the flattened batch, int64 [M]."""
+    """The places of the valid items in the flattened batch, int64 [M]."""
     return valid_mask(items, counts).flatten().nonzero().squeeze(1)
 
 

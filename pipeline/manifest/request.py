@@ -16,7 +16,7 @@ class ManifestRequest(Request):
     """What a manifest is made from."""
 
     kind: ClassVar[str] = "manifest"
-    dataset: str  # Its name
+    dataset: str
     form: str | None  # The format of the annotations, None for as it looks
     items: str | None  # "image" or "video", None for captions alone
     fetch: bool  # Whether images are downloaded

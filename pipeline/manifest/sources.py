@@ -21,7 +21,7 @@ Kind = Literal["images", "clips", "captions"]
 class Sources(ABC):
     """A manifest's M images, clips or captions, in its order."""
 
-    kind: Kind  # Which of them
+    kind: Kind
     ids: np.ndarray  # Int64 [M]
     image_ids: np.ndarray  # Int64 [M], the image of each caption; of images and clips their own ids
     digest: str  # SHA-256 over ids and files or texts, in order

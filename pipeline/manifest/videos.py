@@ -1,7 +1,7 @@
 """Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and captions of both.
 
 MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and test_videodatainfo.json, or with
-one JSON of all clips such as MSRVTT_data.json. Where MSRVTT_JSFUSION_test.csv lies beside them, the split "1k-A" of
+one JSON of all clips such as MSRVTT_data.json. Where MSRVTT_JSFUSION_test.csv is beside them, the split "1k-A" of
 JSFusion (Yu et al. 2018), its 1,000 clips with the caption that it names are the test split; train are all others but
 the official val, which that split's users train on too.
 
@@ -11,7 +11,7 @@ HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these l
 second half test, which is not the papers' split.
 
 HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders `annotation/RET`, with
-ref_captions.json, and `public_split`. Captions are as HGR reads them: words between blanks. Beside them lie their role
+ref_captions.json, and `public_split`. Captions are as HGR reads them: words between blanks. Beside them are their role
 graphs, if the folder has them.
 
 A clip's file is its name with .mp4.

@@ -27,7 +27,7 @@ class InputWarning(UserWarning):
 @contextmanager
 def refusing(kinds: type[Exception] | tuple[type[Exception], ...], why: str | Callable[[Any], str],
              kind: type[Exception] = InputError) -> Iterator[None]:
-    """Raise `InputError` in place of errors that bad input causes in the block.
+    """Raise `InputError` instead of errors that bad input causes in the block.
 
     Args:
         kinds: The errors that bad input causes. An error of too little memory (`short_of_memory`) is not replaced,

@@ -1,6 +1,6 @@
 """Imports that are delayed until something is used. Importing torch takes two seconds, and `--help` does not need it.
 
-Delayed imports stand below `if TYPE_CHECKING:` of a package's `__init__`, where type checkers and editors find them as
+Delayed imports are below `if TYPE_CHECKING:` of a package's `__init__`, where type checkers and editors find them as
 well. It ends with `offer(__name__)`: each name, and each module of the package, is imported when it is first used.
 """
 

@@ -90,7 +90,7 @@ def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[
 
 def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
            numbers: Mapping[str, Any], hits: Mapping[str, Any]) -> str:
-    """Write the numbers and hits of one pool into results/recorded.json in place of its entry; return its name."""
+    """Write one pool's numbers and hits into results/recorded.json instead of an earlier entry; return its name."""
     if not pool.made_from.is_known:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
     among = [{"dataset": each.made_from.dataset, "split": each.split, **each.reference.model_dump(),

@@ -4,7 +4,7 @@
     again → feature store → network's weights, shard files → manifest → photographs; for each dual encoder: its files,
     some vectors again → photographs
 
-Each step's digest stands in the one above it, so a change in between breaks the link. Somebody who changes a step and
+Each step's digest is in the one above it, so a change in between breaks the link. Somebody who changes a step and
 rewrites everything above it breaks no link; then the values that are computed again (`computed_again.py`, `of_head.py`)
 differ, as long as the files below are unchanged.
 """

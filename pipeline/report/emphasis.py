@@ -78,7 +78,7 @@ class Rule:
         return f"{sentence} A measured number that competes with no other is not bold." if alone else sentence
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
-        """Say in a caption which of the used colours stands for what. rows: those with bold numbers."""
+        """Say in a caption what each of the used colours means. rows: those with bold numbers."""
         groups = {row.header.group for row in rows if self.in_groups}
         stand_for = {group: colour for group, colour in GROUP_COLOURS.items() if group in groups}
         if self.two_sums:

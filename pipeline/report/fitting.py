@@ -2,7 +2,7 @@
 
 A float spans one column of the page or both. A panel takes the narrower float in which it fits with type of 9 or 8
 points; if it fits in neither, the one in which it fits with 7 points. Columns move closer before type becomes smaller
-than 8 points. If a panel does not fit at all, its test sets stand below each other as sections of one float; if these
+than 8 points. If a panel does not fit at all, its test sets are below each other as sections of one float; if these
 are still too wide, so do their directions (image retrieval, caption retrieval). If these have different columns, or
 take more than a page, each is a float of its own, without the rows that have no number in it. A panel without such
 parts has its text broken into lines. A panel taller than the page continues in another float. Nothing is scaled, unless

@@ -87,7 +87,7 @@ def _float(part: Part, label: str, style: Style) -> str:
 
 
 def _column(column: Column, fitted: FittedColumn) -> str:
-    """A column of the tabular; what stands after a number has a column of its own."""
+    """A column of the tabular; what follows a number has a column of its own."""
     if column.kind == "text":
         return rf">{{\raggedright\arraybackslash}}p{{{fitted.width:.1f}pt}}" if fitted.fixed else "l"
     options = f"table-format={'+' * fitted.signed}{fitted.whole}.{fitted.decimals}"
@@ -164,7 +164,7 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
 
 
 def _label(text: str) -> str:
-    """A text in which T^ANCE stands for a raised ANCE."""
+    """A text in which T^ANCE means a raised ANCE."""
     return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
 
 

@@ -19,7 +19,7 @@ def escape(text: str) -> str:
 def to_markdown(table: Table, paper: Paper = ACL) -> str:
     """Render a table: its panels, each with its caption, its notes, and what made its measured numbers.
 
-    Test sets that stand below each other in the paper's float do so here.
+    Test sets that are below each other in the paper's float do so here.
     """
     return "\n\n".join(_panel(stacked(panel, paper)) for panel in table.panels) + "\n"
 
@@ -46,7 +46,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _label(text: str) -> str:
-    """A text in which T^ANCE stands for a raised ANCE."""
+    """A text in which T^ANCE means a raised ANCE."""
     return "".join(_superscript(part) if index % 2 else escape(part) for index, part in enumerate(RAISED.split(text)))
 
 

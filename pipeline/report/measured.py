@@ -26,15 +26,15 @@ SEPARATE = "separate"
 class Origin:
     """What a number was measured on and with, all but the seed."""
 
-    dataset: str  # The data set's name
+    dataset: str
     split: str  # The split that was ranked
     manifest: str  # Digest of the data set's manifest
-    protocol: str  # The evaluation protocol
-    images: int  # Number of images that were ranked
-    captions: int  # Number of captions that were ranked
-    recipe: str  # The training recipe
+    protocol: str
+    images: int
+    captions: int
+    recipe: str
     visual: str  # The ensemble or feature as letters: R, G, P, RG or RGP
-    text: str  # The text encoder
+    text: str
     features: tuple[tuple[str, str], ...]  # (feature, name of what made its store) pairs
     # The features that an untrained network made; none for a published head, which brings its own network.
     untrained: tuple[str, ...]
@@ -130,7 +130,7 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
     """The systems that repeat no benchmark, by test set.
 
     A system that was evaluated by several protocols is shown by `all`, else by the first. One that also has a
-    benchmark's protocol is left out, as it stands under the benchmark's headings.
+    benchmark's protocol is left out, as it is under the benchmark's headings.
     """
     protocols: dict[Origin, list[MeasuredSystem]] = defaultdict(list)
     for system in systems:

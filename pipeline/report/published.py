@@ -76,7 +76,7 @@ class PublishedRow:
 
     @property
     def label(self) -> str:
-        """Its name: CE (OSCAR) for CE^OSCAR; in the file, ^ stands before text that the paper prints raised."""
+        """Its name: CE (OSCAR) for CE^OSCAR; in the file, ^ comes before text that the paper prints raised."""
         name, _, raised = self["method"].partition("^")
         return f"{name} ({raised.replace('_', ', ')})" if raised else name
 

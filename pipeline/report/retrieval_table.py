@@ -34,7 +34,7 @@ class TableColumns:
     blocks: tuple[tuple[str, str], ...]  # (test set, heading) pairs, one block of columns each
     directions: tuple[tuple[str, str], ...] = ()  # (t2i or i2t, heading) pairs, in printed order
     metrics: tuple[str, ...] = ("R@1", "R@5", "R@10")  # The metrics of each direction, in printed order
-    rsum: bool = True  # Whether RSUM is shown
+    rsum: bool = True
     ratio: str = ""  # Heading of a last column of throughput ratios, "" for none
     labels_above: str = ""  # A heading that spans the label columns, "" for none
     # Columns of each block that belong to no direction; the test set in their key is replaced by the block's.

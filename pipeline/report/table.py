@@ -91,7 +91,7 @@ class RowGroup:
     title: str = ""
 
     def marked(self, other: Mapping[str, str]) -> "RowGroup":
-        """The same rows with other marks in the place of some."""
+        """The same rows with other marks instead of some."""
         return replace(self, rows=tuple(replace(row, cells=tuple(
             replace(cell, marks=tuple(other.get(mark, mark) for mark in cell.marks)) for cell in row.cells))
             for row in self.rows))

@@ -161,7 +161,7 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
 
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace every recipe's `pooling`, which stands for both sides, by `image_pooling` and `text_pooling`."""
+    """Replace every recipe's `pooling`, which is for both sides, by `image_pooling` and `text_pooling`."""
     found = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:

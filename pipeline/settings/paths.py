@@ -39,7 +39,7 @@ class _File:
 
 @dataclass(frozen=True)
 class Paths:
-    """Where files lie."""
+    """Where files are."""
 
     root: Path  # everything that a command writes lies below it
 
@@ -110,7 +110,7 @@ def of_seed(series: str, seed: int) -> str:
 def systems(run: Run) -> dict[str, RunSystem]:
     """List the run's heads and ensembles and its dual encoders, then these rescored and reranked, ablations last.
 
-    A dual encoder has no recipe, feature or seed: its name stands for the recipe.
+    A dual encoder has no recipe, feature or seed: its name is also the recipe's.
 
     Ensembles with features that the run leaves out are not listed.
     """

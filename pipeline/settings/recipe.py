@@ -143,7 +143,7 @@ class Training(Section):
     """The size of a head and the length of its training.
 
     steps: The number of steps of all epochs together; null for epochs that take every caption once.
-    images: How many of the training images are used; null for all. Smaller subsets lie within larger ones.
+    images: How many of the training images are used; null for all. Larger subsets contain smaller ones.
     subset_seed: The seed by which these images are chosen.
     word_vectors: A file of GloVe's format with initial word vectors, for the BiGRU; null for random ones.
     tokenizer: What splits captions into the BiGRU's words, a key of `TOKENIZERS` of `pipeline/text`; null for words,

@@ -22,7 +22,7 @@ class SystemOfClaim(Section):
     """One side of a claim.
 
     recipe: A recipe of the settings.
-    features: Letters of features; R alone stands for the run's first feature.
+    features: Letters of features; R alone means the run's first feature.
     """
 
     recipe: str

@@ -17,7 +17,7 @@ class ScoreRequest(Request):
 
     kind: ClassVar[str] = "scores"
 
-    name: str  # The system's name
+    name: str
     split: str  # The split that is ranked
     # Images or captions at once; None for stored vectors, which are multiplied as they are.
     batch_size: int | None = None
@@ -51,10 +51,10 @@ class FuseRequest(Request):
 
     kind: ClassVar[str] = "ensemble"
 
-    name: str  # The system's name
+    name: str
     # Those whose heads it averages, as in the papers; [] for members of the user's choice.
     features: list[str] = Field(default_factory=list)
-    method: str  # The fusion
+    method: str
     weights: list[float]  # One for each member, which add up to 1
     keep_common: bool = False  # Whether images that a member lacks are left out
     tuned: dict[str, Any] | None = None  # How the weights were chosen on val; None if they were given
@@ -69,7 +69,7 @@ class RescoreRequest(Request):
 
     kind: ClassVar[str] = "rescored"
 
-    name: str  # The system's name
+    name: str
     rescorer: str  # The correction, a key of `RESCORERS`
     options: dict[str, Any] = Field(default_factory=dict)
 

@@ -279,13 +279,7 @@ class OpenHead:
 
     @classmethod
     def open(cls, use: HeadUse) -> OpenHead:
-        """Open a head.
-
-        Args:
-            use: The head and the data set.
-
-        Returns:
-            The open head; this process keeps it open for tasks.
+        """Open the head and the data set of a use; this process keeps them open for tasks.
 
         Raises:
             InputError: If either is missing, the head is not finished or its record was edited, or the features were

@@ -127,13 +127,7 @@ def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str])
 
 
 def read(path: Path) -> Released:
-    """Read a checkpoint of the released code. Nothing in it is executed.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The checkpoint.
+    """Read a checkpoint of the released code at a path. Nothing in it is executed.
 
     Raises:
         InputError: If it is not such a file.

@@ -71,13 +71,7 @@ class ReleasedCross:
 
 
 def read(path: Path) -> ReleasedCross:
-    """Read a checkpoint. Nothing in it is executed.
-
-    Args:
-        path: A folder, a zip, or the file pytorch_model.bin.
-
-    Returns:
-        The checkpoint.
+    """Read a checkpoint at a path: a folder, a zip, or the file pytorch_model.bin. Nothing in it is executed.
 
     Raises:
         InputError: If it is not such a checkpoint; the message names a weight that does not belong.

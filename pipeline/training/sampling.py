@@ -22,7 +22,7 @@ TOLERANCE = 0.02
 def subset(split: Split, images: int | None, seed: int) -> Split:
     """Keep some images (sample efficiency: Geigle et al., figure 3), chosen by a hash of the seed and the image's id.
 
-    The choice does not depend on the images' order, and a smaller subset lies within a larger one of the same seed.
+    The choice does not depend on the images' order, and a smaller subset is part of a larger one of the same seed.
     """
     if images is None:
         return split

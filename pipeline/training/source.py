@@ -111,7 +111,7 @@ class Photographs:
         """Do nothing, whatever the rows: the files are read as they are, and `content` records what they were."""
 
     def _file(self, row: int) -> GalleryFile:
-        """An image's file, which may lie in a tar or Parquet."""
+        """An image's file, which may be in a tar or Parquet."""
         return GalleryFile(str(self.path / self._files[row]))
 
     def augmented(self, rows: np.ndarray, draws: np.ndarray | None) -> np.ndarray:

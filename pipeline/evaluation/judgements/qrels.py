@@ -42,7 +42,7 @@ LARGEST = 1e9
 class Judgements:
     """What a file says is right."""
 
-    relevance: Relevance  # The right pairs
+    relevance: Relevance
     title: str  # What the file was recognised as
     left_out: dict[str, int] = field(default_factory=dict)  # Why rows were left out -> how many
 

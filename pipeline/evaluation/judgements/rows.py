@@ -32,8 +32,8 @@ BLANKS = bytes.maketrans(b"\t\r\f\v", b"    ")
 class Rows:
     """The rows of a file as text, piece by piece."""
 
-    path: Path  # The file
-    kind: Kind  # What is read
+    path: Path
+    kind: Kind
     title: str = ""  # What the file was recognised as; "" before its first piece
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out

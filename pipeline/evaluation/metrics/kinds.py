@@ -34,7 +34,7 @@ class MeanRank(Metric):
 class MedianRank(MeanRank):
     """The median rank of the best right candidate. Source: Karpathy and Fei-Fei, CVPR 2015.
 
-    Ties: the median of expected ranks; for any order of ties it lies between --ties optimistic and pessimistic.
+    Ties: the median of expected ranks; for any order of ties it is between --ties optimistic and pessimistic.
     """
 
     name, is_median = "MedR", True
@@ -218,7 +218,7 @@ class AveragePrecisionAtR(Metric):
 def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     """The expectation of AP over all orders of tied candidates.
 
-    Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i stands a right one
+    Of t tied candidates below a others, r are right, and b right ones are above them. At place a + i comes a right one
     with the chance r / t; then (i - 1) (r - 1) / (t - 1) of those before it are right, on average. This gives the
     precision there; its sum over i is computed from harmonic numbers.
     """

@@ -28,8 +28,8 @@ class Metrics:
     images: int  # How many were ranked
     captions: int  # How many were ranked
     captions_unused: int  # How many the protocol leaves out (a sixth caption of an image, say)
-    protocol: str  # Its name
-    ties: Ties  # How ties count
+    protocol: str
+    ties: Ties
     # The counts of every query, one entry for each fold (or one alone).
     ranks: tuple[Ranks, ...] = field(repr=False, compare=False)
 

@@ -1,6 +1,6 @@
 """What all similarity sources share: how a matrix is cut into blocks, and what a block must be.
 
-`Matrix` is the source whose cells lie in memory or in a `.npy` file, by memory map.
+`Matrix` is the source whose cells are in memory or in a `.npy` file, by memory map.
 """
 
 import math
@@ -130,7 +130,7 @@ def _refuse(value: float, row: int, column: int) -> None:
 
 
 def position(index: Index, place: int) -> int:
-    """Find where a row or column of a block lies in the whole matrix."""
+    """Find where a row or column of a block is in the whole matrix."""
     return int((index.start or 0) + place if isinstance(index, slice) else index[place])
 
 

@@ -1,4 +1,4 @@
-"""Where every right candidate stands among all candidates of its query, by sorting each query's similarities.
+"""The rank of every right candidate among all candidates of its query, by sorting each query's similarities.
 
 `ranks.py` knows the best right one of a query, and is faster. Metrics that ask for all right ones need this.
 """

@@ -192,7 +192,7 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
 
 
 def _refuse_half_a_shard(values: zarr.Array[Any], piece: Piece, what: str) -> None:
-    """Check that a shard holds all its chunks that lie in the array."""
+    """Check that a shard holds all its chunks that are in the array."""
     file, shard, chunk = file_of(values, piece), stored_shape(values), values.chunks
     across = [whole // part for whole, part in zip(shard, chunk, strict=True)]
     index = _shard_index(values, file, prod(across), what).reshape(*across, 2)

@@ -67,12 +67,12 @@ class Task:
     made_from: str
     # The store's layout, without the sizes of single shards, so that tasks of a grown store stay small.
     layout: StoreLayout
-    shard: int  # The shard's number
+    shard: int
     rows: range
     # Photographs or clips by absolute paths, or captions, and their sizes in bytes, in the order of the rows.
     sources: list[tuple[GalleryFile | str, int]]
-    engine: EngineSpec  # How to build the engine
-    batch_size: int  # Rows in a batch
+    engine: EngineSpec
+    batch_size: int
     on_error: OnError  # Whether an image that cannot be decoded ends the run
     # Where the complete shard is uploaded to, see `store.remote_store`; None for no upload.
     uploaded_to: Path | None = None
@@ -83,14 +83,14 @@ class Task:
 class ExtractionJob:
     """An extraction: which images, clips or captions, by which engine, into which store."""
 
-    manifest: Manifest  # The images and captions
+    manifest: Manifest
     images_folder: Path  # Where their files lie
-    store: Path  # Where the features go
-    engine: EngineSpec  # How to build the engine
-    batch_size: int  # Images or captions in a batch
-    shard_images: int  # Images or captions in a shard
-    compressor: str = "none"  # How features are compressed
-    dtype: str = "float16"  # How features are stored
+    store: Path
+    engine: EngineSpec
+    batch_size: int
+    shard_images: int
+    compressor: str = "none"
+    dtype: str = "float16"
     on_error: OnError = "fail"  # Whether an image that cannot be decoded ends the run
     # Whether a store with other features is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"

@@ -32,13 +32,13 @@ class ExtractRequest(Request):
 
     kind: ClassVar[str] = KIND
     engine: str  # A key of `ENGINES`
-    options: dict[str, Any]  # The engine's settings
+    options: dict[str, Any]
     files: dict[str, str]  # Option -> SHA-256, of those that name a file
     # SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
     network: str | None
-    precision: str  # The setting `extract.precision`
-    backend: str  # The setting `extract.backend`
-    dtype: str  # The setting `extract.dtype`
+    precision: str
+    backend: str
+    dtype: str
     only: tuple[int, ...] | None = None  # Ids of the images to extract, ascending; None for all
     libraries: dict[str, str]  # Library -> its version
 

@@ -177,7 +177,7 @@ class TsvFile:
             self.columns, self.dimension = self._recognised(file)
 
     def _recognised(self, file: BinaryIO) -> tuple[tuple[str, ...], int]:
-        """The columns and the dimension, of the first whole row; a damaged one may stand before it."""
+        """The columns and the dimension, of the first whole row; damaged ones may come before it."""
         wrong = ""
         for number in range(1, TRIED + 1):
             line = self._line(file, number)

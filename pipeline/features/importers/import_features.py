@@ -30,15 +30,15 @@ class ImportJob:
         InputError: If `reported_as` is not a name in one line.
     """
 
-    manifest: Manifest  # The images
+    manifest: Manifest
     format: str  # A key of `FORMATS`
-    paths: tuple[Path, ...]  # The source's files or folders
-    store: Path  # Where the features go
+    paths: tuple[Path, ...]
+    store: Path
     shard_images: int
     # The name under which the features are reported; None for a name from format and sizes.
     reported_as: str | None = None
-    compressor: str = "none"  # How features are compressed
-    dtype: str = "float16"  # How features are stored
+    compressor: str = "none"
+    dtype: str = "float16"
     on_error: Literal["fail", "skip"] = "fail"  # Whether an image that is missing or damaged ends the import
     # Whether a store with other content is refused or replaced.
     if_changed: Literal["refuse", "redo"] = "refuse"

@@ -28,7 +28,7 @@ class ItemFormat:
     items: int  # N, the most items of a row
     dimension: int  # D
     dtype: str  # "float16" or "float32"
-    boxes: bool  # Whether each item has a box
+    boxes: bool
 
     @classmethod
     def of(cls, store: FeatureStore) -> Self:

@@ -26,9 +26,9 @@ ByRow = dict[Annotated[int, Field(strict=False)], str]
 class LedgerEntry:
     """A finished shard."""
 
-    shard: int  # Its number
-    first: int  # Its first row
-    rows: int  # How many rows it has
+    shard: int
+    first: int
+    rows: int
     failed: ByRow  # Row -> reason
     checksums: dict[str, str]  # Array -> checksum of its file
     sources: ByRow  # Row -> checksum of the file or caption that the features were made from. Imports have none.

@@ -58,7 +58,7 @@ def sorted_sum(items: Tensor, valid: Tensor, theta: Tensor) -> Tensor:
 
 
 class SortedSum(torch.autograd.Function):
-    """`sorted_sum` in float32 by `cpu_sort`. The backward pass receives the sorted items in place of the items."""
+    """`sorted_sum` in float32 by `cpu_sort`. The backward pass receives the sorted items instead of the items."""
 
     @staticmethod
     def forward(ctx: Any, items: Tensor, valid: Tensor, theta: Tensor, kept: bool) -> Tensor:

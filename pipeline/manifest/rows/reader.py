@@ -101,7 +101,7 @@ class _Table:
         return [named[row] for row in rows], captions
 
     def whole(self) -> pd.DataFrame:
-        """All rows; an image's captions may stand apart in the files."""
+        """All rows; an image's captions may be apart in the files."""
         table = pd.concat(self.parts, ignore_index=True)
         self.parts.clear()
         if "split" in table.columns and (table["split"].isna() | (table["split"] == "")).all():

@@ -22,7 +22,7 @@ class RowFile(ABC):
 
     path: Path
     title: str  # Its format, for messages, such as "CSV separated by ;, UTF-8"
-    names: Sequence[str]  # The names of its columns
+    names: Sequence[str]
     first: Sequence[Any]  # The values of its first row, for messages
     images: int | None = None  # The column of images' bytes; None if images are files of their own
     unit: str = "row"  # What `Batch.places` count, "line" or "row"

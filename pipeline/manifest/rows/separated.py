@@ -124,7 +124,7 @@ def layout_of(lines: Sequence[str]) -> Layout:
 
 
 def _columns_of(rows: list[list[str]]) -> list[str]:
-    """Names for the columns of rows without a header; without "image" and "caption" where they cannot be told."""
+    """Names for the columns of rows without a header; without "image" and "caption" where they are not recognised."""
     width = max(map(len, rows))
     columns = [[row[column].strip() for row in rows if len(row) > column] for column in range(width)]
     names = ["" for _ in columns]

@@ -1,4 +1,4 @@
-"""Backgrounds of the settings: sky or wall, ground, and what stands between them, drawn as scenes.yaml lists them."""
+"""Backgrounds of the settings: sky or wall, ground, and what is between them, drawn as scenes.yaml lists them."""
 
 from collections.abc import Sequence
 from itertools import chain

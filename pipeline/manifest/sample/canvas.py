@@ -1,7 +1,7 @@
 """A square of RGB pixels and the strokes that painters need.
 
 Coordinates run from 0 to 1, x to the right and y downwards.
-Colours lie in planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
+Colours are planes ([3, h, w]): NumPy is several times faster along long rows than along three channels.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Canvas:
             self.blend(where, colour, np.asarray(mask, np.float32) * (alpha / 255))
 
     def box(self, left: float, top: float, right: float, bottom: float, colour: Paint, alpha: float = 1.0) -> None:
-        """Fill a rectangle whose edges lie on whole pixels."""
+        """Fill a rectangle whose edges are on whole pixels."""
         self.blend(self.window(left, top, right, bottom), colour, alpha)
 
     def trapezoid(self, x: float, top: float, top_half: float, bottom: float, bottom_half: float, colour: Paint

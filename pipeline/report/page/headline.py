@@ -70,7 +70,7 @@ class HeadlineRow:
 
     @property
     def by(self) -> str:
-        """What stands below its features: the method and the text encoder."""
+        """What is below its features: the method and the text encoder."""
         return ", ".join(filter(None, (self.method, self.text)))
 
     @property

@@ -44,7 +44,7 @@ class TimeTable(PaperTable):
         return {key: (f"{self.column}_seconds", Cell(row[self.column], marks=marks))}
 
     def together(self, header: RowHeader) -> Hashable:
-        """Rows of one machine stand together."""
+        """Rows of one machine are together."""
         return header.labels[1]
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:

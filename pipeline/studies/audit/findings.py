@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 class Findings:
     """What two collections have in common."""
 
-    one: Collection  # The first collection
+    one: Collection
     other: Collection  # The second collection; the same object if one is compared with itself
     # Pairs of one photograph, by number or content. With many copies of one, not all pairs are listed: each copy is
     # in a pair with one of every split.

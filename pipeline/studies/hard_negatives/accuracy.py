@@ -18,7 +18,7 @@ class Accuracy:
 
     name: str  # Their category; or "all"
     questions: int  # The number of right captions
-    images: int  # The number of images
+    images: int
     # Percent of the right captions above every wrong one; ties count by the mean over all their orders.
     value: float
     low: float  # The lower end of the interval over images, in percent

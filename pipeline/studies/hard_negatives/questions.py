@@ -3,7 +3,7 @@
 A reader takes a file or its folder. SugarCrepe (Hsieh et al., NeurIPS 2023) has seven files on COCO val2017, one for
 each kind of change: {"0": {"filename", "caption", "negative_caption"}, …}. Winoground (Thrush et al., CVPR 2022) has
 two images and two captions of the same words in examples.jsonl: id, image_0, image_1, caption_0, caption_1,
-collapsed_tag; images lie in files image_0.png and so on. ARO (Yuksekgonul et al., ICLR 2023), relations and attributes
+collapsed_tag; images are files image_0.png and so on. ARO (Yuksekgonul et al., ICLR 2023), relations and attributes
 of Visual Genome, has two lists of {image_path, bbox_x, bbox_y, bbox_w, bbox_h, true_caption, false_caption, …}. The
 system is given the box, cut out of the image. These crops must be image files of their own, such as
 2323_10_20_200_150.jpg for the box at x 10, y 20 of 200 × 150 pixels of 2323.jpg.
@@ -107,7 +107,7 @@ class Card(BaseModel):
 def read(name: str, form: str | None, root: Path, share: float = SHARE) -> tuple[list[Question], list[str]]:
     """Read the questions of a benchmark that has a card, or of a file or folder; and what to say of them, in lines.
 
-    form: a key of `READERS`; None for the card's, or the one that the content shows. root: files lie below it, and a
+    form: a key of `READERS`; None for the card's, or the one that the content shows. root: files are below it, and a
     card's must have as many questions as it says. share: the largest that may be left out.
     """
     card = None if (root / name).exists() else _card(name)
@@ -157,7 +157,7 @@ def _card(name: str) -> Card:
 
 
 def from_csv(path: Path, left_out: LeftOut) -> list[Question]:
-    """Read a CSV. The columns positive and negative may stand several times; empty fields of them are left out."""
+    """Read a CSV. The columns positive and negative may occur several times; empty fields of them are left out."""
     text = text_of(path)
     first = text.partition("\n")[0]
     lines = csv.reader(io.StringIO(text, newline=None), strict=True,

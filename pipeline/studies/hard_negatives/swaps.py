@@ -2,7 +2,7 @@
 
     colour          the first colour becomes another one, which no caption of the image names
     number          the first of two, three, … six becomes another one, which no caption of the image names
-    order           the first two nouns of the list that both stand alone in the singular, or both in the plural, with
+    order           the first two nouns of the list that are both alone in the singular, or both in the plural, with
                     more than "and" or "with" between them, change places
     left and right  every left becomes right, every right left
 
@@ -106,7 +106,7 @@ def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str
 
 
 def _put(caption: str, match: re.Match[str], word: str) -> str:
-    """Put a word in the place of another, capitalised if that is."""
+    """Replace a word by another, capitalised if that is."""
     word = word.capitalize() if match[0][0].isupper() else word.lower()
     return caption[:match.start()] + word + caption[match.end():]
 

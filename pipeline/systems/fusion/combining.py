@@ -33,15 +33,12 @@ class CellByCell(ABC):
 
     @abstractmethod
     def cells(self, parts: Iterator[Cells], images: Ids, captions: Ids) -> Cells:
-        """Compute cells.
+        """The fused cells, float32 or float64 in the shape of each part.
 
         Args:
             parts: Each source's cells, read when they are asked for.
             images: Int64, the row of each cell, in a shape that fits.
             captions: Int64, the column of each cell, likewise.
-
-        Returns:
-            Float32 or float64, in the shape of each part.
         """
 
     def block(self, images: Index, captions: Index) -> Cells:
@@ -89,14 +86,7 @@ class QueryByQuery(WholeQueries, ABC):
 
     @abstractmethod
     def queries(self, which: Index) -> Cells:
-        """Compute all scores of some queries.
-
-        Args:
-            which: The queries: rows if images are the queries, else columns.
-
-        Returns:
-            Float64 [queries, candidates].
-        """
+        """The scores of some queries (rows if images are queries, else columns): float64 [which, candidates]."""
 
     def block(self, images: Index, captions: Index) -> Cells:
         """Compute a block, see `Similarity.block`."""
@@ -161,15 +151,7 @@ class PerQuery(ABC):
 
     @abstractmethod
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
-        """Fuse for one direction.
-
-        Args:
-            name: "i2t" ranks captions for images, "t2i" images for captions.
-            block_bytes: The most memory that one block takes.
-
-        Returns:
-            The fused scores [I, C].
-        """
+        """The fused scores [I, C] of one direction, see `PerDirection.direction`."""
 
     def select(self, images: Ids, captions: Ids) -> "PerQuery":
         """Restrict the candidates; scores are fused among those that stay."""

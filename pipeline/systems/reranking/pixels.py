@@ -90,14 +90,11 @@ class PixelScorer(ABC):
 
     @abstractmethod
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
-        """Score a batch.
+        """The scores, float [P], of a batch of pairs.
 
         Args:
             inputs: The processor's: words of each of P pairs, pixels of each of M images.
             image: Int64 [P], each pair's row of the pixels.
-
-        Returns:
-            Float [P].
         """
 
 

@@ -77,7 +77,7 @@ class Job:
 class Outcome(NamedTuple):
     """What was done."""
 
-    made_from: Made  # the facts of the system
+    made_from: Made
     pairs: int  # how many pairs were scored now
     written: bool  # whether the store was written; not if it was up to date
 

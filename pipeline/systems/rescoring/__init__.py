@@ -20,13 +20,7 @@ build = RESCORERS.build
 
 
 def embedded_heads(run: "Run") -> list[str]:
-    """List the heads whose vectors of the split train a run's rescorers read: those of its bank.
-
-    Args:
-        run: The settings.
-
-    Returns:
-        Their names. Those of ablations are not rescored.
+    """The names of the heads whose vectors of the split train a run's rescorers read: those of its bank, no ablations.
 
     Raises:
         InputError: As `build` does.

@@ -191,7 +191,7 @@ class QBNorm(_BySoftmax):
     """Querybank normalisation: the inverted softmax, only for queries whose best candidate is a hub ("dynamic").
 
     Bogolin et al. 2022, "Cross Modal Retrieval with Querybank Normalisation" (CVPR), equations 3 to 5. A hub of the
-    bank is a candidate among the k best of any of its queries. Logarithms divided by β stand for the released code's
+    bank is a candidate among the k best of any of its queries. Logarithms divided by β replace the released code's
     values: each query is normalised as a whole or not at all, so they rank alike, and they do not overflow. If several
     candidates are the best with equal similarity, the query is normalised if any of them is a hub.
     """

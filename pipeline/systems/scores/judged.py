@@ -148,7 +148,7 @@ class Truth:
         return Truth.of_protocols(protocols) if self == Truth() else self
 
     def chosen(self, settings: Evaluate) -> Evaluate:
-        """The settings with this choice in place of theirs, if the user made one."""
+        """The settings with this choice instead of theirs, if the user made one."""
         if self == Truth():
             return settings
         return settings.model_copy(update={"qrels": str(self.qrels) if self.qrels else None,

@@ -12,7 +12,7 @@
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
                       chunk without a codec, to be memory-mapped; with a matrix beside them or alone
 
-A reranked system has its candidates in the place of a matrix, see `reranked.py`. A z-score or a rank depends on the
+A reranked system has its candidates instead of a matrix, see `reranked.py`. A z-score or a rank depends on the
 candidates, which a protocol may divide into folds. Such an ensemble therefore keeps its members' matrices, and fuses
 them when it is read.
 

@@ -31,10 +31,10 @@ class Facts(BaseModel):
 class Member(Facts):
     """A head or a dual encoder behind a system: what it was trained on and with, except for the seed."""
 
-    head: str  # Its name
+    head: str
     checkpoint: str = ""  # SHA-256 of its network's file. Vectors of one checkpoint are in one space.
     files: dict[str, str] = Field(default_factory=dict)  # File -> SHA-256
-    feature: str = ""  # Its visual feature
+    feature: str = ""
     features: str = ""  # The name under which the engine's features are reported
     # Side, image or text -> the networks behind it, see `training.source.networks`.
     networks: dict[Literal["image", "text"], dict[str, Any]] = Field(default_factory=dict)
@@ -71,7 +71,7 @@ class Fusion(Facts):
 
     method: str = "mean"
     weights: list[float] = Field(default_factory=list)  # One for each member, which add up to 1
-    members: list[str] = Field(default_factory=list)  # Their names
+    members: list[str] = Field(default_factory=list)
     # Those whose heads are averaged, as in the papers; [] where a user chose the members.
     features: list[str] = Field(default_factory=list)
     # How the weights were chosen on val; {} if they were given.

@@ -117,7 +117,7 @@ class Folded:
         return of_direction(select(self.source, *self.chosen), name, block_bytes)
 
     def require_one_fold(self) -> None:
-        """Check that the pool lies in one fold."""
+        """Check that the pool is one fold."""
         pools = [np.unique(fold[chosen]) for fold, chosen in zip(self.folds, self.chosen, strict=True)]
         if any(len(pool) != 1 for pool in pools) or pools[0][0] != pools[1][0] or pools[0][0] < 0:
             raise self.of_another_pool()

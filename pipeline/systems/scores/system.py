@@ -171,7 +171,7 @@ class System(Collection):
 
     @property
     def checkpoints(self) -> list[str]:
-        """SHA-256 of the checkpoints behind it. Vectors of one checkpoint lie in one space."""
+        """SHA-256 of the checkpoints behind it. Vectors of one checkpoint are in one space."""
         return self.made_from.checkpoints
 
     @property

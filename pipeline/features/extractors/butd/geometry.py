@@ -2,7 +2,7 @@
 
 The corners x1 y1 x2 y2 belong to the box, so its width is x2 - x1 + 1.
 
-In detectron2 widths are x2 - x1 and anchors lie half a cell further up and left. The weights were trained with Caffe's
+In detectron2 widths are x2 - x1 and anchors are half a cell further up and left. The weights were trained with Caffe's
 convention, which is therefore used here.
 """
 
