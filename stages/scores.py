@@ -87,14 +87,14 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
         embeds = opened.head.embeds
         every = pieces.apart(opened, split, batch_size) if embeds else pieces.against_all(opened, split, batch_size)
         words = unknown.counts([split])
-        found = pieces.run(opened, every, finished, batch_size, use.device, place, bar.piece, words)
+        computed = pieces.run(opened, every, finished, batch_size, use.device, place, bar.piece, words)
         if embeds:
-            vectors = pieces.vectors(found, split)
+            vectors = pieces.vectors(computed, split)
             # Summed in float64 and rounded once, so that equal vectors have equal similarities at any position.
             layout.write(draft, [retrieval.Embeddings(*vectors, double=True)], ids, made,
                          image_embeddings=vectors[0], caption_embeddings=vectors[1])
         else:
-            layout.write(draft, [Matrix(pieces.matrix(found, split))], ids, made)
+            layout.write(draft, [Matrix(pieces.matrix(computed, split))], ids, made)
         finished.remove()
     return "\n".join([f"{len(ids[0])} {noun}s x {len(ids[1])} captions of {split.name}",
                       *unknown.told([split], words)])

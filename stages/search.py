@@ -63,9 +63,9 @@ def search(paths: Paths, settings: Settings, text: str | None = None, image: Pat
         if len(sections) > 1:
             say(section.query, err=False)
         for hit in section.hits:
-            told = hit.found if hit.found is not None else next(iter(hit.captions), "")
+            shown_text = hit.found if hit.found is not None else next(iter(hit.captions), "")
             say(f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  "
-                f"{hit.file.title if hit.file else '(no image)'}  {told}", err=False)
+                f"{hit.file.title if hit.file else '(no image)'}  {shown_text}", err=False)
     say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
@@ -136,15 +136,15 @@ def _hits(manifest: Manifest, store: System, captions: bool, candidates: np.ndar
     """For each query, the found images, or the images of the found captions."""
     ids, rows = manifest.images["image_id"].to_numpy(), store.caption_image[candidates] if captions else candidates
     images = of_owners(store.image_ids, rows)
-    told = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
+    texts = manifest.rows(["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)])
 
     def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
-        owned = told[told["image_id"] == image_id]
+        owned = texts[texts["image_id"] == image_id]
         if image_id == NO_IMAGE:
             owned = owned[owned["caption_id"] == store.caption_ids[place]]
-        found = str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
+        match = str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0]) if captions else None
         file = None if image_id == NO_IMAGE else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
-        return html.Hit(rank, similarity, image_id, file, owned["caption"].tolist(), found)
+        return html.Hit(rank, similarity, image_id, file, owned["caption"].tolist(), match)
 
-    for found in zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True):
-        yield [hit(rank, *each) for rank, each in enumerate(zip(*found, strict=True), start=1)]
+    for ranked in zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True):
+        yield [hit(rank, *each) for rank, each in enumerate(zip(*ranked, strict=True), start=1)]

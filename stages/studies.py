@@ -111,9 +111,9 @@ def learn_patterns(paths: Paths, settings: Settings, generators: tuple[str, ...]
         done: dict[tuple[str, str], dict[str, Any]] = {}
         asked = settings.synthetic
         if paths.synthetic.exists():  # what an earlier run with the same settings found
-            found = results.read_json(paths.synthetic, "synthetic")
-            if found.get("settings") == asked.model_dump():
-                done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in found["rows"]}
+            earlier = results.read_json(paths.synthetic, "synthetic")
+            if earlier.get("settings") == asked.model_dump():
+                done = {(f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row for row in earlier["rows"]}
         for generator, pattern in product(generators or GENERATORS, patterns or synthetic.PATTERNS):
             if (generator, pattern) not in done:
                 done[generator, pattern] = _learned(asked, generator, pattern)

@@ -96,10 +96,10 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
-    for language, found in numbers.get("languages", {}).items():
-        ways = "; ".join(f"{title} " + ", ".join(map(str, _cells(found, way)[:3])) for way, title in DIRECTIONS.items())
-        mean = number(found["mR"], found.get("interval", {}).get("mR"))
-        yield f"{language}, {found['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
+    for language, entry in numbers.get("languages", {}).items():
+        ways = "; ".join(f"{title} " + ", ".join(map(str, _cells(entry, way)[:3])) for way, title in DIRECTIONS.items())
+        mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
+        yield f"{language}, {entry['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
     if mean_of := numbers.get("mean_of_languages"):
         yield f"mean of languages: mR {number(mean_of['mR'], mean_of.get('interval', {}).get('mR'))}"
 
@@ -128,9 +128,9 @@ def _seeds(results: Results) -> Iterator[str]:
             systems[numbers["series"], numbers["protocol"]].setdefault(numbers["seed"], numbers)
     for (series, protocol), of_seeds in systems.items():
         if len(runs := list(of_seeds.values())) > 1:
-            told = "; ".join(f"{title} " + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
+            text = "; ".join(f"{title} " + ", ".join(str(_spread([run[way][name] for run in runs])) for name in RECALLS)
                              for way, title in DIRECTIONS.items())
-            yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {told}; "
+            yield (f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: {text}; "
                    f"RSUM {_spread([run['RSUM'] for run in runs])}")
 
 

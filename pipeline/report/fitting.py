@@ -91,11 +91,11 @@ def measure(panel: Panel, size: float, stretch: float = 1.0) -> tuple[FittedColu
     cells = list(zip(*(row.cells for group in panel.groups for row in group.rows), strict=True))
     columns = []
     for number, column in enumerate(panel.columns):
-        own = cells[number] if cells else ()
+        body = cells[number] if cells else ()
         heading = width(column.heading) * size
-        text = max((width(cell.text, bool(cell.bold)) * size + width("".join(cell.marks)) * LEAST for cell in own),
+        text = max((width(cell.text, bool(cell.bold)) * size + width("".join(cell.marks)) * LEAST for cell in body),
                    default=0.0)
-        columns.append(FittedColumn(max(heading, text)) if column.kind == "text" else _numbers(own, heading, size))
+        columns.append(FittedColumn(max(heading, text)) if column.kind == "text" else _numbers(body, heading, size))
     return tuple(_widened(panel, columns, size))
 
 
@@ -254,12 +254,12 @@ def _groups(panel: Panel, shown: Sequence[int], numbers: Sequence[int]) -> Itera
             yield RowGroup(rows, group.title)
 
 
-def _part(panel: Panel, own: Sequence[int], caption: str, number: int) -> Panel:
+def _part(panel: Panel, block: Sequence[int], caption: str, number: int) -> Panel:
     """The labels and these columns of numbers."""
-    shown = [*(index for index, column in enumerate(panel.columns) if column.kind == "text"), *own]
+    shown = [*(index for index, column in enumerate(panel.columns) if column.kind == "text"), *block]
     key = "-".join(filter(None, (panel.key, str(number))))
     return replace(panel, columns=tuple(panel.columns[index] for index in shown),
-                   groups=tuple(_groups(panel, shown, own)), caption=f"{panel.caption} {caption}", key=key).lettered()
+                   groups=tuple(_groups(panel, shown, block)), caption=f"{panel.caption} {caption}", key=key).lettered()
 
 
 def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterator[Panel]:

@@ -261,6 +261,6 @@ def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:
     """The numbers of both directions, RSUM, and mR of each language; or CxC's recalls."""
     if "cxc" in scores:
         return flat({way: numbers for way, numbers in scores["cxc"].items() if way in TASKS})
-    languages = {Statistic(language, "mR"): found["mR"] for language, found in scores.get("languages", {}).items()}
+    languages = {Statistic(language, "mR"): entry["mR"] for language, entry in scores.get("languages", {}).items()}
     always = {name: at(scores, name) for name in STATISTICS}
     return always | flat({way: scores[way] for way in ("i2t", "t2i")}) | languages

@@ -110,8 +110,8 @@ def groups(rows: Sequence[ResultRow], columns: Sequence[Column], bold: Mapping[t
     """Rows in sections and groups."""
     before = None
     for (section, _), members in groupby(enumerate(rows), lambda row: (row[1].header.section, row[1].header.group)):
-        found = tuple(TableRow(tuple(_cells(row, index, columns, bold)), row.sources) for index, row in members)
-        yield RowGroup(found, ": ".join(filter(None, (lead, section))) if section != before else "")
+        table_rows = tuple(TableRow(tuple(_cells(row, index, columns, bold)), row.sources) for index, row in members)
+        yield RowGroup(table_rows, ": ".join(filter(None, (lead, section))) if section != before else "")
         before = section
 
 

@@ -204,10 +204,10 @@ class PaperTable(ABC):
         for test_set, _ in self.columns.blocks if base else ():
             pairs = [[each.numbers.get((test_set, name), Cell()).number for each in (row, base) if each]
                      for name in self.columns.compared()]
-            found = [here - there for here, there in pairs if here is not None and there is not None]
-            if found and len(found) == len(pairs):
-                total = sum(found, Decimal())
-                shown = table.rounded(float(total / len(found)), places=3) if self.columns.by_mean else total
+            changes = [here - there for here, there in pairs if here is not None and there is not None]
+            if changes and len(changes) == len(pairs):
+                total = sum(changes, Decimal())
+                shown = table.rounded(float(total / len(changes)), places=3) if self.columns.by_mean else total
                 differences[test_set, DELTA] = Cell(shown, is_difference=True)
         return replace(row, numbers=row.numbers | differences)
 

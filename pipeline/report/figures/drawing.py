@@ -198,15 +198,15 @@ def text_width(text: str) -> int:
 
 def wrapped(text: str, most: int, lines: int) -> list[str]:
     """A text in at most so many lines of at most this width; what does not fit is left out, with dots."""
-    found: list[str] = []
-    while len(found) < lines - 1 and text_width(text) > most:
+    rows: list[str] = []
+    while len(rows) < lines - 1 and text_width(text) > most:
         shortened = text[:most]
         while text_width(shortened) > most:
             shortened = shortened[:-1]
         words = text[:len(shortened) + 1].rpartition(" ")[0]
-        found.append(words if 2 * len(words) >= len(shortened) else shortened)
-        text = text[len(found[-1]):].lstrip()
-    return [*found, shorten(text, most)]
+        rows.append(words if 2 * len(words) >= len(shortened) else shortened)
+        text = text[len(rows[-1]):].lstrip()
+    return [*rows, shorten(text, most)]
 
 
 def shorten(text: str, most: int) -> str:
