@@ -172,9 +172,12 @@ def is_up_to_date(folder: Path, request: Request, made_from: Mapping[str, Refere
 
 def record_files(folder: Path, request: Request, files: Iterable[Path], made_from: Mapping[str, Reference] | None = None
                  ) -> Record:
-    """The record for `is_up_to_date`, written into a folder, of small files that a command wrote for a request.
+    """Record small files that a command wrote for a request, in a folder, for `is_up_to_date`.
 
     made_from: role -> the artefact that they were made from.
+
+    Returns:
+        The record.
     """
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
     return records.save(folder, Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from or {}),

@@ -32,22 +32,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Reader:
-    """One format of annotations.
+    """One format of annotations."""
 
-    Attributes:
-        title: What the format is, for help and messages.
-        recognises: Whether a file or folder looks like this format. It may read the file's beginning.
-        read: Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs to no image,
-            which is a candidate and no query), caption_id, caption; split, if the
-            annotations have splits; language, if captions are in several languages; role_graph, if they have role
-            graphs; kind, if they say that the files are videos; start and end, in seconds, if these are cut into
-            clips.
-        names_every_image: Whether an image of the folder that the annotations do not name is left out as an odd one.
-    """
-
-    title: str
+    title: str  # What the format is, for help and messages
+    # Whether a file or folder looks like this format. It may read the file's beginning.
     recognises: Callable[[Path], bool]
+    # Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs to no image, which
+    # is a candidate and no query), caption_id, caption; split, if the annotations have splits; language, if captions
+    # are in several languages; role_graph, if they have role graphs; kind, if they say that the files are videos;
+    # start and end, in seconds, if these are cut into clips.
     read: Callable[[Source], pd.DataFrame]
+    # Whether an image of the folder that the annotations do not name is left out as an odd one.
     names_every_image: bool = False
 
 

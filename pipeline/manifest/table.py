@@ -109,10 +109,10 @@ class Manifest:
 
     Attributes:
         source: The table, or its file. It has a row for each caption; one that belongs to no image has the image id
-            NO_IMAGE and the file "", and stands after the others. It has columns image_id, file (relative to the image
+            NO_IMAGE and the file "", and comes after the others. It has columns image_id, file (relative to the image
             folder), bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph;
             with captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind,
-            start and end. The rows of an image stand together, images in the annotation file's order.
+            start and end. The rows of an image are consecutive, images in the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -205,7 +205,7 @@ class Manifest:
                 in zip(files, images[[*CLIP]].itertuples(index=False, name=None), strict=True)]
 
     def require_photographs(self, what: str) -> None:
-        """Check that gallery items are photographs; what: reads them, for the message.
+        """Check that gallery items are photographs, for the reader that `what` names in the message.
 
         Raises:
             InputError: If they are clips.
@@ -271,7 +271,11 @@ class Manifest:
                      texts(rows[ROLE_GRAPH]) if ROLE_GRAPH in rows.columns else None)
 
     def save(self, path: Path) -> Manifest:
-        """The manifest with the digests of its file, a Parquet file written to this path completely or not at all."""
+        """Write the manifest to a path as one Parquet file, completely or not at all.
+
+        Returns:
+            This manifest, whose digests are kept as those of the file.
+        """
         table = self.table.copy(deep=False)
         table.attrs = {"dataset": self.dataset, "images": self._seen_from(path.parent),
                        "left_out": self.left_out}

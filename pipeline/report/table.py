@@ -108,12 +108,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Panel:
-    """A grid with its own columns and caption. A table has several if its numbers must not share headings.
-
-    Raises:
-        ValueError: If a row has not as many cells as there are columns, if a cell's mark has no note, or if two notes
-            share a mark.
-    """
+    """A grid with its own columns and caption. A table has several if its numbers must not share headings."""
 
     columns: tuple[Column, ...]  # the columns, from left to right; those of text before those of numbers
     groups: tuple[RowGroup, ...]  # the rows, from top to bottom

@@ -30,25 +30,21 @@ Languages = Annotated[list[Annotated[str, AfterValidator(language_tag)]], AfterV
 
 
 class Pairs(Section):
-    """How a head that scores pairs learns from right and wrong pairs: the task `ce`.
+    """How a head that scores pairs learns from right and wrong pairs: the task `ce`."""
 
-    Attributes:
-        objective: A key of `pipeline.heads.cross.PAIR_OBJECTIVES`.
-        negatives: Wrong pairs beside each right one: half the time other captions, half the time other images.
-        hard: The share of negatives drawn from the query's nearest candidates; the others are drawn from all.
-        nearest: How many nearest candidates they are drawn from.
-        retriever: The head whose embeddings say what is nearest, a system's name; null for the trained head's own,
-            computed before each epoch (ANCE).
-        index: What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.top.INDEXES`.
-        val_images: How many images of val, with one caption each, are scored in all pairs to select the best epoch.
-    """
-
+    # A key of `pipeline.heads.cross.PAIR_OBJECTIVES`.
     objective: Literal["cross_entropy", "listwise"] = "cross_entropy"
+    # Wrong pairs beside each right one: half the time other captions, half the time other images.
     negatives: Count = 1
+    # The share of negatives drawn from the query's nearest candidates; the others are drawn from all.
     hard: Annotated[float, Field(ge=0, le=1)] = 0.0
-    nearest: Count = 50
+    nearest: Count = 50  # How many nearest candidates they are drawn from
+    # The head whose embeddings say what is nearest, a system's name; null for the trained head's own, computed before
+    # each epoch (ANCE).
     retriever: Name | None = None
+    # What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.top.INDEXES`.
     index: Name = "exact"
+    # How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     val_images: Annotated[int, Field(ge=2)] = 256
 
 

@@ -79,32 +79,22 @@ class RescoreRequest(Request):
 
 
 class RerankRequest(Request):
-    """A retriever's candidates in the order of a scorer of pairs.
-
-    Attributes:
-        name: The system's name.
-        named: Whether the user chose it.
-        scorer: The scorer's kind, a key of `SCORERS`, and its name.
-        protocol: Name and number of the folds within which candidates are sought.
-        k: How many candidates of each query are ordered; with `tune` the largest number that is tried.
-        combine: How the two scores of a candidate become one.
-        weight: The retriever's share.
-        tune: Whether k and the weight are chosen on these scores, which are of val.
-        tuned: How k, `combine` and the weight were chosen on another store; None if they were given.
-        index: What finds candidates by their vectors, a key of `INDEXES`; None for the retriever's scores.
-    """
+    """A retriever's candidates in the order of a scorer of pairs."""
 
     kind: ClassVar[str] = "reranked"
 
     name: str
-    named: bool = False
-    scorer: tuple[str, str]
-    protocol: tuple[str, int]
+    named: bool = False  # Whether the user chose it
+    scorer: tuple[str, str]  # The scorer's kind, a key of `SCORERS`, and its name
+    protocol: tuple[str, int]  # Name and number of the folds within which candidates are sought
+    # How many candidates of each query are ordered; with `tune` the largest number that is tried.
     k: int | Literal["all"]
-    combine: str
-    weight: float
-    tune: bool = False
+    combine: str  # How the two scores of a candidate become one
+    weight: float  # The retriever's share
+    tune: bool = False  # Whether k and the weight are chosen on these scores, which are of val
+    # How k, `combine` and the weight were chosen on another store; None if they were given.
     tuned: dict[str, Any] | None = None
+    # What finds candidates by their vectors, a key of `INDEXES`; None for the retriever's scores.
     index: str | None = None
 
     def versions(self) -> Versions:

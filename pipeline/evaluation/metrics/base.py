@@ -74,7 +74,7 @@ class Metric(ABC):
     is_median: ClassVar[bool] = False  # Whether the queries' median is taken, not their mean
     # None for a number for each direction; else the sum of both directions' is taken, divided by this.
     summed: ClassVar[float | None] = None
-    most: ClassVar[float] = 1  # The largest value
+    most: ClassVar[float] = 1
     k: int | None = None
     # Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0 is right.
     grade: float | None = field(default=None)

@@ -109,10 +109,8 @@ def _sums(flags: Marks, by_row: bool) -> np.ndarray:
 class _Threshold:
     """One direction's thresholds: the similarity of each query's best right candidate.
 
-    Attributes:
-        positives: The right candidates of Q queries, P pairs.
-        cells: [P], the similarity of each pair.
-        best: [Q], the largest of each query; infinity if nothing is right for it, which no candidate reaches.
+    positives: of Q queries, P pairs. cells: [P], their similarities. best: [Q], the largest of each query; infinity if
+    nothing is right for it, which no candidate reaches.
     """
 
     def __init__(self, positives: Positives, cells: Cells, by_image: bool) -> None:

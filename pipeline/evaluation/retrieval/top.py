@@ -46,16 +46,9 @@ INDEXES: LookupTable[Callable[[np.ndarray], VectorIndex]] = LookupTable({
 
 
 def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:
-    """Choose the k best candidates of each query.
+    """Choose the places of the k best of P pairs (query and candidate) of each query, int64, by query, best first.
 
-    Args:
-        query: Int64 [P], the query of each pair of a query with a candidate.
-        scores: [P], the larger the better.
-        order: [P], decides between equal scores: the smaller comes first.
-        k: How many.
-
-    Returns:
-        Int64, the places of these pairs, by query, best first.
+    order: decides between equal scores; the smaller comes first.
     """
     by_score = np.lexsort((order, -scores, query))
     asked = query[by_score]

@@ -148,7 +148,7 @@ def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) 
 
 
 def enough_samples(samples: int, tests: int) -> int:
-    """The number of swaps, at least samples, so that after Holm's correction for so many tests p can be below 0.05.
+    """The least number of swaps, from samples on, for a p below 0.05 after Holm's correction for these tests.
 
     The least p of a randomisation test is 1 / (1 + swaps), which the correction multiplies by the number of tests.
     """

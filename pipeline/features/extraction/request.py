@@ -128,7 +128,7 @@ class Target:
         return str(made_from["recipe"])
 
     def donor(self) -> Path | None:
-        """The other data set's store of the same feature with most of the manifest's photographs; None without."""
+        """The other data set's store of the same feature that has most of the photographs; None if none has any."""
         others = [path for path in sorted(self.store.parent.parent.glob(f"*/{self.store.name}"))
                   if path != self.store and (other := Artefact.existing(path))
                   and not code.changed(other.record.versions, made_by(self.engine))]

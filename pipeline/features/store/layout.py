@@ -73,7 +73,7 @@ class StoreLayout:
     items: int  # N, the most items of a row
     dimension: int  # D
     shard_rows: int  # S, rows in a shard
-    compressor: str = "none"  # "none" or "zstd"
+    compressor: str = "none"
     extras: Mapping[str, Extra] = field(default_factory=dict)  # Name -> array stored beside the features
     dtype: str = "float16"  # The features' dtype, "float16" or "float32"
     # Rows of each shard, in a store that has grown; () where all shards but the last are full. A shard of 0 rows was

@@ -87,11 +87,7 @@ def alike(one: Fingerprints, other: Fingerprints, most_bits: int, alone: bool, a
 
 
 class _Looks:
-    """The different looks of images with `is_seen`, and the images of each look.
-
-    Attributes:
-        look: Uint64 [L, 4].
-    """
+    """The different looks, uint64 [L, 4], of images with `is_seen`, and the images of each look."""
 
     def __init__(self, prints: Fingerprints) -> None:
         seen = np.flatnonzero(prints.is_seen)
