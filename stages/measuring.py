@@ -28,7 +28,7 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
     from pipeline.systems.scores.judged import Truth
 
     if qrels and same_text:
-        raise InputError("--qrels and --same-text are two sources of what is right; give one")
+        raise InputError("--qrels and --same-text both say which candidates are positives; give one")
     return Truth(qrels, same_text is not None)
 
 

@@ -52,7 +52,7 @@ class Arrays:
         """A member that numpy may have written: stored or deflated, not encrypted, and not too large."""
         info = self.members[name]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
-            raise ValueError(f"{info.filename}: is encrypted, or compressed otherwise than numpy does")
+            raise ValueError(f"{info.filename}: is encrypted, or not compressed as numpy does it")
         if (size := max(info.file_size, info.compress_size)) > LARGEST:
             raise ValueError(f"{info.filename}: declares {size:,} bytes, more than the {LARGEST:,} that an "
                              "image's features may have in an .npz; save them as .npy")

@@ -138,8 +138,8 @@ def _with_alone(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: Cal
     if (table["image_id"] == NO_IMAGE).any() or alone["caption_id"].isin(table["caption_id"]).any():
         raise InputError(f"{source}: captions that belong to no image need caption ids of their own, and no image may "
                          f"have the id {NO_IMAGE}")
-    say(f"note: {counted(len(alone), 'caption')} of no image, such as {alone['caption'].iloc[0]!r:.60}: candidates, "
-        "which no image is searched for")
+    say(f"note: {counted(len(alone), 'caption')} without an image, such as {alone['caption'].iloc[0]!r:.60}: "
+        "candidates, never queries")
     alone = alone.assign(split=known, image_id=NO_IMAGE, bytes=NO_FILE)
     return pd.concat([table, alone.reindex(columns=table.columns)], ignore_index=True)
 
@@ -158,7 +158,7 @@ def _reader(annotations: Path, form: str | None) -> Reader:
                 return reader
         except (InputError, AttributeError) as error:  # a broken reader of an installed package stops no other reader
             warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
-    raise InputError(f"{annotations}: is in no format that is known; {_content(annotations)}. Expected a table with "
+    raise InputError(f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
                      f"columns image and caption, or name the format with --format: {', '.join(READERS)}")
 
 
@@ -254,7 +254,7 @@ def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftO
         sizes |= _sizes(folder, [file_of[name] for name in absent])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
-        say(f"note: names of {counted(len(changed), kind)} are spelled otherwise than their files, which are used, "
+        say(f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling is used, "
             f"such as {file_of[changed[0]]} for {changed[0]!r}")
     if absent:
         hint = "" if remote.address(folder) else spelled.meant(absent[0])

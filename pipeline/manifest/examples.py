@@ -204,7 +204,7 @@ EXAMPLES: dict[str, Example] = {
     "localized-narratives": Example("Localized Narratives' JSON Lines", AB | {"narratives.jsonl": as_lines(
         *({"dataset_id": "mscoco_val2017", "image_id": name[:1], "annotator_id": 5, "caption": caption,
            "timed_caption": [{"utterance": "A", "start_time": 0.0}], "traces": [[{"x": 0.1, "y": 0.2, "t": 0.0}]]}
-          for name, _, caption in ROWS))}, ROWS, "narratives.jsonl", said="are spelled otherwise than their files"),
+          for name, _, caption in ROWS))}, ROWS, "narratives.jsonl", said="are spelled differently from their files"),
     "karpathy": Example("Karpathy's JSON", ABC | {"dataset.json": _karpathy()}, SPLIT_ROWS, "dataset.json",
                         said="Karpathy's JSON"),
     "multi30k": Example("A clone of multi30k/dataset, captions in four languages", ABC | _multi30k(), [

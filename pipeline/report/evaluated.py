@@ -89,7 +89,7 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     if lacks := numbers.get("left_out"):
         yield f"left out of the data set or this pool: {by_reason(lacks)}"
     if alone := numbers.get("captions_without_image"):
-        yield f"captions that belong to no image: {alone}, which are candidates and no queries"
+        yield f"captions without an image: {alone}; they are candidates, never queries"
     if lacks := numbers.get("relevance", {}).get("left_out"):
         yield f"left out of the judgements: {by_reason(lacks)}"
 

@@ -90,7 +90,7 @@ class Evaluate(Section):
     @model_validator(mode="after")
     def _one_truth(self) -> Self:
         if self.qrels and self.same_text:
-            raise ValueError("qrels and same_text are two sources of what is right; set one")
+            raise ValueError("qrels and same_text both say which candidates are positives; set one")
         return self
 
 

@@ -70,7 +70,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     split, val = (usable(job.source, job.manifest.split(name), job.captions).in_languages(job.recipe.languages)
                   for name in ("train", "val"))
     if alone := int((split.caption_image < 0).sum()):
-        warnings.warn(f"{counted(alone, 'training caption')} of no image: left out of training", InputWarning,
+        warnings.warn(f"{counted(alone, 'training caption')} without an image: left out of training", InputWarning,
                       stacklevel=2)
     split, val = split.with_images(), val.with_images()
     split = sampling.subset(split, job.training.images, job.training.subset_seed)

@@ -85,7 +85,7 @@ ODD: dict[str, Example] = {
     "17 backslashes": csv(f"image,caption\nbeach\\a.jpg,{DOG}\n", images={"images/beach/a.jpg": Picture(1)},
                           read=[("beach/a.jpg", "test", DOG)]),
     "18 a.JPG, ./a.jpg, blank": csv(f"image,caption\na.JPG,{DOG}\n./a.jpg,Two.\n a.jpg,Three.\na.jpg ,Four.\n",
-                                    images=ONE, read=one(DOG, "Two.", "Three.", "Four."), said="spelled otherwise"),
+                                    images=ONE, read=one(DOG, "Two.", "Three.", "Four."), said="spelled differently"),
     "18 Unicode forms": csv(f"image,caption\n{COMPOSED},{DOG}\n", images={f"images/{DECOMPOSED}": Picture(1)},
                             read=[(DECOMPOSED, "test", DOG)]),
     "18 names without a suffix": csv(f"img_id,caption\n1001,{DOG}\n1002,{CAT}\n", images={

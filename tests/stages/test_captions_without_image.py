@@ -66,12 +66,12 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     code, out, err = pipeline("manifest", "sample", "--format", "altered", "--images", corpus / "images",
                               "--annotations", corpus / "dataset_sample.json")
     assert code == 0, err
-    assert "100 captions of no image" in out + err
+    assert "100 captions without an image" in out + err
     shutil.copytree(store.path, tmp_path / "features" / "sample" / "region.zarr")
     changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
     code, out, err = pipeline("train", "--feature", "region", *changes)
     assert code == 0, err
-    assert "80 training captions of no image: left out of training" in err
+    assert "80 training captions without an image: left out of training" in err
     code, out, err = pipeline("score", "--feature", "region", *changes)
     assert code == 0, err
     scored = System.open(Path("similarities/sample", f"{HEAD}.zarr"))
@@ -109,7 +109,7 @@ def test_a_row_without_an_image_is_a_caption_of_no_image(corpus: Path, tmp_path:
     assert len(made.images) == 2
     assert (statistics_of(made)["test"].images, statistics_of(made)["test"].captions) == (2, 4)
     assert left_out.counts["no caption"] == 1
-    assert "note: 1 caption of no image, such as 'no house': candidates, which no image is searched for" in said
+    assert "note: 1 caption without an image, such as 'no house': candidates, never queries" in said
     assert split.with_images().captions.tolist() == ["a house", "a car", "a tree"]
     assert split.only(np.array([False, True])).caption_image.tolist() == [0, -1]
     pieces = list(split.pieces(1))

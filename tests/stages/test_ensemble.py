@@ -223,7 +223,7 @@ def test_reranked_members_are_measured_by_their_own_protocol(pipeline: Any, refu
         expected = (rescaled(scores.T, "rank") + rescaled(own.T, "rank")).T / 2
         found = fold[0].direction("t2i", 1 << 20).block(slice(None), slice(None))  # type: ignore[union-attr]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert "which is not the one asked for" in refused("evaluate", "--system", "similarities/sample/mine.zarr",
+    assert "not by the requested one" in refused("evaluate", "--system", "similarities/sample/mine.zarr",
                                                   "--protocol", "all")
 
 

@@ -114,7 +114,7 @@ def _pool(columns: Columns, truth: Truth) -> tuple[Collection | None, Names]:
     if truth.same_text or columns.captions_per_image is not None:
         raise InputError("--same-text and --captions-per-image are not for --from-run; name its --manifest or --qrels")
     if columns.manifest is None and truth.qrels is None:
-        raise InputError("--from-run needs to know what is right: name its --manifest, or --qrels")
+        raise InputError("--from-run needs the positives: name its --manifest, or --qrels")
     if columns.manifest is None:
         return None, Names()
     manifest = Manifest.load(columns.manifest)

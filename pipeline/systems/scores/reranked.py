@@ -124,7 +124,7 @@ class Folded:
 
     def of_another_pool(self) -> InputError:
         """Make the error for a pool that is not one of the folds."""
-        return InputError(f"candidates were reranked by the protocol {self.name}, which is not the one asked for; "
+        return InputError(f"candidates were reranked by the protocol {self.name}, not by the requested one; "
                           f"measure by {self.name}, or rerank by the other protocol")
 
 

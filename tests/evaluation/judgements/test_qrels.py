@@ -72,9 +72,9 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("image,picture\n10,5\n", "; the first row is 'image,picture'"),
     ("image,img_id,caption\n10,10,5\n", "has several columns for the image: image, img_id; leave one"),
     ("caption:5 0 caption:6 1\n", "row 1 pairs two of a kind: caption:5 caption:6 1"),
-    ("video7 0 10 1\n", "row 1: video7 10 1 holds what is no id; expected whole numbers, image:12 and caption:55, or "
+    ("video7 0 10 1\n", "row 1: video7 10 1 has no valid id; expected whole numbers, image:12 and caption:55, or "
      "with --manifest images' files"),
-    ("5.5 0 10 1\n", "5.5 10 1 holds what is no id"),
+    ("5.5 0 10 1\n", "5.5 10 1 has no valid id"),
     ("99999999999999999999 0 10 1\n", "is no id"),
     ("5 0 10 0\n", "nothing is right by these judgements"),
     ("", "is empty"),

@@ -143,7 +143,7 @@ def test_another_pool_is_refused(rng: np.random.Generator) -> None:
     assert evaluate(reranked(scores, scores, 2, two), OWNER, two).rsum == \
         evaluate(scores, OWNER, two).rsum
     for made, measured in ((two, Protocol("three", folds=3)), (two, PROTOCOLS["all"]), (PROTOCOLS["all"], two)):
-        with pytest.raises(InputError, match=f"reranked by the protocol {made.name}, which is not the one asked for"):
+        with pytest.raises(InputError, match=f"reranked by the protocol {made.name}, not by the requested one"):
             evaluate(reranked(scores, scores, 4 if made.folds == 1 else 2, made), OWNER, measured)
 
 
