@@ -254,8 +254,8 @@ def _found(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftO
         sizes |= _sizes(folder, [file_of[name] for name in absent])
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
-        say(f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling is used, "
-            f"such as {file_of[changed[0]]} for {changed[0]!r}")
+        say(f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
+            f"is used, such as {file_of[changed[0]]} for {changed[0]!r}")
     if absent:
         hint = "" if remote.address(folder) else spelled.meant(absent[0])
         if len(absent) == len(names):
