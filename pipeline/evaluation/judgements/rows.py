@@ -156,8 +156,8 @@ class Rows:
                              f"{_texts(table, np.argmax(wrong))}; name an image and a caption")
         usable = (image != UNKNOWN) & (caption != UNKNOWN)
         if not usable.all() and not names.by_file and names.collection is not None:
-            raise InputError(f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} holds what "
-                             "is no id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
+            raise InputError(f"{self.path}: row {numbers[~usable][0]}: {_texts(table, np.argmin(usable))} has no "
+                             "valid id; expected whole numbers, image:12 and caption:55, or with --manifest images' "
                              "files")
         self.leave_out(NO_ID, table, numbers, ~usable)
         return image, caption, asks, usable

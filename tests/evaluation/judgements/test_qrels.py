@@ -75,7 +75,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     ("video7 0 10 1\n", "row 1: video7 10 1 has no valid id; expected whole numbers, image:12 and caption:55, or "
      "with --manifest images' files"),
     ("5.5 0 10 1\n", "5.5 10 1 has no valid id"),
-    ("99999999999999999999 0 10 1\n", "is no id"),
+    ("99999999999999999999 0 10 1\n", "has no valid id"),
     ("5 0 10 0\n", "nothing is right by these judgements"),
     ("", "is empty"),
     ("query-id\tcorpus-id\tscore\n", "is empty"),
