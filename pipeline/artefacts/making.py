@@ -53,7 +53,7 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
 
     Args:
         folder: Its folder.
-        request: What is asked for.
+        request: What the artefact is made for.
         made_from: Role -> the artefact that it is made from.
         machine: What is recorded of this machine besides `compute.made_with.record`.
         if_changed: Whether an artefact of another request is refused or replaced. If only the code differs, "refuse"

@@ -56,7 +56,7 @@ def keep_freed() -> bool:
 
     Each training step allocates the same hundreds of megabytes. glibc returns large blocks to the system at once, and
     the system clears each page when it is used again, which takes a tenth of a step. Threads that start later share
-    one arena. Large pages are asked for too, unless the environment decides: call this before the first tensor.
+    one arena. Large pages are requested too, unless the environment decides: call this before the first tensor.
     """
     os.environ.setdefault(HUGE_PAGES, "1")
     try:

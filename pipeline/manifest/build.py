@@ -204,7 +204,7 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
 
 
 def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFrame:
-    """Leave out blank captions, and captions that are there twice by their id; name splits as manifests do."""
+    """Leave out blank captions, and captions whose id occurs twice; name splits as manifests do."""
     captions = table["caption"] if table["caption"].dtype == "str" else table["caption"].astype("str")
     blank = table["caption"].isna() | (captions == "") | captions.str.isspace()
     for file in table.loc[blank, "file"]:

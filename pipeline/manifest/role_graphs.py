@@ -28,7 +28,7 @@ ROOT, VERB = "ROOT", "V"
 
 
 def read(path: Path, captions: Iterable[str]) -> list[str]:
-    """Read the graphs of captions one by one, and check each. Where a caption is there twice, the last one counts."""
+    """Read the graphs of captions one by one, and check each. Where a caption occurs twice, the last one counts."""
     # Unicode may write a letter in two ways, and file and manifest may differ in that.
     own = [normalize("NFC", caption) for caption in captions]
     found = dict.fromkeys(own, "")

@@ -1,4 +1,4 @@
-"""What stores of scores and vectors are asked for. Each kind of store has a request, which its record holds."""
+"""The requests for stores of scores and vectors. Each kind of store has a request, which its record holds."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -103,6 +103,6 @@ class RerankRequest(Request):
         return artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index)
 
     def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
-        """The request for the same scores of pairs, with the order of candidates that a record asked for."""
+        """The request for the same scores of pairs, with the order of candidates that a record requests."""
         order = {key: recorded.get(key) for key in ("k", "combine", "weight", "tune", "tuned")}
         return self.model_copy(update=order)

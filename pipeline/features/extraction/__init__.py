@@ -1,6 +1,6 @@
 """Extract a feature for every image of a manifest. A task is a shard, and a shard has one owner.
 
-    request.py         what is asked for, on which images and devices, compared with a finished store without a network
+    request.py         the request, on which images and devices, compared with a finished store without a network
     extraction_job.py  what is extracted, and the tasks it is split into
     worker.py          how a process runs tasks
     extract.py         prepares the store, hands out the tasks, writes the failures; or estimates what that would take

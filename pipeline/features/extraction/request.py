@@ -81,7 +81,7 @@ class Target:
 
     @property
     def request(self) -> ExtractRequest:
-        """What is asked for."""
+        """The request for the store."""
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
     def is_up_to_date(self) -> bool:
@@ -102,7 +102,7 @@ class Target:
         return False
 
     def finish(self, images_folder: Path, since: int) -> None:
-        """Record that the store holds what was asked for.
+        """Record that the store fulfils the request.
 
         Args:
             images_folder: Where the image files are.

@@ -54,7 +54,7 @@ PLAIN: dict[str, tuple[tuple[int, ...], str]] = {"counts": ((), "int32"), "statu
 
 
 class StoreError(InputError):
-    """The store does not match its own record, or is not the one asked for. The message says where and what to do."""
+    """The store does not match its own record, or is not the requested one. The message says where and what to do."""
 
 
 @dataclass(frozen=True)

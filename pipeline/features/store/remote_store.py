@@ -218,7 +218,7 @@ def push_description(store: Path, local: Path, kept: Sequence[int] = ()) -> None
 
 
 def _is_up(store: Path, local: Path, there: Mapping[str, remote.Listed], names: list[str]) -> bool:
-    """Whether a shard is there with the checksums that it has here. The entry may name another maker here."""
+    """Whether a shard is uploaded with the checksums that it has here. The entry may name another maker here."""
     entry = names[-1]
     return {*names} <= there.keys() and (
         remote.is_same(store / entry, there[entry], local / entry)

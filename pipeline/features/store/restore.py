@@ -2,7 +2,7 @@
 
 zarr.json has a copy beside it. The arrays' metadata follow from the layout, the ids from the manifest or, if a
 store has grown, from the photographs. A shard's entry in the ledger is made from its files, if they are complete and
-agree with the manifest. Nothing then shows whether a bit in them has changed, so the user is told.
+agree with the manifest. Nothing then shows whether a bit in them has changed, so a warning says so.
 """
 
 import csv

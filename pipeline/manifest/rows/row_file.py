@@ -11,7 +11,7 @@ from pipeline.files.left_out import LeftOut
 
 
 class Batch(NamedTuple):
-    """Some rows: where each is in the file, such as line 7, and the values of the columns that were asked for."""
+    """Some rows: where each is in the file, such as line 7, and the values of the requested columns."""
 
     places: Sequence[int]
     columns: list[list[Any]]

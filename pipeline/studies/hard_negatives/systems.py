@@ -29,9 +29,9 @@ class OfHead:
     rows: np.ndarray = field(init=False, repr=False)
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
-        """Look for images with features by file name, COCO's number or image id: bool [I], whether each is there.
+        """Look for images with features by file name, COCO's number or image id: bool [I], whether each has some.
 
-        place: the file that names them, for messages. Raises InputError if none is there.
+        place: the file that names them, for messages. Raises InputError if none has any.
         """
         source, found = self.opened.source, rows_of(files, self.opened.manifest, place)
         self.rows = np.array([-1 if row is None else row for row in found])

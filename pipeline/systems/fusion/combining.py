@@ -36,7 +36,7 @@ class CellByCell(ABC):
         """The fused cells, float32 or float64 in the shape of each part.
 
         Args:
-            parts: Each source's cells, read when they are asked for.
+            parts: Each source's cells, read when they are needed.
             images: Int64, the row of each cell, in a shape that fits.
             captions: Int64, the column of each cell, likewise.
         """

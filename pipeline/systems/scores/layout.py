@@ -1,7 +1,7 @@
 """Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
 
     NAME.zarr/
-      record.json     what was asked for, what it was made from, digests of the arrays, and `Made` as facts
+      record.json     the request, what it was made from, digests of the arrays, and `Made` as facts
       zarr.json       the group, without attributes
       image_ids/      [I] int64
       caption_ids/    [C] int64

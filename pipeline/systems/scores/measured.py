@@ -80,7 +80,7 @@ def _passes(settings: Evaluate) -> int:
 
 def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate,
                 tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Measure a run file, which lists the best candidates of each query. tell: is told what files are read as.
+    """Measure a run file, which lists the best candidates of each query. tell: gets a line on what files are read as.
 
     The numbers have the shape of a system's, without what a list does not tell: ranks beyond its end, and ties there.
     """
