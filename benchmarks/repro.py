@@ -24,7 +24,7 @@ from pipeline.files.parsing import from_yaml
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths, heads, systems
 
-HEAD = ("best.safetensors", "last.safetensors", "head.json", "history.csv", "record.json", "steps.csv",
+HEAD = ("best.safetensors", "last.safetensors", "history.csv", "record.json", "steps.csv",
         "text/vocabulary.json")
 CHUNKS = 400  # of a matrix of 5,000 x 25,000
 

@@ -37,7 +37,7 @@ class Source:
     def head(self) -> Path | None:
         """The folder of a head, such as one that was copied from elsewhere; None for anything else."""
         folder = self._root / self.named
-        return folder if (folder / "head.json").is_file() else None
+        return folder if (folder / "best.safetensors").is_file() else None
 
     def scores(self, paths: Paths, settings: Settings) -> Path:
         """The file of scores: the named file, or the store of the run's system of that name."""

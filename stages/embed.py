@@ -93,7 +93,7 @@ class _Asked:
 def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     """Embed with the head of a folder."""
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
-    dataset = str(training.read_description(folder)["dataset"])
+    dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)
     made_from, made_by = references.of_use(paths, folder, name)
     request = EmbedRequest(splits=list(asked.splits), batch_size=batch_size, torch=version("torch"), made_by=made_by)

@@ -62,7 +62,7 @@ def hard_negatives(paths: Paths, settings: Settings, questions: str | None = Non
             scored_systems.refuse_without_vectors(paths, settings, training_set, source.named, "ask")
             folder = paths.head(training_set, source.named)
         called = folder.name
-        training_set = str(training.read_description(folder)["dataset"])
+        training_set = training.HeadArtefact.open(folder).dataset
         opened = training.OpenHead.open(training.HeadUse(paths, folder, shown.dataset, None, device,
                                                          settings.compute.products))
         opened.head.require_embeddings()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pipeline import training
+from pipeline import artefacts, training
 from pipeline.compute import machine
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
@@ -47,16 +48,19 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
     where = {"precision": precision, "device": device, "processes": processes}
     how = settings.training_of(dataset).model_copy(
         update={key: value for key, value in where.items() if value is not None})
-    asked: dict[Path, training.TrainingRequest] = {}
+    asked: dict[Path, _Head] = {}
     for called, recipe in chosen.items():
         for seed in seeds:
             folder = out or paths.head(dataset, system_name(called, feature, text, seed))
-            head = dataset, feature, text, called, seed
-            _ask(asked, paths, settings, folder, _request(paths, head, recipe, how), if_changed == "redo")
-    done = {folder for folder, request in asked.items() if request.is_done(folder)}
-    for folder in done:
-        say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
-    if len(done) == len(asked):
+            _ask(asked, paths, settings, folder, _Head(dataset, feature, text, called, seed, recipe, how),
+                 if_changed == "redo")
+    waiting: dict[Path, _Head] = {}
+    for folder, head in asked.items():
+        if {*head.others(paths).values()} & waiting.keys() or not head.is_kept(paths, folder, if_changed):
+            waiting[folder] = head
+        else:
+            say(f"{folder}: nothing to do, {training.summary(folder)}", err=False)
+    if not waiting:
         return
     manifest = Manifest.load(paths.manifest(dataset))
     machine.keep_freed()  # before the first tensor, which `choose_products` makes
@@ -64,31 +68,48 @@ def train(paths: Paths, settings: Settings, feature: str, dataset: str | None = 
     together = training.launch(how.processes, how.device)
     how = how.model_copy(update={"processes": together.count})
     try:
-        for folder, request in asked.items():
-            if folder not in done:
-                _, feature, text, called, seed = request.head
-                recipe = request.recipe
-                source = _source(paths, settings, manifest, feature, images, recipe, finetuned.get(called, False))
-                start = recipe.start and paths.head(dataset, system_name(recipe.start, feature, text, seed))
-                retriever = recipe.pairs.retriever and paths.head(dataset, recipe.pairs.retriever)
-                _train(request, training.TrainingJob(
-                    manifest, source, feature, text, called, recipe, how, seed, folder, if_changed, together,
-                    start=start or None, retriever=retriever or None,
-                    captions=_captions(paths, manifest, how) if text == "features" else None))
+        for folder, head in waiting.items():
+            source = _source(paths, settings, manifest, head.feature, images, head.recipe,
+                             finetuned.get(head.name, False))
+            others = head.others(paths)
+            captions = _captions(paths, manifest, how) if head.text == "features" else None
+            _train(training.TrainingJob(
+                manifest, source, head.feature, head.text, head.name, head.recipe, how, head.seed, folder, if_changed,
+                together, captions=captions, start=others.get("start"), retriever=others.get("retriever")))
     except InputError:
         if together.local_rank == 0:
             raise
         sys.exit(2)  # the first process of each machine says why
 
 
-def _request(paths: Paths, head: tuple[str, str, str, str, int], recipe: Recipe, how: Training
-             ) -> training.TrainingRequest:
-    dataset, feature, *_ = head
-    return training.TrainingRequest(paths.manifest(dataset), paths.features(dataset, feature), head, recipe, how)
+@dataclass(frozen=True)
+class _Head:
+    """A head to train, of which nothing is loaded yet."""
+
+    dataset: str
+    feature: str
+    text: str
+    name: str
+    seed: int
+    recipe: Recipe
+    how: Training
+
+    def others(self, paths: Paths) -> dict[str, Path]:
+        """The folders of the heads that it starts from and mines negatives by, by their roles."""
+        names = {"start": self.recipe.start and system_name(self.recipe.start, self.feature, self.text, self.seed),
+                 "retriever": self.recipe.pairs.retriever}
+        return {role: paths.head(self.dataset, name) for role, name in names.items() if name}
+
+    def is_kept(self, paths: Paths, folder: Path, if_changed: Literal["refuse", "redo"]) -> bool:
+        """Whether it is up to date, as far as that is known without loading its inputs."""
+        request = training.TrainRequest.of(self.name, self.feature, self.text, self.seed, self.recipe, self.how)
+        made_from = training.inputs.of_files(request, self.dataset, paths.manifest(self.dataset),
+                                             paths.features(self.dataset, self.feature), self.others(paths))
+        return made_from is not None and artefacts.is_kept(folder, request, made_from, if_changed)
 
 
-def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Settings, folder: Path,
-         request: training.TrainingRequest, redo: bool, above: tuple[Path, ...] = ()) -> None:
+def _ask(asked: dict[Path, _Head], paths: Paths, settings: Settings, folder: Path, head: _Head, redo: bool,
+         above: tuple[Path, ...] = ()) -> None:
     """Add a head to the requested ones, after missing heads that it depends on.
 
     redo: also after existing ones, which may be out of date. above: heads that depend on this one.
@@ -98,17 +119,15 @@ def _ask(asked: dict[Path, training.TrainingRequest], paths: Paths, settings: Se
                          "leads back to this head; change one of them")
     if folder in asked:
         return
-    dataset, feature, text, _, seed = request.head
-    recipe, known = request.recipe, heads(settings.run) if dataset == settings.run.dataset else {}
-    below = [(recipe.start, feature, text, seed)] if recipe.start in settings.recipes else []
+    recipe, known = head.recipe, heads(settings.run) if head.dataset == settings.run.dataset else {}
+    below = [(recipe.start, head.feature, head.text, head.seed)] if recipe.start in settings.recipes else []
     below += [known[recipe.pairs.retriever]] if recipe.pairs.retriever in known else []
-    for each in below:
-        called, feature, text, seed = each
-        place = paths.head(dataset, system_name(*each))
-        if redo or not (place / "best.safetensors").exists():
-            other = _request(paths, (dataset, feature, text, called, seed), settings.recipe(called), request.training)
+    for called, feature, text, seed in below:
+        place = paths.head(head.dataset, system_name(called, feature, text, seed))
+        if redo or not training.HeadArtefact.is_finished(place):
+            other = _Head(head.dataset, feature, text, called, seed, settings.recipe(called), head.how)
             _ask(asked, paths, settings, place, other, redo, (*above, folder))
-    asked[folder] = request
+    asked[folder] = head
 
 
 def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name: str | None,
@@ -151,8 +170,8 @@ def _captions(paths: Paths, manifest: Manifest, how: Training) -> FeatureStore:
     return FeatureStore(paths.features(manifest.dataset, how.captions)).require(manifest)
 
 
-def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None:
-    first, asked_for = job.processes.rank == 0, request.as_json()
+def _train(job: training.TrainingJob) -> None:
+    first = job.processes.rank == 0
     with Progress(job.folder.name, "step", shown=first) as bar:
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
             bar.step(f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items()))
@@ -165,7 +184,6 @@ def _train(request: training.TrainingRequest, job: training.TrainingJob) -> None
 
         training.train(job, on_step, on_epoch, bar.resume, on_words)
     if first:
-        request.finished(job.folder, asked_for)
         say(f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}", err=False)
 
 
@@ -205,7 +223,7 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
 
 
 def _convert_cross(paths: Paths, settings: Settings, checkpoint: Path, dataset: str, feature: str, name: str,
-                   out: Path | None, if_changed: str) -> None:
+                   out: Path | None, if_changed: Literal["refuse", "redo"]) -> None:
     released = training.read_released_cross(checkpoint)
     manifest, store = Manifest.load(paths.manifest(dataset)), paths.features(dataset, feature)
     without_boxes = FeatureStore(store).width == released.width

@@ -125,12 +125,14 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
     others += [recipe.pairs.retriever] if recipe.pairs.retriever else []
     rests_on: dict[str, Any] = {}
     for other in others:
-        file = paths.head(dataset, other) / "best.safetensors"
+        folder = paths.head(dataset, other)
         rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
-                           {"checkpoint": digest.sha256(file)} if file.is_file() else None)
-    how = settings.training_of(dataset).recorded(exclude={"device", "pieces", "processes"})
-    return {"recipe": recipe.recorded(), "training": how, "versions": training.made_by(
-        text, recipe, settings.training_of(dataset).tokenizer)} | ({"rests_on": rests_on} if rests_on else {})
+                           training.HeadArtefact.open(folder).record.identity if folder.exists() else None)
+    how = settings.training_of(dataset)
+    request = training.TrainRequest.of(called, feature, text, seed, recipe, how)
+    pretrained = {} if request.words else {"bert": how.bert}
+    return {"request": request.recorded(), "versions": request.versions()} | pretrained | (
+        {"rests_on": rests_on} if rests_on else {})
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

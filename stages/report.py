@@ -95,7 +95,7 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         "explorer": explored, "relevance": truth.words, "run": scored_systems.run_summary(settings),
         "failures": failures(features), "stores": list(features),
         "provenance": _provenance(paths, settings, card, features, metrics, {
-            head.name: head.description for head in trained if head.name in ours})}
+            head.name: head.artefact.record.model_dump() for head in trained if head.name in ours})}
 
 
 def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:

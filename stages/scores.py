@@ -54,7 +54,7 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
                    for recipe in recipes for seed in seeds]
     else:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
-    if not any("finetuned" in training.read_description(folder) for folder in folders):
+    if not any(training.HeadArtefact.open(folder).facts.own_network for folder in folders):
         refuse_given("is for a fine-tuned head; others read stored features", images=images)
     split, batch_size = settings.score.split, settings.score.batch_size
     with ExitStack() as stack:

@@ -80,7 +80,7 @@ def _store(paths: Paths, settings: Settings, source: Source | None, dataset: str
     head = paths.head(trained_on, name)
     if not place.exists():
         scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
-        training.read_description(head)  # refuses, if there is no such head either
+        training.HeadArtefact.open(head)  # refuses, if there is no such head either
     if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
         training.Head.open(head).require_embeddings()
     return System.open_vectors(place, remembered)

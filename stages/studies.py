@@ -23,7 +23,7 @@ from pipeline.settings.paths import Paths, system_name
 from pipeline.studies import claims, synthetic
 from pipeline.systems.reranking import base
 from pipeline.systems.scores.system import System
-from pipeline.training import checkpoint, divergence, head
+from pipeline.training import HeadArtefact, divergence
 from stages.arguments import choose_products
 from stages.ensemble import ensemble
 from stages.heads import train
@@ -54,7 +54,7 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
             say(f"warning: {failed[-1]}")
     folders = {(side, seed): [paths.head(run.dataset, system_name(side.recipe, feature, run.texts[0], seed))
                               for feature in _features(run, side)] for side, seed in product(sides, run.seeds)}
-    finished = {(side, seed): heads for (side, seed), heads in folders.items() if all(map(head.is_finished, heads))}
+    finished = {key: heads for key, heads in folders.items() if all(map(HeadArtefact.is_finished, heads))}
     rules = manifest.dataset(run.dataset, paths.root).protocols_of(split)[0]
     runs: dict[claims.SystemOfClaim, list[Metrics]] = {}
     of_split = settings.model_copy(update={"score": settings.score.model_copy(update={"split": split})})
@@ -92,12 +92,12 @@ def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:
 
 
 def _schedules(folders: Sequence[Path]) -> str:
-    """How heads were trained, by their descriptions; if they differ, with the names of the heads."""
+    """How heads were trained; if they differ, with the names of the heads."""
     found: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
-        said = checkpoint.read_description(folder)
-        how = ("d = {dimension}, batch {batch_size}, {length}, rate × 0.1 from epoch {decay_epoch}, {precision}"
-                      ).format(length=counted(said["training"]["epochs"], "epoch"), **said["training"] | said["aside"])
+        sizes = HeadArtefact.open(folder).request.training
+        how = (f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 from "
+               f"epoch {sizes.decay_epoch}, {sizes.precision}")
         found.setdefault(how, []).append(folder.name)
     if len(found) < 2:
         return "".join(f"{how}; " for how in found)

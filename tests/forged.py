@@ -21,6 +21,14 @@ def recorded(folder: Path) -> None:
         records.describe(folder, *records.require(folder).contents)
 
 
+def artefact(folder: Path, change: Callable[[dict[str, Any]], object] = lambda content: None) -> None:
+    """Change an artefact's record, let it have the digests of its contents as they are now, and seal it."""
+    content = json.loads((folder / records.FILE).read_text())
+    change(content)
+    there = {name: records.digest_of(folder / name) for name in content["contents"] if (folder / name).exists()}
+    records.save(folder, records.Record.model_validate(content | {"contents": there}))
+
+
 def copied(store: Path, copy: Path) -> None:
     """Copy a store of scores as one that was written under the copy's name."""
     shutil.copytree(store, copy)

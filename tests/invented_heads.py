@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from safetensors.torch import save_file
 
+from pipeline import settings
+from pipeline.artefacts import record as records
 from pipeline.heads import pooling
+from pipeline.settings import Recipe
+from pipeline.training import HeadFacts, TrainRequest
+
+SETTINGS = settings.load(Path(__file__).parents[1] / "params.yaml")
 
 ADOPT, TRIPLET = {"name": "adopt"}, {"name": "triplet"}
 
@@ -36,16 +41,16 @@ def head(
     poolings = {"image_pooling": image or {"name": "adpool"}, "text_pooling": text or {"name": "adpool"}}
     place = folder / name
     place.mkdir(parents=True)
-    description = {
-        "dataset": "sample", "feature": feature, "text": "bigru", "recipe": recipe, "seed": seed,
-        "recipe_settings": {**poolings, "objective": objective, "learning_rate": 5e-4},
-        "training": {"dimension": 8, "batch_size": 64, "epochs": epochs or len(rsums)},
-        "manifest": "m", "store": f"s-{feature}", "width": 16, "vocabulary": "v",
+    known = SETTINGS.recipe("vse2ad").model_dump() | poolings | {"objective": objective, "learning_rate": 5e-4}
+    sizes = SETTINGS.training_of("sample").model_copy(update={
+        "dimension": 8, "batch_size": 64, "epochs": epochs or len(rsums), "minimum_count": 1, "steps": None})
+    request = TrainRequest.of(recipe, feature, "bigru", seed, Recipe.model_validate(known), sizes)
+    image_network = {"engine": "butd"} if trained else {"engine": "butd", "weights": "untrained"}
+    facts = HeadFacts.model_validate({
+        "width": 16, "vocabulary": "v", "networks": {"image": image_network, "text": {}}, "store": f"s-{feature}",
         "features": {"recipe": f"{feature}-butd", "engine": "butd", "weights": "w", "trained": trained},
-    }
-    if origin:
-        description["origin"] = {"file": origin}
-    (place / "head.json").write_text(json.dumps(description))
+        "origin": {"file": origin, "sha256": "o"} if origin else None})
+    made_from = {"manifest": records.Reference(kind="manifest", name="sample", identity="m")}
     rows = [{"epoch": e, "loss": 1.0, "negatives": 63.0 - e, "RSUM": rsum} for e, rsum in enumerate(rsums)]
     if not origin:
         pd.DataFrame(rows).to_csv(place / "history.csv", index=False)
@@ -58,4 +63,7 @@ def head(
         module = pooling.build(setting["name"], 8, **options)
         tensors |= {f"{side}.{key}": value for key, value in module.state_dict().items()}
     save_file(tensors, place / "best.safetensors", metadata={"epoch": "0"})
+    records.save(place, records.Record(
+        kind="head", request=request.recorded(), made_from=made_from, contents=records.contents(place),
+        facts=facts.model_dump(mode="json"), finished=origin is not None or len(rsums) >= sizes.epochs))
     return place

@@ -54,20 +54,20 @@ def test_an_engine_depends_on_itself_and_on_how_images_are_decoded() -> None:
 
 
 def test_a_finished_request_is_seen_and_another_one_is_not(tmp_path: Path) -> None:
-    (tmp_path / "head.json").write_text("{}")
+    (tmp_path / "a.json").write_text("{}")
     record.write(tmp_path, MADE_BY)
     assert not record.is_done(tmp_path, {"seed": 0})
-    record.finish(tmp_path, {"seed": 0}, ["head.json"])
+    record.finish(tmp_path, {"seed": 0}, ["a.json"])
     assert record.is_done(tmp_path, {"seed": 0})
     assert not record.is_done(tmp_path, {"seed": 1})
     assert record.changed(tmp_path, MADE_BY) == []
-    (tmp_path / "head.json").write_text("{ }")
+    (tmp_path / "a.json").write_text("{ }")
     assert not record.is_done(tmp_path, {"seed": 0})
 
 
 @pytest.mark.parametrize("key", ["versions", "request", "wrote", "seal"])
 def test_an_edited_record_is_refused_in_one_line(tmp_path: Path, key: str) -> None:
-    (tmp_path / "head.json").write_text("{}")
+    (tmp_path / "a.json").write_text("{}")
     record.finish(tmp_path, {"versions": MADE_BY})
     file = tmp_path / record.FILE
     tree = json.loads(file.read_text())

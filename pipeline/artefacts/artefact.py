@@ -33,7 +33,7 @@ class Artefact:
 
         Args:
             folder: Its folder.
-            *names: Files of its `contents` that are compared with their digests now.
+            *names: Files of its `contents`, or folders of such, that are compared with their digests now.
 
         Returns:
             It.
@@ -92,8 +92,8 @@ def verify(folder: Path, *names: str) -> Iterator[Step]:
         return
     yield Step(file, "its seal", record.seal, record.computed_seal)
     for name in names:
-        path, recorded = folder / name, record.contents.get(name)
-        if recorded is not None or path.exists():
+        for known in records.below(record, name) or ([name] if (folder / name).exists() else []):
+            path = folder / known
             digest = records.digest_of(path) if path.exists() else None
-            yield Step(path, "SHA-256, by its record", recorded, digest)
+            yield Step(path, "SHA-256, by its record", record.contents.get(known), digest)
 

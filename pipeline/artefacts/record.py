@@ -80,7 +80,7 @@ def digest_of(path: Path) -> str:
 
 
 def require(folder: Path, *names: str) -> Record:
-    """Read a folder's record; check its seal, and those files of these names that exist against their digests.
+    """Read a folder's record; check its seal, and those files of these names, or below them, against their digests.
 
     A file that is lost is left to the code that reads it.
 
@@ -95,8 +95,8 @@ def require(folder: Path, *names: str) -> Record:
         raise InputError(f"{folder / FILE}: damaged; restore it, or make what is in the folder again") from None
     if record.seal != record.computed_seal:
         raise InputError(f"{folder / FILE}: was edited; restore it, or make what is in the folder again")
-    for name in names:
-        if name in record.contents and (folder / name).exists() and digest_of(folder / name) != record.contents[name]:
+    for name in below(record, *names):
+        if (folder / name).exists() and digest_of(folder / name) != record.contents[name]:
             raise InputError(f"{folder / name}: changed after it was written, as {FILE} beside it shows; put it back, "
                              f"or delete {folder} and make it again")
     return record
@@ -124,4 +124,18 @@ def rewriting(folder: Path, *names: str) -> Iterator[None]:
 
 def contents(folder: Path) -> dict[str, str]:
     """Digest all that is in a folder, except its record: each file, and each folder of an array as a whole."""
-    return {path.name: digest_of(path) for path in sorted(folder.iterdir()) if path.name != FILE}
+    return {path.relative_to(folder).as_posix(): digest_of(path) for path in _parts(folder) if path != folder / FILE}
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not (path / "zarr.json").exists() and any(path.iterdir()):
+            yield from _parts(path)
+        else:
+            yield path
+
+
+def below(record: Record, *names: str) -> list[str]:
+    """List the contents of these names, and those in folders of these names."""
+    return [known for known in record.contents
+            if any(known == name or known.startswith(f"{name}/") for name in names)]

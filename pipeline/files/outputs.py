@@ -7,7 +7,7 @@ from pipeline.parts.errors import InputError
 
 # What a folder holds -> names by which an earlier one is recognised, finished or not. Any other folder must be empty.
 MARKS = {
-    "head": ("head.json", "best.safetensors", "last.safetensors", "text", "text.creating", ".replaced"),
+    "head": ("record.json", "record.json.partial", "best.safetensors"),
     "feature store": ("header.json", "ledger", "features"),
     "store of embeddings": ("image_embeddings",),
 }

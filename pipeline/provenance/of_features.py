@@ -1,9 +1,8 @@
 """The steps of one feature store behind a result: what made it, its bytes, its images, and their photographs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from pipeline.systems.scores.made import Member
 MADE = "what made it, and which images failed"
 
 
-def steps(path: Path, member: Member, head: Mapping[str, Any], manifest: Manifest, split: str,
+def steps(path: Path, member: Member, trained_on: str | None, manifest: Manifest, split: str,
           row: int | None) -> Iterator[Step]:
     """Compare a feature store with what is recorded of it."""
     if not path.exists():
@@ -35,10 +34,9 @@ def steps(path: Path, member: Member, head: Mapping[str, Any], manifest: Manifes
         rows = training.usable(store, manifest.split(split)).store_rows
         yield Step(path, MADE, member.store or None, store.identity)
         yield Step(path, "bytes that were scored", member.content or None, store.content(rows))
-        if head:
-            read = np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & store.done)
-            if "origin" not in head:
-                yield Step(path, "bytes that were trained on", head.get("content"), store.content(read))
+        if trained_on is not None:
+            read = training.inputs.trained_rows(manifest, store.done)
+            yield Step(path, "bytes that were trained on", trained_on, store.content(read))
         yield Step(path, "weights of its network", member.weights or None, store.fingerprint["weights"])
         try:
             built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights

@@ -1,22 +1,24 @@
 """The steps of one head or dual encoder behind a result: its files, and some of its vectors computed again."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from pipeline import text as texts, training
+from pipeline import training
+from pipeline.artefacts.artefact import verify
+from pipeline.artefacts.record import FILE
 from pipeline.dual_encoders import embedding, record
 from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest, of_files, sha256
-from pipeline.files.record import compare
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
+from pipeline.provenance.record import member_of
 from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
+from pipeline.training.artefact import BEST, CONTENTS, HeadArtefact
 
 # How far a unit vector may be from the stored one: another machine, or a GPU, rounds differently.
 APART = 1e-3
@@ -25,40 +27,25 @@ Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 
 def steps(folder: Path, member: Member, made_from: Made) -> Iterator[Step]:
-    """Compare a head's folder with the result's entry of the head."""
-    recorded: Mapping[str, str | None] = member.files or {"head.json": None}
-    for name in ("best.safetensors", *sorted(recorded, key=lambda name: (name == "head.json", name))):
-        file, known = folder / name, member.checkpoint if name == "best.safetensors" else recorded[name]
-        yield Step(file, "SHA-256", known, sha256(file) if file.is_file() else None)
-    yield from compare(folder, *training.checkpoint.OPENED)
+    """Compare a head's folder with its record, and the record with the result's entry of the head."""
+    file = folder / BEST
+    yield Step(file, "SHA-256", member.checkpoint, sha256(file) if file.is_file() else None)
+    yield from verify(folder, *CONTENTS)
     try:
-        said = training.read_description(folder)
-    except InputError:  # the step above says that it is not there, or another one
+        head = HeadArtefact.open(folder)
+    except InputError:  # a step above says that it is not there, or was edited
         return
     here = made_from.training_data == made_from.dataset
-    for what, known in (("manifest", made_from.manifest), ("store", member.store)) if here else ():
-        yield Step(folder / "head.json", f"the {what} it was trained on", known, said.get(what))
-    settings = member.settings
-    found = (said.get("recipe_settings") or {}) | (said.get("training") or {})
-    yield Step(folder / "head.json", "the settings it was trained with", digest(settings) if settings else None,
-               digest(found))
-    yield _named(folder, member, made_from, said)
-    try:
-        words: str | None = texts.kind(str(said.get("text"))).load(folder / "text").digest
-    except (InputError, KeyError, ValueError):  # their files cannot be read
-        words = None
-    yield Step(folder / "text", "the words it was trained with", member.vocabulary or None, words)
-
-
-def _named(folder: Path, member: Member, made_from: Made, said: Mapping[str, Any]) -> Step:
-    """Compare what tables name it by."""
-    keys = [key for key in ("recipe", "text", "seed") if getattr(made_from, key) is not None]
-    features = said.get("features") or {}
-    found = {key: said.get(key) for key in (*keys, "feature", "networks")} | {
-        "features": features.get("recipe"), "published": "origin" in said}
-    recorded = {key: getattr(made_from, key) for key in keys} | {
-        key: getattr(member, key) for key in ("feature", "networks", "features", "published")}
-    return Step(folder / "head.json", "what it is called", digest(recorded), digest(found))
+    for what, known, found in (("manifest", made_from.manifest, head.manifest),
+                               ("store", member.store, head.facts.store)) if here else ():
+        yield Step(folder / FILE, f"the {what} it was trained on", known, found)
+    request = head.request
+    names = {"recipe": request.name, "text": request.text, "seed": request.seed}
+    named = {key: name for key, name in names.items() if getattr(made_from, key) is not None}
+    now = member_of(head).changed(store=member.store, content=member.content, splits=member.splits)
+    yield Step(folder / FILE, "what it is, and how it was trained",
+               digest({key: getattr(made_from, key) for key in named} | member.model_dump(mode="json")),
+               digest(named | now.model_dump(mode="json")))
 
 
 def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Manifest,

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import training
+from pipeline.artefacts.record import FILE
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made, Member, differences, lacking
 from pipeline.systems.scores.system import System
+from pipeline.training.artefact import OPENED, HeadArtefact
 
 
 def made_from(head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
@@ -21,21 +23,25 @@ def made_from(head: training.Head, manifest: Manifest, split: str, source: train
 
     split: its name, or several joined by +. rows: the images' rows in the source.
     """
-    said = head.description
-    feature, features = said["feature"], said["features"]
-    networks = said["networks"]
-    trained = features["trained"] or networks["image"].get("weights") == training.RELEASED
+    facts, request = head.artefact.facts, head.artefact.request
+    trained = facts.features.trained or facts.networks.image.get("weights") == training.RELEASED
     of_split = np.flatnonzero(manifest.images["split"].isin(split.split("+")).to_numpy())
-    member = Member(
-        head=head.name, checkpoint=head.checkpoint, files=training.checkpoint.digests(head.folder),
-        store=source.identity, content=source.content(rows), weights=features["weights"], feature=feature,
-        features=features["recipe"], published="origin" in said, networks=networks, vocabulary=said["vocabulary"],
-        settings=said["recipe_settings"] | said["training"])
+    member = member_of(head.artefact).changed(store=source.identity, content=source.content(rows))
     return Made(
-        dataset=manifest.dataset, split=split, recipe=said["recipe"], features={feature: features["recipe"]},
-        text=said["text"], seed=said["seed"], untrained=[] if trained else [feature], manifest=manifest.digest,
-        languages=manifest.languages, lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())),
-        members=[member])
+        dataset=manifest.dataset, split=split, recipe=request.name,
+        features={request.feature: facts.features.recipe}, text=request.text, seed=request.seed,
+        untrained=[] if trained else [request.feature], manifest=manifest.digest, languages=manifest.languages,
+        lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())), members=[member])
+
+
+def member_of(head: HeadArtefact) -> Member:
+    """Collect the facts of a head that are those of its scores, with the features of its training."""
+    facts, request = head.facts, head.request
+    return Member(
+        head=head.name, identity=head.record.identity, checkpoint=head.checkpoint, feature=request.feature,
+        features=facts.features.recipe, networks={"image": facts.networks.image, "text": facts.networks.text},
+        settings=request.settings, store=facts.store, content=facts.content or "", weights=facts.features.weights or "",
+        vocabulary=facts.vocabulary, published=facts.origin is not None)
 
 
 def refuse_other_systems(stores: Sequence[System]) -> None:
@@ -60,8 +66,8 @@ def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
 def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str], Path]) -> None:
     """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
 
-    If an ensemble's members are scored, their scores must be those that the ensemble was made of. The files of a head
-    must be those that were scored. For results from before this was recorded only the checkpoint is compared.
+    If an ensemble's members are scored, their scores must be those that the ensemble was made of. A head must be the
+    one that was scored.
 
     head_folder: from the data set that a head was trained on, and its name, to its folder.
     """
@@ -102,15 +108,7 @@ def _refuse_another_scorer(store: System, head_folder: Callable[[str, str], Path
 
 
 def _refuse_another_head(folder: Path, member: Member) -> None:
-    """Compare a head's files with the recorded digests, except last.safetensors.
-
-    No result depends on last.safetensors, and it is three times as large as all the others together.
-    """
-    recorded = {"best.safetensors": member.checkpoint, **member.files}
-    recorded.pop("last.safetensors", None)
-    for name, digest in recorded.items():
-        file = folder / name
-        if file.exists() and sha256(file) != digest:
-            what = "the checkpoint that was scored" if name == "best.safetensors" else "as it was when it was scored"
-            raise InputError(f"{file}: is not {what}; run `pipeline score` again for {member.head}, then "
-                             "`pipeline ensemble`")
+    """Check that a head, if it is there, is the one that was scored."""
+    if (folder / FILE).exists() and HeadArtefact.open(folder, *OPENED).record.identity != member.identity:
+        raise InputError(f"{folder}: is not the head that was scored; run `pipeline score` again for {member.head}, "
+                         "then `pipeline ensemble`")

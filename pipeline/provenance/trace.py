@@ -9,7 +9,7 @@ rewrites everything above it breaks no link; then the values that are computed a
 differ, as long as the files below are unchanged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +54,17 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
         trained_on = made_from.training_data
         folder = paths.head(trained_on, member.head)
         yield from of_head.steps(folder, member, made_from)
-        head = training.read_description(folder) if (folder / "head.json").exists() else {}
+        head = _opened(folder)
         path = paths.features(dataset, member.feature)
         if drawn:
             scored = member.head if trained_on == dataset else f"{trained_on}-{member.head}"
             yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
                                          settings.score.batch_size)
-        if "finetuned" in head:
+        if head is not None and head.facts.own_network:
             yield _photographs_of(member, head, manifest, split)
         else:
-            own = head if trained_on == dataset else {}  # the head was trained on another store
-            yield from of_features.steps(path, member, own, manifest, split, row)
+            content = head.facts.content if head and trained_on == dataset else None  # else it was another store's
+            yield from of_features.steps(path, member, content, manifest, split, row)
             features.append(path)
     yield Step(manifest_path, "digest of every row", made_from.manifest, manifest.digest)
     remembered = paths.remembered(dataset)  # a manifest that a library user wrote has no record
@@ -79,7 +79,15 @@ def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: i
                    f"{file.stat().st_size} bytes" if file.exists() else None)
 
 
-def _photographs_of(member: Member, head: Mapping[str, Any], manifest: Manifest, split: str) -> Step:
+def _opened(folder: Path) -> training.HeadArtefact | None:
+    """The head of a folder; None where its own steps say what is wrong."""
+    try:
+        return training.HeadArtefact.open(folder)
+    except InputError:
+        return None
+
+
+def _photographs_of(member: Member, head: training.HeadArtefact, manifest: Manifest, split: str) -> Step:
     """What a fine-tuned head reads: the photographs of the split that was scored."""
     what = f"SHA-256 of the images of {split}"
     try:

@@ -10,11 +10,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.files.weights import UNTRAINED
+from pipeline.artefacts.record import FILE
 from pipeline.parts.errors import InputError, refusing
+from pipeline.provenance.record import member_of
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Member
-from pipeline.training.checkpoint import read_description
+from pipeline.training.artefact import HeadArtefact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,27 +26,42 @@ class TrainedHead:
     """One finished head.
 
     Attributes:
-        folder: Its folder.
-        description: The content of head.json.
+        artefact: Its folder and record.
         history: One row for each epoch, as in history.csv; () for a published checkpoint, which was not trained here.
-        recipe: Its training recipe.
-        feature: Its visual feature, a name in `FEATURES`.
-        text: Its text encoder.
-        seed: The seed of its training.
     """
 
-    folder: Path
-    description: Mapping[str, Any]
+    artefact: HeadArtefact
     history: tuple[Mapping[str, float], ...]
-    recipe: str
-    feature: str
-    text: str
-    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+        return self.artefact.folder
 
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return self.folder.name
+        return self.artefact.name
+
+    @property
+    def recipe(self) -> str:
+        """The name of its training recipe."""
+        return self.artefact.request.name
+
+    @property
+    def feature(self) -> str:
+        """Its visual feature, a name in `FEATURES`."""
+        return self.artefact.request.feature
+
+    @property
+    def text(self) -> str:
+        """Its text encoder."""
+        return self.artefact.request.text
+
+    @property
+    def seed(self) -> int:
+        """The seed of its training."""
+        return self.artefact.request.seed
 
     @property
     def run_key(self) -> tuple[str, str, int]:
@@ -54,15 +70,8 @@ class TrainedHead:
 
     @property
     def member(self) -> Member:
-        """What it was trained on and with. Heads of earlier versions do not record their networks."""
-        record = self.description
-        features = record["features"]
-        networks = record.get("networks", {"image": {} if features["trained"] else {"weights": UNTRAINED},
-                                           "text": {} if record["text"] == "bigru" else {"kind": record["text"]}})
-        return Member(
-            head=self.name, feature=self.feature, features=features["recipe"], networks=networks,
-            settings=record["recipe_settings"] | record["training"], store=record["store"], weights=features["weights"],
-            vocabulary=record["vocabulary"])
+        """What it was trained on and with."""
+        return member_of(self.artefact)
 
     @property
     def best(self) -> float:
@@ -88,14 +97,15 @@ class TrainedHead:
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe."""
-        value: Mapping[str, Any] = self.description["recipe_settings"][name]
+        value: Mapping[str, Any] = self.artefact.request.settings[name]
         return value
 
     def settings_key(self, *ignored: str) -> str:
         """A key that is equal for heads which differ in nothing but their seed and some settings of the recipe."""
-        recipe = {key: value for key, value in self.description["recipe_settings"].items() if key not in ignored}
-        rest = [self.description[key] for key in ("dataset", "manifest", "store", "feature", "text", "training")]
-        return json.dumps([recipe, *rest], sort_keys=True)
+        artefact = self.artefact
+        settings = {key: value for key, value in artefact.request.settings.items() if key not in ignored}
+        return json.dumps([settings, artefact.dataset, artefact.manifest, artefact.facts.store, self.feature,
+                           self.text], sort_keys=True)
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:
@@ -113,29 +123,23 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
     Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
     """
     found = []
-    for file in sorted(folder.glob("*/head.json")):
+    for file in sorted(folder.glob(f"*/{FILE}")):
         try:
             found.append(_read(file.parent))
         except InputError as error:
             if needed is None or file.parent.name in needed:
                 raise
             skipped(str(error))
-    finished = [head for head in found
-                if "origin" in head.description or len(head.history) >= head.description["training"]["epochs"]]
+    finished = [head for head in found if head.artefact.record.finished]
     return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.feature), head.name)))
 
 
 def _read(folder: Path) -> TrainedHead:
     import pandas as pd
 
-    description, file = read_description(folder), folder / "history.csv"
-    with refusing((KeyError, TypeError, ValueError), f"{folder}: not a head of this version; train it again"):
+    head, file = HeadArtefact.open(folder, "history.csv", "steps.csv"), folder / "history.csv"
+    with refusing((KeyError, ValueError), f"{file}: not readable; train the head again"):
         rows = pd.read_csv(file).to_dict("records") if file.exists() else []
-        recipe, feature, text = (str(description[key]) for key in ("recipe", "feature", "text"))
-        head = TrainedHead(folder, description, tuple(rows), recipe, feature, text,  # type: ignore[arg-type]
-                           int(description["seed"]))
-        known = head.feature in FEATURES and all({"epoch", "RSUM"} <= row.keys() for row in rows)
-        if not known or "epochs" not in description["training"] or "name" not in head.setting("objective"):
-            raise KeyError("feature, epochs, objective or history")
-        _ = head.member
-        return head
+        if head.request.feature not in FEATURES or not all({"epoch", "RSUM"} <= row.keys() for row in rows):
+            raise KeyError("feature or history")
+    return TrainedHead(head, tuple(rows))  # type: ignore[arg-type]

@@ -134,7 +134,7 @@ class MtebCrossEncoder:
         self._head = training.Head.open(paths.head(dataset, name), device)
         model = self._head.model
         if not (isinstance(model, Interaction)
-                or (isinstance(model, CrossEncoder) and "scorer" in self._head.description)):
+                or (isinstance(model, CrossEncoder) and self._head.artefact.facts.scorer)):
             raise InputError(f"{name}: embeds images and captions apart; make an encoder of it: MtebEncoder.of_head")
         self._new, self._device = self._head.new_images(), device
         self.mteb_model_meta = meta(f"{dataset}-{name}", self._head.checkpoint, "cross-encoder")

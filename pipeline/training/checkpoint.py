@@ -1,8 +1,8 @@
 """A head's files. Each is written completely or not at all, and none is a pickle.
 
     HEAD/
-      head.json           what the head is: feature, settings, seed, and digests of all it was made from; and, never
-                          compared, `made_with`, the machines that trained it, one after another
+      record.json         what the head is: its request, what it was made from, digests of the files below; and, never
+                          compared, the machines that trained it, one after another; see `pipeline.training.artefact`
       text/               the words it knows: vocabulary.json, or BERT's tokenizer and configuration
       last.safetensors    network, optimizer and history after the last finished epoch: training resumes here
       best.safetensors    the network of the epoch that is best on val
@@ -30,20 +30,14 @@ from safetensors import SafetensorError, safe_open
 
 from pipeline.files import regular
 from pipeline.files.atomic import replacing, write_text
-from pipeline.files.digest import of_files
-from pipeline.files.parsing import from_json, json_object
-from pipeline.parts.errors import InputError, refusing
+from pipeline.files.parsing import from_json
+from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
     import torch
 
 Tensors: TypeAlias = "dict[str, torch.Tensor]"
 ROWS = 4000  # the most of steps.csv, plus one per epoch: 0.6 MB; on COCO a row for each step took 17 MB
-BEST = "best.safetensors"
-# What record.json has digests of: the files by which a head is opened. The network's is added when it is trained.
-DESCRIBED = ("head.json", "text/vocabulary.json")
-OPENED = (*DESCRIBED, BEST)
-FILES = ("last.safetensors", "best.safetensors", "history.csv", "steps.csv", "head.json")
 
 
 @dataclass
@@ -200,27 +194,14 @@ def write_steps(folder: Path, epoch: int, epochs: int, logs: Sequence[Mapping[st
     write_text(path, "\n".join([header, *earlier, *rows, ""]))
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Digest the head's files, path -> SHA-256, except best.safetensors, whose digest is the head's `checkpoint`."""
-    files = [file for file in (*(folder / name for name in FILES), *sorted((folder / "text").rglob("*")))
-             if file.is_file() and file.name != "best.safetensors"]
-    return {file.relative_to(folder).as_posix(): found for file, found in zip(files, of_files(files), strict=True)}
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    """Read head.json.
+def summary(folder: Path) -> str:
+    """Summarise a finished head.
 
     Args:
-        folder: The head's folder.
+        folder: Its folder.
 
     Returns:
-        Its content.
-
-    Raises:
-        InputError: If the folder holds no head.
+        Best epoch, number of epochs and RSUM on val.
     """
-    file = folder / "head.json"
-    if (found := json_object(file)) is None:
-        raise InputError(f"{file}: not readable; delete the folder and train again" if file.exists() else
-                         f"{folder}: no head there; train it with `pipeline train`")
-    return found
+    reached = state(folder)
+    return f"best epoch {reached.best} of {reached.epochs}, val RSUM {reached.history[reached.best]['RSUM']:.1f}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,18 +15,18 @@ from pipeline.compute import products
 from pipeline.compute.device import require
 from pipeline.evaluation.retrieval import Singles
 from pipeline.features.store import FeatureStore, ItemFormat
-from pipeline.files import record, weights
-from pipeline.files.digest import digest, sha256
+from pipeline.files.digest import digest
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError, refusing
-from pipeline.settings import Recipe, Training
+from pipeline.parts.errors import InputError
+from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
 from pipeline.text import Text
 from pipeline.text.features import FeatureText
 from pipeline.training import checkpoint, scoring
+from pipeline.training.artefact import BEST, OPENED, WORDS, HeadArtefact, OwnNetwork
 from pipeline.training.source import (
     ImageSource,
     ItemReader,
@@ -37,6 +35,7 @@ from pipeline.training.source import (
     PreparedImages,
     photographs_of,
     stored,
+    untrained,
     usable,
 )
 
@@ -49,18 +48,14 @@ class Head:
     """The best epoch's network of a trained head.
 
     Attributes:
-        folder: Its folder.
+        artefact: Its folder and record.
         model: The network.
         text: Converts captions to token ids.
-        description: The content of head.json.
-        checkpoint: SHA-256 of the network's file.
     """
 
-    folder: Path
+    artefact: HeadArtefact
     model: HeadNetwork
     text: Text
-    description: Mapping[str, Any]
-    checkpoint: str
 
     @classmethod
     def open(cls, folder: Path | str, device: str = "cpu") -> Head:
@@ -76,48 +71,42 @@ class Head:
         Raises:
             InputError: If there is none, it is not finished, or its files were edited or do not fit each other.
         """
-        folder = Path(folder)
-        description = checkpoint.read_description(folder)
-        compared = record.require(folder, *checkpoint.OPENED)
-        if "head.json" not in compared:
-            raise InputError(f"{folder / record.FILE}: is lost or damaged, and with it how the head was trained; put "
-                             "it back, or train the head again")
-        with refusing((KeyError, ValueError, TypeError), f"{folder}: not a head of this version; train it again"):
-            recipe = Recipe.model_validate(description["recipe_settings"])
-            training = Training.model_validate(description["training"] | description["aside"])
-            kind, feature, width = texts.kind(description["text"]), description["feature"], int(description["width"])
-        text = kind.load(folder / "text")
-        if text.digest != description.get("vocabulary"):
-            raise InputError(f"{folder}/text: is not the vocabulary that the head was trained with")
-        if "origin" not in description and checkpoint.state(folder).epochs < training.epochs:
-            raise InputError(f"{folder}: training is not finished; run the same `pipeline train` again to resume")
-        engine = description.get("finetuned")
-        backbone = _pixels(engine).backbone() if engine else None
-        model = heads.build(recipe, feature, width, text, training, backbone).to(require(device))
-        checkpoint.fill(model, checkpoint.load_tensors(folder / "best.safetensors")[0],
-                        f"{folder}/best.safetensors: does not fit the head's settings; train it again")
-        return cls(folder, model.eval(), text, description,
-                   compared.get(checkpoint.BEST) or sha256(folder / checkpoint.BEST))
+        head = HeadArtefact.open(Path(folder), *OPENED).require_finished()
+        request, facts = head.request, head.facts
+        text = texts.kind(request.text).load(head.folder / WORDS)
+        if text.digest != facts.vocabulary:
+            raise InputError(f"{head.folder / WORDS}: is not the vocabulary that the head was trained with")
+        backbone = _pixels(facts.own_network).backbone() if facts.own_network else None
+        model = heads.build(request.recipe, request.feature, facts.width, text, request.training, backbone)
+        file = head.folder / BEST
+        checkpoint.fill(model.to(require(device)), checkpoint.load_tensors(file)[0],
+                        f"{file}: does not fit the head's settings; train it again")
+        return cls(head, model.eval(), text)
 
     @property
     def name(self) -> str:
         """The folder's name."""
-        return self.folder.name
+        return self.artefact.name
+
+    @property
+    def checkpoint(self) -> str:
+        """SHA-256 of the network's file."""
+        return self.artefact.checkpoint
 
     @property
     def dataset(self) -> str:
         """The data set that it was trained on."""
-        return str(self.description["dataset"])
+        return self.artefact.dataset
 
     @property
     def feature(self) -> str:
         """The visual feature that it reads."""
-        return str(self.description["feature"])
+        return self.artefact.request.feature
 
-    @cached_property
+    @property
     def recipe(self) -> Recipe:
         """The recipe that it was trained by."""
-        return Recipe.model_validate(self.description["recipe_settings"])
+        return self.artefact.request.recipe
 
     @property
     def embeds(self) -> bool:
@@ -154,18 +143,19 @@ class Head:
             InputError: If the features are missing, do not belong to the manifest's images, or were made otherwise
                 than those that the head was trained on.
         """
-        if manifest.dataset == self.dataset and manifest.digest != self.description["manifest"]:
-            raise InputError(f"{self.folder}: was trained with another manifest of {self.dataset} than is there now; "
-                             "train it again")
-        if "finetuned" in self.description:
-            return photographs_of(self.description, manifest, images_folder)
+        trained, facts = self.artefact, self.artefact.facts
+        if manifest.dataset == self.dataset and manifest.digest != trained.manifest:
+            raise InputError(f"{trained.folder}: was trained with another manifest of {self.dataset} than is there "
+                             "now; train it again")
+        if facts.items is None:
+            return photographs_of(trained, manifest, images_folder)
         store = stored(features, manifest, self.recipe)
-        if difference := self._format.difference(ItemFormat.of(store)):
+        if difference := facts.items.difference(ItemFormat.of(store)):
             setting, trained_with, stored_with = difference
             raise InputError(f"{store.path}: its {setting} is {stored_with!r}, the head was trained with "
                              f"{trained_with!r}; extract both alike")
-        if manifest.dataset == self.dataset and store.identity != self.description["store"]:
-            raise InputError(f"{self.folder}: was trained with another store than is there now; train it again")
+        if manifest.dataset == self.dataset and store.identity != facts.store:
+            raise InputError(f"{trained.folder}: was trained with another store than is there now; train it again")
         return store
 
     def reading(self, paths: Paths, manifest: Manifest) -> Head:
@@ -186,10 +176,6 @@ class Head:
         store = paths.features(manifest.dataset, self.text.feature)
         return replace(self, text=self.text.reading(FeatureStore(store).require(manifest))) if store.exists() else self
 
-    @property
-    def _format(self) -> ItemFormat:
-        return ItemFormat.from_record(self.description["items"])
-
     def new_images(self) -> PreparedImages:
         """Load the engine that prepares images that are in no store.
 
@@ -199,9 +185,11 @@ class Head:
         Raises:
             InputError: If the features were imported, or the engine's weights are missing or others.
         """
-        if engine := self.description.get("finetuned"):
-            return _pixels(engine)
-        return NewImages(self._format, heads.reads_boxes(self.recipe), str(self.device))
+        facts = self.artefact.facts
+        if facts.own_network:
+            return _pixels(facts.own_network)
+        assert facts.items is not None
+        return NewImages(facts.items, heads.reads_boxes(self.recipe), str(self.device))
 
     def embed_captions(self, captions: Collection[str], batch_size: int = BATCH) -> np.ndarray:
         """The unit vectors of C captions, float32 [C, d]; batch_size: captions at once."""
@@ -242,17 +230,8 @@ class Head:
         return scoring.all_by_cross(self.model, source, split, self.text, batch_size)
 
 
-def _pixels(engine: Mapping[str, Any]) -> NewPixels:
-    """The engine of a fine-tuned head. The head's file has all weights; those that it started from need not be here."""
-    return NewPixels(engine["engine"], {**engine["options"], "weights": weights.UNTRAINED})
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether a head exists with all its epochs, so that `Head.open` accepts it."""
-    if not (folder / "best.safetensors").exists():
-        return False
-    description = checkpoint.read_description(folder)
-    return "origin" in description or checkpoint.state(folder).epochs >= description["training"]["epochs"]
+def _pixels(engine: OwnNetwork) -> NewPixels:
+    return NewPixels(engine.engine, untrained(engine))
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,32 @@
 
 The same seed gives the same head, bit for bit, also after an interruption: an epoch depends on the checkpoint before
 it, the seed and its number. This holds for one kind of CPU, one number of threads, one version of torch and one choice
-of products (`pipeline.compute`); with others, sums are added in another order. head.json records these.
+of products (`pipeline.compute`); with others, sums are added in another order. record.json names these.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 import torch
 
-from pipeline import heads
+from pipeline import artefacts
 from pipeline.compute import half, machine
 from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Singles, as_similarity, select
 from pipeline.evaluation.retrieval.owners import renumbered
 from pipeline.evaluation.statistics.intervals import divide
-from pipeline.files.atomic import exclusive
 from pipeline.heads.base import HeadNetwork, Interaction
 from pipeline.heads.cross import CrossEncoder
 from pipeline.manifest import Split
-from pipeline.parts.errors import InputError, InputWarning, counted
-from pipeline.text import Text, role_graphs, unknown
-from pipeline.training import checkpoint, optimizer, sampling, scoring
+from pipeline.text import Text, unknown
+from pipeline.training import checkpoint, optimizer, scoring
+from pipeline.training.artefact import BEST
 from pipeline.training.divergence import Watch
 from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.source import usable
 from pipeline.training.tasks import Rounds, Tasks
-from pipeline.training.training_job import TrainingJob
+from pipeline.training.training_job import TrainingData, TrainingJob
 
 OnStep = Callable[[int, int, Mapping[str, float]], None]
 OnEpoch = Callable[[Mapping[str, float]], None]
@@ -44,7 +41,7 @@ UNSHOWN = ("similarity", "spread", "gradient", "ce_similarity", "ce_spread", "ce
 def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
           on_epoch: OnEpoch = lambda row: None, on_start: OnStart = lambda done, steps: None,
           on_words: OnWords = lambda line: None) -> checkpoint.State:
-    """Train to the last epoch, from the last checkpoint if there is one. A finished head is left unchanged.
+    """Train to the last epoch, from the last checkpoint if there is one. A head that is up to date is left unchanged.
 
     Rank 0 writes the files and evaluates on the validation split; the other ranks wait. Before the first step all
     bytes that will be read are compared with the store's ledger.
@@ -66,55 +63,26 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
             manifest lacks; or if training diverges.
     """
     machine.keep_freed()
-    keep_first = job.pools_class_token
-    split, val = (usable(job.source, job.manifest.split(name), job.captions).in_languages(job.recipe.languages)
-                  for name in ("train", "val"))
-    if alone := int((split.caption_image < 0).sum()):
-        warnings.warn(f"{counted(alone, 'training caption')} without an image: left out of training", InputWarning,
-                      stacklevel=2)
-    split, val = split.with_images(), val.with_images()
-    split = sampling.subset(split, job.training.images, job.training.subset_seed)
-    split = sampling.mismatch(split, job.recipe.noise)
-    sampling.require_languages(split, job.recipe.sampling)
-    if heads.reads_graphs(job.recipe):
-        for part in (split, val):
-            role_graphs.require(part.captions, part.role_graphs)
-    text = job.learn(split.captions)
-    first = job.processes.rank == 0
-    if not job.check(text):
-        half.refuse_slow(job.training.precision, job.training.device)
-        if first:
-            on_words(*unknown.told([val], {val.name: text.captions(val.captions, val.caption_ids).unknown()}))
-    with exclusive(job.folder) if first else nullcontext():
-        try:
-            return _train(job, split, val, text, keep_first, on_step, on_epoch, on_start)
-        finally:
-            if first:
-                job.put_back()
+    data = job.open()
+    if job.processes.shared(artefacts.is_kept(job.folder, job.request, data.made_from, job.if_changed)):
+        return checkpoint.state(job.folder)
+    half.refuse_slow(job.training.precision, job.training.device)
+    if job.processes.rank == 0:
+        val = data.val
+        on_words(*unknown.told([val], {val.name: data.text.captions(val.captions, val.caption_ids).unknown()}))
+    with job.making(data) as folder:
+        state = checkpoint.state(folder)
+        if state.epochs < job.training.epochs:
+            state = _epochs(job, data, folder, on_step, on_epoch, on_start)
+    job.processes.wait()  # until the head is in its place
+    return state
 
 
-def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: bool, on_step: OnStep, on_epoch: OnEpoch,
-           on_start: OnStart) -> checkpoint.State:
-    first = job.processes.rank == 0
-    job.processes.wait()
-    if first:
-        job.put_back()  # of a run that was killed
-        job.claim(text)
-    job.processes.wait()
-    state = checkpoint.state(job.folder)
-    if others := job.processes.differing(job.description(text) | {"finished epochs": state.epochs}):
-        raise InputError(f"{job.folder}: not all processes of the training see the same {', '.join(others)}; give all "
-                         "machines the same folders, and the same command")
-    if state.epochs >= job.training.epochs:
-        if first:
-            checkpoint.write_history(job.folder, state)
-            job.finish()
-        return state
-    job.source.check(job.rows)
-    if job.captions is not None:
-        job.captions.check(np.flatnonzero(job.captions.done))
-    step, state = _resume(job, text)
-    rounds = Rounds(job, split, text, keep_first)
+def _epochs(job: TrainingJob, data: TrainingData, folder: Path, on_step: OnStep, on_epoch: OnEpoch, on_start: OnStart
+            ) -> checkpoint.State:
+    """Train the epochs that are missing in the folder."""
+    step, state = _resume(job, folder, data.text)
+    rounds = Rounds(job, data.train, data.text, data.keep_first)
     on_start(state.epochs * len(rounds), job.training.epochs * len(rounds))
     watch = Watch(step.objective, rounds.pairs.batch_size, len(rounds), job.training.epochs, state.stuck)
     for epoch in range(state.epochs, job.training.epochs):
@@ -124,28 +92,25 @@ def _train(job: TrainingJob, split: Split, val: Split, text: Text, keep_first: b
         state.stuck, state.scaler = watch.stuck, step.update.precision.scaler.state_dict()
         shown = [name for name in logs[0] if name not in UNSHOWN]
         state.history.append({"epoch": epoch, **{name: sum(log[name] for log in logs) / len(logs) for name in shown}})
-        if first:
-            state.history[-1] |= _measured(job, step.model, val, text, step.update.precision)
-            checkpoint.write_steps(job.folder, epoch, job.training.epochs, logs)
-            checkpoint.save(job.folder, step.model, step.update.optimizer, state)
-            job.put_back()  # a head that was replaced is needed no more
+        if job.processes.rank == 0:
+            state.history[-1] |= _measured(job, step.model, data, step.update.precision)
+            checkpoint.write_steps(folder, epoch, job.training.epochs, logs)
+            checkpoint.save(folder, step.model, step.update.optimizer, state)
             on_epoch(state.history[-1])
         job.processes.wait()
-    if first:
-        job.finish()
     return state
 
 
-def _resume(job: TrainingJob, text: Text) -> tuple[Tasks, checkpoint.State]:
+def _resume(job: TrainingJob, folder: Path, text: Text) -> tuple[Tasks, checkpoint.State]:
     torch.manual_seed(job.seed)
     device = job.processes.device(job.training.device)
     model = job.network(text, device)
-    if job.start is not None and not (job.folder / "last.safetensors").exists():
-        checkpoint.fill(model, checkpoint.load_tensors(job.start / "best.safetensors")[0],
+    if job.start is not None and not (folder / "last.safetensors").exists():
+        checkpoint.fill(model, checkpoint.load_tensors(job.start / BEST)[0],
                         f"{job.start}: has another architecture than the head that shall start from it; give both "
                         "recipes the same architecture")
     step = Tasks.of(job, model, device)
-    state = checkpoint.restore(job.folder, model, step.update.optimizer)
+    state = checkpoint.restore(folder, model, step.update.optimizer)
     if state.scaler:
         step.update.precision.scaler.load_state_dict(state.scaler)
     return step, state
@@ -171,8 +136,9 @@ def _epoch(job: TrainingJob, step: Tasks, rounds: Rounds, watch: Watch, epoch: i
     return logs
 
 
-def _measured(job: TrainingJob, model: HeadNetwork, val: Split, text: Text, precision: TrainingPrecision) -> Row:
+def _measured(job: TrainingJob, model: HeadNetwork, data: TrainingData, precision: TrainingPrecision) -> Row:
     """Metrics on val that select the best epoch: of embeddings on all of val, of pairs on some of its images."""
+    val, text = data.val, data.text
     source, batch_size = job.source, max(1, job.training.batch_size // job.training.pieces)
     rows: dict[str, Row] = {}
     if isinstance(model, Interaction):

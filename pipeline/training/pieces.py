@@ -13,9 +13,7 @@ from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.heads.base import Interaction
 from pipeline.manifest import Split
 from pipeline.parts.errors import InputError
-from pipeline.settings import Recipe
 from pipeline.settings.paths import Paths
-from pipeline.training import request
 from pipeline.training.head import HeadUse, OpenHead, kept_open
 from pipeline.training.scoring import AT_ONCE as SCORED, embed_captions, embed_images
 from pipeline.training.source import ImageSource, ItemReader
@@ -96,9 +94,7 @@ def _cut(values: np.ndarray, size: int) -> list[np.ndarray]:
 
 def kept(path: Path, opened: OpenHead, device: str, batch_size: int, made_from: Mapping[str, Any]) -> KeptPieces:
     """Find the pieces that an earlier run left."""
-    description = opened.head.description
-    versions = request.made_by(description["text"], Recipe.model_validate(description["recipe_settings"]),
-                               description["aside"].get("tokenizer"))
+    versions = dict(opened.head.artefact.request.versions())
     return KeptPieces(path, {"made_from": dict(made_from), "device": device, "batch_size": batch_size,
                              "versions": versions})
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ from torch import Tensor
 from pipeline.compute import machine, products
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
+
+Shared = TypeVar("Shared")
 
 
 class Processes:
@@ -36,6 +38,10 @@ class Processes:
 
     def wait(self) -> None:
         """Wait until all processes are here."""
+
+    def shared(self, value: Shared) -> Shared:
+        """Take a value of rank 0, which can be pickled."""
+        return value
 
     def differing(self, seen: Mapping[str, object]) -> list[str]:
         """Name the values, of JSON, that are not the same in all processes."""
@@ -66,6 +72,10 @@ class SeveralProcesses(Processes):
     def wait(self) -> None:
         with _all_are_here():
             self.fabric.barrier()
+
+    def shared(self, value: Shared) -> Shared:
+        with _all_are_here():
+            return self.fabric.broadcast(value)  # type: ignore[no-any-return]
 
     def differing(self, seen: Mapping[str, object]) -> list[str]:
         own = torch.tensor([[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device)

@@ -16,13 +16,15 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from pipeline.files import atomic, digest, record
+from pipeline import artefacts
+from pipeline.files.digest import sha256
 from pipeline.heads.base import HeadNetwork
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Training, first_fault
 from pipeline.text import Text
 from pipeline.text.vocabulary import Vocabulary, scan_words
-from pipeline.training import checkpoint
+from pipeline.training import checkpoint, request
+from pipeline.training.artefact import BEST, Origin
 from pipeline.training.training_job import TrainingJob
 
 # The released code's options -> our settings.
@@ -187,8 +189,8 @@ def convert(job: TrainingJob, released: Released, vocabulary: Path | None) -> No
         raise InputError(f"{released.path}: is for features of {released.width} dimensions, {job.source.path} has "
                          f"{job.source.width}; extract or import those that it was trained on")
     state = released.state(vocabulary)
-    origin = {"file": released.path.name, "sha256": digest.sha256(released.path), "epochs": released.epoch,
-              "val RSUM": released.rsum}
+    origin = Origin(file=released.path.name, sha256=sha256(released.path), epochs=released.epoch,
+                    val_rsum=released.rsum)
     job = replace(job, training=_training(job.training, released, vocabulary), origin=origin)
     text = job.learn([])
     write(job, text, fill(job, text, released.path, state)[0], released.epoch)
@@ -214,12 +216,8 @@ def fill(job: TrainingJob, text: Text, path: Path, state: Mapping[str, Tensor], 
 
 def write(job: TrainingJob, text: Text, model: HeadNetwork, epochs: int) -> None:
     """Write a converted head's folder."""
-    job.check(text)
-    with atomic.exclusive(job.folder):
-        try:
-            job.claim(text)
-            checkpoint.save_tensors(job.folder / checkpoint.BEST, model.state_dict(), {"epoch": epochs - 1})
-            record.keep(job.folder, checkpoint.BEST)
-            job.drop_replaced()
-        finally:
-            job.put_back()
+    request.check_parts(job.recipe, job.training.dimension)
+    with artefacts.making(job.folder, job.request, job.made_from(text), if_changed=job.if_changed) as draft:
+        if draft is not None:
+            job.begin(draft, text)
+            checkpoint.save_tensors(draft.folder / BEST, model.state_dict(), {"epoch": epochs - 1})

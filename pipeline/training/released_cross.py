@@ -20,6 +20,7 @@ from torch import Tensor
 from pipeline.files.digest import sha256
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import ArchitectureSettings, Recipe
+from pipeline.training.artefact import Origin
 from pipeline.training.released import fill, reading, state_dict, write
 from pipeline.training.training_job import TrainingJob
 
@@ -162,7 +163,7 @@ def convert_cross(job: TrainingJob, released: ReleasedCross) -> None:
     if released.width != job.source.width:
         raise InputError(f"{released.path}: is for items of {released.width} values with their boxes, "
                          f"{job.source.path} gives {job.source.width}; extract or import those that it was trained on")
-    job = replace(job, origin={"file": released.path.name, "sha256": released.sha256})
+    job = replace(job, origin=Origin(file=released.path.name, sha256=released.sha256))
     model, missing, strange = fill(job, text, released.path, released.state, strict=False)
     new = () if "ce" in released.tasks else ("classifier.", "bert.pooler.")
     if lacking := [name for name in missing if not name.startswith(new)]:

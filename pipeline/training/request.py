@@ -1,124 +1,124 @@
-"""The request for a head, which can be compared with a finished one without loading its network, its text or torch."""
+"""What a head is asked to be, composed without loading its network, its words or torch."""
 
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from pipeline import artefacts
+from pipeline.artefacts import Request, Versions
 from pipeline.evaluation.retrieval.top import INDEXES
-from pipeline.features.store import ledger, read_header
-from pipeline.files import record
-from pipeline.files.digest import digest, sha256
+from pipeline.files.remembered import in_process
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 from pipeline.settings import Recipe, Training
 from pipeline.text import TEXTS, TOKENIZERS
-from pipeline.training import checkpoint
 
-KEPT = ("best.safetensors", "last.safetensors", "history.csv", "steps.csv")
-
-
-@dataclass(frozen=True)
-class TrainingRequest:
-    """What a head is made from: its inputs and settings."""
-
-    manifest: Path  # the manifest's file
-    store: Path  # the features
-    head: tuple[str, str, str, str, int]  # names of data set, feature, text and recipe, and the seed
-    recipe: Recipe  # the recipe
-    training: Training  # the sizes
-
-    def as_json(self) -> dict[str, Any] | None:
-        """Collect all that the head depends on.
-
-        Returns:
-            JSON values; None if a file is missing, or if they are only known after loading: for BERT, a network trained
-            from the images, or a head that depends on another one.
-        """
-        if self.head[2] != "bigru" or self.recipe.finetune or self.recipe.start or self.recipe.pairs.retriever:
-            return None
-        if not self.manifest.is_file() or not self.store.exists():
-            return None
-        words, vectors = self.training.vocabulary, self.training.word_vectors
-        index = self.recipe.noise.index if self.recipe.noise else None
-        if any(name is not None and not Path(name).is_file() for name in (words, vectors, index)):
-            return None
-        return {"manifest": sha256(self.manifest), "store": features(self.store), "head": list(self.head),
-                "recipe": recorded(self.recipe), "torch": version("torch"),
-                "training": self.training.recorded(exclude={"device", "processes"}),
-                "vocabulary": words and sha256(Path(words)),
-                **({"word_vectors": sha256(Path(vectors))} if vectors else {})}
-
-    def is_done(self, folder: Path) -> bool:
-        """Compare the request with a finished head.
-
-        Args:
-            folder: The head's folder.
-
-        Returns:
-            Whether it holds the finished head, trained for the same request by the same code.
-        """
-        if not all((folder / name).exists() for name in KEPT) or not record.is_asked(folder):
-            return False
-        request = self.as_json()
-        return request is not None and record.is_done(folder, request) \
-            and not record.changed(folder, made_by(self.head[2], self.recipe, self.training.tokenizer))
-
-    def finished(self, folder: Path, asked_for: dict[str, Any] | None) -> None:
-        """Record that a folder holds what was asked for.
-
-        Args:
-            folder: The head's folder.
-            asked_for: The result of `as_json` before the training began.
-        """
-        if asked_for is not None and (folder / "text" / "vocabulary.json").exists():
-            record.finish(folder, asked_for, checkpoint.OPENED)
+# Settings that are no part of a request: where a head is trained, which changes only rounding; and the sources of its
+# words, which `words` has by their digests.
+LEFT_OUT: dict[str, Any] = {"device": "cpu", "pieces": 1, "processes": 1, "bert": "", "vocabulary": None,
+                            "minimum_count": 1, "word_vectors": None, "tokenizer": None}
 
 
-def recorded(recipe: Recipe) -> dict[str, Any]:
-    """Collect what is recorded of a recipe. The SHA-256 of an index of noisy pairs replaces its path."""
-    found = recipe.recorded()
-    if recipe.noise and recipe.noise.index is not None:
-        index = Path(recipe.noise.index)
-        if not index.is_file():
-            raise InputError(f"{index}: no such file; the recipe's noise names it as its index")
-        found["noise"]["index"] = sha256(index)
-    return found
+def _completed(value: Any) -> Any:
+    return LEFT_OUT | value if isinstance(value, dict) else value
 
 
-def features(store: Path) -> dict[str, Any]:
-    """Collect what a head depends on of a feature store, without zarr."""
-    layout, fingerprint = read_header(store)
-    entries = ledger.entries(store, layout)
-    failed = [row for entry in entries for row in entry.failed]
-    return {"bytes": digest([entry.checksums for entry in entries]), "fingerprint": digest(fingerprint),
-            "dtype": layout.dtype, "failed": sorted(failed),
-            "pending": ledger.pending(store, layout)}
+class HeadRequest(Request):
+    """What all heads are asked to be.
 
-
-def made_by(text: str, recipe: Recipe, tokenizer: str | None = None) -> dict[str, int | str]:
-    """Collect the versions of the parts that make a recipe's heads.
-
-    Args:
+    Attributes:
+        name: The recipe's name.
+        feature: A name in `FEATURES`.
         text: A key of `TEXTS`.
-        recipe: The recipe.
-        tokenizer: The setting `training.NAME.tokenizer`.
-
-    Returns:
-        As `artefacts.versions`: those of its parts, of its tasks, of another package's tokenizer and index, and of
-        the loop that all share. Built-in tokenizers are part of the text encoder.
+        seed: The seed of all random draws.
+        recipe: The recipe. An index of noisy pairs is named by its SHA-256.
+        training: The sizes, without `LEFT_OUT`.
+        words: What a vocabulary is made from; files by their SHA-256. {} for a pretrained text encoder, which is an
+            artefact that the head is made from.
     """
-    of_user: list[tuple[LookupTable[Any], str]] = []
-    if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
-        of_user.append((TOKENIZERS, tokenizer))
-    if not INDEXES.is_built_in(recipe.pairs.index):
-        of_user.append((INDEXES, recipe.pairs.index))
-    poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
-    return artefacts.versions("training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, text),
-                           (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings,
-                           *of_user)
+
+    kind: ClassVar[str] = "head"
+    name: str
+    feature: str
+    text: str
+    seed: int
+    recipe: Annotated[Recipe, PlainSerializer(lambda recipe: recipe.recorded())]
+    training: Annotated[Training, BeforeValidator(_completed),
+                        PlainSerializer(lambda training: training.recorded(exclude=LEFT_OUT))]
+    words: dict[str, str | int]
+
+    @classmethod
+    def of(cls, name: str, feature: str, text: str, seed: int, recipe: Recipe, training: Training, **more: Any) -> Self:
+        """Compose a request from the fields; a file that the settings name, and that is missing, is refused."""
+        if recipe.noise and recipe.noise.index is not None:
+            index = _digest(recipe.noise.index, "the recipe's noise names it as its index")
+            recipe = recipe.model_copy(update={"noise": recipe.noise.model_copy(update={"index": index})})
+        words = _words(training) if text == "bigru" else {}
+        return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
+                   **more)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the recipe and of its training, as JSON."""
+        recorded = self.recorded()
+        return {**recorded["recipe"], **recorded["training"]}
+
+    def versions(self) -> Versions:
+        """Collect the versions of its parts and tasks, of the loop, and of another package's tokenizer and index.
+
+        Built-in tokenizers are part of the text encoder.
+        """
+        tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
+        of_user: list[tuple[LookupTable[Any], str]] = []
+        if tokenizer and not TOKENIZERS.is_built_in(tokenizer):
+            of_user.append((TOKENIZERS, tokenizer))
+        if not INDEXES.is_built_in(recipe.pairs.index):
+            of_user.append((INDEXES, recipe.pairs.index))
+        poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
+        return artefacts.versions(
+            "training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, self.text),
+            (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings, *of_user)
+
+
+class TrainRequest(HeadRequest):
+    """A head to train."""
+
+
+class ConvertRequest(HeadRequest):
+    """A head to make from published weights.
+
+    Attributes:
+        checkpoint: SHA-256 of the published weights.
+    """
+
+    checkpoint: str
+
+
+def parsed(request: Mapping[str, Any]) -> TrainRequest | ConvertRequest:
+    """Read a request from the JSON of a record; anything else is a ValueError."""
+    return (ConvertRequest if "checkpoint" in request else TrainRequest).model_validate(dict(request))
+
+
+def _words(training: Training) -> dict[str, str | int]:
+    words: dict[str, str | int] = {}
+    if training.vocabulary is None:
+        words["minimum_count"] = training.minimum_count
+    else:
+        words["vocabulary"] = _digest(training.vocabulary, "training.NAME.vocabulary names it")
+    if training.word_vectors is not None:
+        words["word_vectors"] = _digest(training.word_vectors, "training.NAME.word_vectors names it")
+    if training.tokenizer is not None:
+        words["tokenizer"] = training.tokenizer
+    return words
+
+
+def _digest(file: str, named_by: str) -> str:
+    if not Path(file).is_file():
+        raise InputError(f"{file}: no such file; {named_by}")
+    return in_process(Path(file))
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:
@@ -137,16 +137,3 @@ def check_parts(recipe: Recipe, dimension: int) -> None:
         for side in (recipe.image_pooling, recipe.text_pooling):
             pooling.build(side.name, dimension, **side.options)
     objectives.build(recipe.objective.name, **recipe.objective.options)
-
-
-def summary(folder: Path) -> str:
-    """Summarise a finished head.
-
-    Args:
-        folder: Its folder.
-
-    Returns:
-        Best epoch, number of epochs and RSUM on val.
-    """
-    state = checkpoint.state(folder)
-    return f"best epoch {state.best} of {state.epochs}, val RSUM {state.history[state.best]['RSUM']:.1f}"

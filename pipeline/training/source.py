@@ -23,6 +23,7 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.text import Text
+from pipeline.training.artefact import HeadArtefact, Origin, OwnNetwork
 
 # A crop in training keeps at least this share of either side (VSE∞'s released code).
 LEAST_CROP = 0.6
@@ -152,7 +153,7 @@ def crop_and_flip(image: Image.Image, draws: np.ndarray) -> Image.Image:
 ImageSource: TypeAlias = FeatureStore | Photographs
 
 
-def networks(source: ImageSource, text: Text, origin: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> dict[str, dict[str, Any]]:
     """Name a head's image and text networks, so that tables can tell the papers' networks from stand-ins.
 
     Args:
@@ -197,23 +198,27 @@ def stored(features: Path, manifest: Manifest, recipe: Recipe) -> FeatureStore:
     return store.require(manifest)
 
 
-def photographs_of(description: Mapping[str, Any], manifest: Manifest, folder: Path | None = None) -> Photographs:
+def photographs_of(head: HeadArtefact, manifest: Manifest, folder: Path | None = None) -> Photographs:
     """Open image files for a trained head that has its own feature network.
 
     Args:
-        description: The content of head.json.
+        head: The head.
         manifest: The images.
         folder: Where the image files are; None for the manifest's folder.
 
     Returns:
         The photographs.
     """
-    engine = description["finetuned"]
-    # The head has all weights; those that it started from need not be here.
-    source = Photographs(manifest, folder or manifest.images_folder, engine["engine"],
-                         {**engine["options"], "weights": weights.UNTRAINED})
-    source.identity = description["store"]
+    engine = head.facts.own_network
+    assert engine is not None
+    source = Photographs(manifest, folder or manifest.images_folder, engine.engine, untrained(engine))
+    source.identity = head.facts.store
     return source
+
+
+def untrained(engine: OwnNetwork) -> dict[str, Any]:
+    """The options of a head's own network. The head has all weights; those that it started from need not be here."""
+    return {**engine.options, "weights": weights.UNTRAINED}
 
 
 def usable(source: ImageSource, split: Split, captions: FeatureStore | None = None) -> Split:

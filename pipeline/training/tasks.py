@@ -108,7 +108,7 @@ class Rounds:
                 vectors = scoring.embed(model, job.source, split, self.pairs.text, size)
         elif self.nearest is None:
             retriever = Head.open(job.retriever, job.training.device)
-            if retriever.feature != job.feature or "finetuned" in retriever.description:
+            if retriever.feature != job.feature or retriever.artefact.facts.own_network:
                 raise InputError(f"{job.retriever}: hard negatives need a head that reads the stored {job.feature} "
                                  "features as well")
             vectors = retriever.embed(retriever.images(job.manifest, job.source.path), split, size)

@@ -39,7 +39,10 @@ def make(folder: Path, request: Request | None = None, made_from: Mapping[str, R
         if draft is not None:
             (draft.folder / "cups.txt").write_text(text)
             (draft.folder / "array").mkdir(exist_ok=True)
+            (draft.folder / "array" / "zarr.json").write_text("{}")
             (draft.folder / "array" / "c").write_bytes(b"\x00")
+            (draft.folder / "words").mkdir(exist_ok=True)
+            (draft.folder / "words" / "first").write_text("a")
     return draft
 
 
@@ -64,8 +67,8 @@ def test_an_artefact_is_made_once(tmp_path: Path) -> None:
     assert make(folder) is None
     record = Artefact.open(folder, "cups.txt", "array").record
     assert record.finished
-    assert {*record.contents} == {"cups.txt", "array"}
-    assert [step.verdict for step in artefacts.verify(folder, *record.contents)] == ["matches"] * 3
+    assert {*record.contents} == {"cups.txt", "array", "words/first"}
+    assert [step.verdict for step in artefacts.verify(folder, *record.contents)] == ["matches"] * 4
 
 
 @pytest.mark.parametrize(("request_", "made_from", "because", "text"), [
@@ -239,6 +242,10 @@ def test_a_changed_file_is_refused_when_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="changed after it was written"):
         Artefact.open(tmp_path / "tray", "array")
     assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "array")] == ["matches", "differs"]
+    (tmp_path / "tray" / "words" / "first").write_text("b")
+    with pytest.raises(InputError, match="words/first: changed after it was written"):
+        Artefact.open(tmp_path / "tray", "words")
+    assert [step.verdict for step in artefacts.verify(tmp_path / "tray", "words")] == ["matches", "differs"]
 
 
 def test_no_record_is_no_artefact(tmp_path: Path) -> None:

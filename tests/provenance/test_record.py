@@ -9,24 +9,30 @@ import numpy as np
 import pytest
 from torch import nn
 
-from pipeline import training
+from pipeline import settings, training
+from pipeline.artefacts import Record, Reference
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.provenance import record
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import Vocabulary
+from pipeline.training.artefact import Origin
 
 TEXT = BiGRUText(Vocabulary.of(["a dog"], 1))
+NO_NETWORKS: dict[str, Any] = {"image": {}, "text": {}}
+SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
 
 
-def head(**description: Any) -> training.Head:
+def head(networks: dict[str, Any] = NO_NETWORKS) -> training.Head:
     """As `training.Head.open` gives it, without a network."""
-    said = {"recipe": "mine", "feature": "grid", "text": "bigru", "seed": 3, "vocabulary": TEXT.digest,
-            "features": {"recipe": "grid2", "weights": "w", "trained": False},
-            "recipe_settings": {"learning_rate": 1e-3}, "training": {"epochs": 2},
-            "networks": {"image": {}, "text": {}}}
-    return training.Head(Path("x"), nn.Identity(), TEXT, said | description, "c" * 64)  # type: ignore[arg-type]
+    recipe = SETTINGS.recipe("vse2ad")
+    request = training.TrainRequest.of("mine", "grid", "bigru", 3, recipe, SETTINGS.training_of("sample"))
+    facts = {"width": 2, "vocabulary": TEXT.digest, "networks": networks, "store": "s",
+             "features": {"recipe": "grid2", "weights": "w", "trained": False}}
+    written = Record(kind="head", request=request.recorded(), facts=facts, contents={"best.safetensors": "c" * 64},
+                     made_from={"manifest": Reference(kind="manifest", name="sample", identity="m")})
+    return training.Head(training.HeadArtefact(Path("x"), written), nn.Identity(), TEXT)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("named", "known"), [
@@ -52,7 +58,7 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
     assert (made.recipe, made.seed) == ("mine", 3)
     assert (made.features, made.untrained) == ({"grid": "grid2"}, ["grid"])
     (member,) = made.members
-    assert member.settings == {"learning_rate": 1e-3, "epochs": 2}
+    assert member.settings["learning_rate"] == 5e-4
     assert (member.store, member.vocabulary) == (store.identity, TEXT.digest)
     said = {"image": {"engine": "grid"}, "text": {}}
     other = record.made_from(head(networks=said), scenes, "test", store, rows)
@@ -63,7 +69,7 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
     source = training.Photographs(scenes, scenes.images_folder, "grid", GRID)
     assert training.networks(source, TEXT)["image"] == {"engine": "grid", "network": "test_efficientnet",
                                                         "weights": "untrained"}
-    networks = training.networks(source, TEXT, origin={"file": "model_best.pth"})
+    networks = training.networks(source, TEXT, origin=Origin(file="model_best.pth", sha256="s"))
     assert networks["image"]["weights"] == training.RELEASED
     made = record.made_from(head(networks=networks), scenes, "test", source, np.arange(2))
     assert made.untrained == []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,8 +222,7 @@ def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: 
         recipe = shipped.recipe(name).model_dump()
         place = head(tmp_path, f"{name}-{feature}", [1, 2], recipe=name, feature=feature, objective=recipe["objective"],
                      image=recipe["image_pooling"], text=recipe["text_pooling"])
-        description = json.loads((place / "head.json").read_text())
-        (place / "head.json").write_text(json.dumps(description | {"recipe_settings": recipe}))
+        forged.artefact(place, lambda content, recipe=recipe: content["request"].update(recipe=recipe))  # type: ignore[misc]
     for name in ("training_curve", "negatives", "pooling_coefficients"):
         assert len(draw(name, tmp_path).numbers)
 
@@ -340,7 +339,7 @@ def test_index_names_what_was_left_out() -> None:
 
 @pytest.mark.parametrize("broken", ["[]", "{", '{"feature": "sound", "training": {}}'])
 def test_a_broken_head_is_refused_by_name(tmp_path: Path, broken: str) -> None:
-    (head(tmp_path, "a", [1]) / "head.json").write_text(broken)
+    (head(tmp_path, "a", [1]) / "record.json").write_text(broken)
     with pytest.raises(InputError, match="/a"):
         read_heads(tmp_path)
 

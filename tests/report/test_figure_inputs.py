@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 from invented import member
@@ -103,12 +103,11 @@ def test_the_dagger_of_a_curve_is_of_its_heads(tmp_path: Path) -> None:
 def test_only_a_head_of_the_run_must_be_readable(tmp_path: Path) -> None:
     for name in ("ours", "theirs", "sound"):
         head(tmp_path, name, [1])
-    (tmp_path / "theirs" / "head.json").write_text("{")
+    (tmp_path / "theirs" / "record.json").write_text("{")
     said: list[str] = []
     assert [each.name for each in read_heads(tmp_path, ["ours"], said.append)] == ["ours", "sound"]
     assert "theirs" in said[0]
-    told = json.loads((tmp_path / "ours" / "head.json").read_text())
-    (tmp_path / "ours" / "head.json").write_text(json.dumps({**told, "features": {}}))
+    forged.artefact(tmp_path / "ours", lambda content: content["facts"].update(features={}))
     with pytest.raises(InputError, match="/ours: not a head"):
         read_heads(tmp_path, ["ours"])
 

@@ -82,14 +82,16 @@ def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(refused: Calla
 
 
 @pytest.mark.parametrize(("name", "change"), [
-    ("head.json", edit("recipe")), ("head.json", edit("features", "recipe")), ("head.json", edit("seed")),
-    ("best.safetensors", tampering.edit_weight), ("text/vocabulary.json", edit("words", 7))])
+    ("record.json", edit("request", "name")), ("record.json", edit("facts", "features", "recipe")),
+    ("record.json", edit("request", "seed")), ("best.safetensors", tampering.edit_weight),
+    ("text/vocabulary.json", edit("words", 7))])
 def test_an_edited_head_neither_scores_nor_embeds(refused: Callable[..., str], run: Path, name: str,
                                                   change: tampering.Change) -> None:
     change(FOLDER / name)
     for command in (("score", "--feature", "region"), ("embed", "sample", "--system", HEAD),
                     ("search", "a house")):
-        assert f"{FOLDER / name}: changed after it was written" in refused(*command), command
+        what = "was edited" if name == "record.json" else "changed after it was written"
+        assert f"{FOLDER / name}: {what}" in refused(*command), command
 
 
 @pytest.mark.parametrize("folder", [FUSED, SCORES, FOLDER, STORE])

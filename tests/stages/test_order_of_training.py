@@ -12,13 +12,13 @@ from preloaded import Commands
 from tiny_bert import tiny_bert
 from tiny_project import ROOT
 
-from pipeline.files.digest import sha256
+from pipeline.training import HeadArtefact
 
 EMB, CE = (Path(f"heads/sample/{recipe}-region-bert-s0") for recipe in ("emb", "ce-listwise"))
 
 
 def started_from() -> Any:
-    return json.loads((CE / "head.json").read_text())["start"]
+    return json.loads((CE / "record.json").read_text())["made_from"]["start"]["identity"]
 
 
 def test_heads_are_trained_after_those_that_they_rest_on(project: Path, commands: Commands,
@@ -34,12 +34,12 @@ def test_heads_are_trained_after_those_that_they_rest_on(project: Path, commands
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     train = ("pipeline", "train", "--feature", "region", "--text", "bert", "--if-changed", "redo", "--recipe")
     commands(*train, "ce-listwise")
-    first = sha256(EMB / "best.safetensors")
+    first = HeadArtefact.open(EMB).record.identity
     assert started_from() == first
     assert "nothing to do" in commands(*train, "emb").stdout
     settings["recipes"]["emb"] = {"learning_rate": 0.001}
     settings["recipes"]["ce"] = {"learning_rate": 0.00002}  # ce-listwise changes by its start alone
     Path("params.yaml").write_text(yaml.safe_dump(settings))
     commands(*train, "ce-listwise")
-    assert sha256(EMB / "best.safetensors") != first
-    assert started_from() == sha256(EMB / "best.safetensors")
+    assert HeadArtefact.open(EMB).record.identity != first
+    assert started_from() == HeadArtefact.open(EMB).record.identity

@@ -89,10 +89,10 @@ def test_a_broken_head_outside_the_run_is_left_out_and_said_to_be(run: Any, refu
                                                                   command: str) -> None:
     heads = tmp_path / "heads" / "sample"
     shutil.copytree(heads / "vse2ad-grid-bigru-s0", heads / "tried")
-    (heads / "tried" / "head.json").write_text("{")
-    assert "left out: heads/sample/tried/head.json: not readable" in run(command)
-    (heads / "vse2ad-grid-bigru-s0" / "head.json").write_text("{")
-    assert "vse2ad-grid-bigru-s0/head.json: not readable" in refused(command)
+    (heads / "tried" / "record.json").write_text("{")
+    assert "left out: heads/sample/tried/record.json: damaged" in run(command)
+    (heads / "vse2ad-grid-bigru-s0" / "record.json").write_text("{")
+    assert "vse2ad-grid-bigru-s0/record.json: damaged" in refused(command)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -95,7 +95,7 @@ def test_what_would_move_the_terminals_cursor_is_spelled_out(pipeline: Any, refu
     table["file"] = [f"{name}\x1b[2J.jpg" for name in table["file"]]
     changed = Manifest(table, "sample", scenes.images_folder)
     changed.save(Path("data/sample.parquet"))
-    head, store = Path("heads/sample", HEAD, "head.json"), Path("features/sample/region.zarr/zarr.json")
+    head, store = Path("heads/sample", HEAD, "record.json"), Path("features/sample/region.zarr/zarr.json")
     for path in (head, store):
         text = path.read_text().replace(scenes.digest, changed.digest)
         path.write_text(text.replace(scenes.images_digest, changed.images_digest))
@@ -285,10 +285,7 @@ def forgive_edits(store: Path, head: Path) -> None:
     attributes["fingerprint_digest"] = digest([attributes["fingerprint"], attributes["layout"]])
     store.write_text(json.dumps(tree))
     forged.recorded(store.parent)
-    description = json.loads(head.read_text())
-    description["store"] = FeatureStore(store.parent).identity
-    head.write_text(json.dumps(description))
-    forged.recorded(head.parent)
+    forged.artefact(head.parent, lambda content: content["facts"].update(store=FeatureStore(store.parent).identity))
 
 
 def change(store: Path, key: str, value: str = "another") -> None:

@@ -43,15 +43,15 @@ def train(pipeline: Any, scenes: Manifest, store: FeatureStore) -> Callable[...,
 
 
 def description(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("heads/sample", name, "head.json").read_text(encoding="utf-8"))
-    return found
+    found: dict[str, Any] = json.loads(Path("heads/sample", name, "record.json").read_text(encoding="utf-8"))
+    return found["request"] | {"machines": found["machines"], "networks": found["facts"]["networks"]}
 
 
 def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pipeline: Any) -> None:
     axes = "--recipe", "vse2ad", "--recipe", "vse_pp", "--seed", "0", "--seed", "3"
     names = [f"{recipe}-region-bigru-s{seed}" for recipe in ("vse2ad", "vse_pp") for seed in (0, 3)]
     assert train(*axes) == sorted(names)
-    assert description("vse_pp-region-bigru-s3")["recipe_settings"]["image_pooling"] == {"name": "mean"}
+    assert description("vse_pp-region-bigru-s3")["recipe"]["image_pooling"] == {"name": "mean"}
     assert pipeline("score", "--feature", "region", *axes)[0] == 0
     for name in names:
         made = System.open(Path("similarities/sample", f"{name}.zarr")).made_from
@@ -60,7 +60,7 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
         assert (member.head, member.feature, member.networks["text"]) == (name, "region", {})
         assert member.networks["image"] == {"engine": "pyramid", "network": "test_efficientnet",
                                                "weights": "untrained"}
-        assert member.settings["image_pooling"] == description(name)["recipe_settings"]["image_pooling"]
+        assert member.settings["image_pooling"] == description(name)["recipe"]["image_pooling"]
         assert member.settings["epochs"] == description(name)["training"]["epochs"]
         assert description(name)["networks"] == member.networks
 
@@ -72,10 +72,10 @@ def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., 
     monkeypatch.setattr(half, "slowdown", lambda precision: 0.5)
     train("--precision", "bf16")
     assert description(name)["training"]["precision"] == "bf16"
-    assert [machine["products"] for machine in description(name)["made_with"]] == ["onednn"]
+    assert [machine["products"] for machine in description(name)["machines"]] == ["onednn"]
     train("--if-changed", "redo", "-S", "compute.products=default")
     assert description(name)["training"]["precision"] == "fp32"
-    assert [machine["products"] for machine in description(name)["made_with"]] == ["default"]
+    assert [machine["products"] for machine in description(name)["machines"]] == ["default"]
     before = tree(Path("heads/sample", name))
     train()  # other products make no other head of it
     assert tree(Path("heads/sample", name)) == before
@@ -98,14 +98,14 @@ def test_large_pages_are_asked_for_before_the_first_tensor(train: Callable[..., 
 
 def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -> None:
     assert train("--pooling", "max") == ["vse2ad-max-region-bigru-s0"]
-    assert description("vse2ad-max-region-bigru-s0")["recipe"] == "vse2ad-max"
+    assert description("vse2ad-max-region-bigru-s0")["name"] == "vse2ad-max"
     assert "vse2ad_image_gpo_infonce-region-bigru-s0" in train("--image-pooling", "gpo", "--objective", "infonce")
-    settings = description("vse2ad_image_gpo_infonce-region-bigru-s0")["recipe_settings"]
+    settings = description("vse2ad_image_gpo_infonce-region-bigru-s0")["recipe"]
     assert [settings[key]["name"] for key in ("image_pooling", "text_pooling", "objective")] \
         == ["gpo", "adpool", "infonce"]
     assert "vse2ad-nomargin-region-bigru-s0" in train("--objective", "adopt")  # is that recipe
     assert "slow-region-bigru-s0" in train("-S", "recipes.vse2ad.learning_rate=1e-5", "--name", "slow")
-    assert description("slow-region-bigru-s0")["recipe_settings"]["learning_rate"] == 1e-5
+    assert description("slow-region-bigru-s0")["recipe"]["learning_rate"] == 1e-5
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

@@ -141,7 +141,7 @@ def test_a_head_is_trained_into_an_empty_folder_or_over_another_head(tmp_path: P
     out = values.OutputPath("head")
     (tmp_path / "new").mkdir()
     assert out.convert(str(tmp_path / "new"), None, None) == tmp_path / "new"
-    (tmp_path / "new" / "head.json").write_text("{}")
+    (tmp_path / "new" / "best.safetensors").write_text("{}")
     (tmp_path / "new" / "best.safetensors").write_bytes(b"")
     assert out.convert(str(tmp_path / "new"), None, None) == tmp_path / "new"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from tiny_bert import tiny_bert
 
 from pipeline import heads, settings, text as texts, training
 from pipeline.features.store import FeatureStore
-from pipeline.files.digest import sha256
 from pipeline.heads.sides import Side
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
@@ -90,9 +88,9 @@ def test_listwise_starts_from_the_embeddings_that_find_its_negatives(make: Make,
     rates: list[float] = []
     state = training.train(job, on_step=lambda epoch, step, log: rates.append(log["first"]))
     assert len(state.history) == 1
-    said = json.loads((job.folder / "head.json").read_text())
-    assert said["start"] == sha256(emb.folder / "best.safetensors")
-    assert said["scorer"] == "cross"
+    head = training.HeadArtefact.open(job.folder)
+    assert head.record.made_from["start"] == training.HeadArtefact.open(emb.folder).reference
+    assert head.facts.scorer == "cross"
     longer = replace(job, training=job.training.model_copy(update={"epochs": 1, "steps": 1}), if_changed="redo")
     before = training.Head.open(emb.folder).model
     frozen = replace(longer, recipe=longer.recipe.model_copy(update={"learning_rate": 1e-12}))
@@ -126,8 +124,7 @@ def test_another_head_may_find_the_negatives(make: Make, scenes: Manifest, store
     job = replace(make("ce", {"epochs": 1}, pairs=Pairs(hard=1.0, retriever="retriever", val_images=4)),
                   retriever=retriever.folder)
     training.train(job)
-    assert json.loads((job.folder / "head.json").read_text())["retriever"] == sha256(
-        retriever.folder / "best.safetensors")
+    assert training.HeadArtefact.open(job.folder).record.made_from["retriever"].name == "retriever"
     with pytest.raises(InputError, match="need a head that reads the stored grid"):
         training.train(replace(job, feature="grid", folder=tmp_path / "grid"))
 
@@ -141,9 +138,9 @@ def test_steps_make_epochs_of_their_own_length(make: Make) -> None:
 def test_boxes_are_part_of_what_it_reads_and_may_be_left_out(make: Make) -> None:
     job = make("emb", {"epochs": 1})
     training.train(job)
-    assert json.loads((job.folder / "head.json").read_text())["width"] == job.source.layout.dimension + 6
+    assert training.HeadArtefact.open(job.folder).facts.width == job.source.layout.dimension + 6
     without = make("emb", {"epochs": 1}, architecture=settings.ArchitectureSettings(name="cross", boxes=False))
-    with pytest.raises(InputError, match="holds a head trained with other settings"):
+    with pytest.raises(InputError, match=r"recipe\.architecture\.boxes was nothing, is False"):
         training.train(without)
     training.train(replace(without, folder=job.folder / "other"))
 

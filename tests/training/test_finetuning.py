@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,8 +181,7 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
 
     run("train", "--feature", "grid", "--recipe", "vse_infty", "--finetune")
     folder = tmp_path / "heads" / "sample" / "vse_infty_finetuned-grid-bigru-s0"
-    described = json.loads((folder / "head.json").read_text())
-    assert described["features"]["recipe"] == "grid2-test_efficientnet-64px-finetuned"
+    assert training.HeadArtefact.open(folder).facts.features.recipe == "grid2-test_efficientnet-64px-finetuned"
     assert "4 images" in run("score", "--feature", "grid", "--recipe", "vse_infty_finetuned")
     head = training.Head.open(folder)
     source = head.images(scenes, tmp_path / "none")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,7 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, shard_file
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Training
-from pipeline.training import checkpoint
-from pipeline.training.request import TrainingRequest
+from pipeline.training import HeadArtefact, TrainRequest, checkpoint
 
 
 def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:
@@ -26,11 +24,11 @@ def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.Trai
     assert training.train(job).epochs == 3
     assert tree(job.folder) == before
     other = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 0.001}))
-    with pytest.raises(InputError, match=r"trained with other settings \(recipe_settings\)"):
+    with pytest.raises(InputError, match=r"recipe\.learning_rate was 0\.0005, is 0\.001"):
         training.train(other)
     assert tree(job.folder) == before
     training.train(replace(other, if_changed="redo"))
-    assert json.loads((job.folder / "head.json").read_text())["recipe_settings"]["learning_rate"] == 0.001
+    assert HeadArtefact.open(job.folder).request.recipe.learning_rate == 0.001
 
 
 def test_where_it_was_trained_is_no_part_of_a_head(
@@ -40,11 +38,9 @@ def test_where_it_was_trained_is_no_part_of_a_head(
     elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
     assert training.train(replace(job, training=elsewhere)).epochs == 3  # it is finished: nothing is to be done there
     assert tree(job.folder) == before
-    described = json.loads((job.folder / "head.json").read_text())
-    assert described["aside"].items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
-    described["aside"]["device"] = "cuda"  # as a head from another machine
-    (job.folder / "head.json").write_text(json.dumps(described))
-    forged.recorded(job.folder)
+    (machine,) = HeadArtefact.open(job.folder).record.machines
+    assert machine.items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
+    forged.artefact(job.folder, lambda content: content["machines"][0].update(device="cuda"))  # as from another machine
     training.Head.open(job.folder)
     for device in ("nowhere", "meta"):
         with pytest.raises(InputError, match=f"device '{device}' is not available"):
@@ -80,12 +76,12 @@ def test_heads_that_do_not_belong_are_refused(job: training.TrainingJob, scenes:
     words.write_text(text.replace("]", ', "newword"]'))
     with pytest.raises(InputError, match=r"vocabulary\.json: changed after it was written"):
         training.Head.open(job.folder)
-    forged.recorded(job.folder)
+    forged.artefact(job.folder)
     with pytest.raises(InputError, match="not the vocabulary"):
         training.Head.open(job.folder)
     words.write_text(text)
     (job.folder / "best.safetensors").write_bytes(b"nonsense")
-    forged.recorded(job.folder)
+    forged.artefact(job.folder)
     with pytest.raises(InputError, match="not a readable checkpoint"):
         training.Head.open(job.folder)
 
@@ -97,7 +93,7 @@ def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_th
     file = tmp_path / "glove.txt"
     file.write_text("".join(f"{word} {' '.join(['0.5'] * 8)}\n" for word in ("a", "red", "on")), encoding="utf-8")
     begun = replace(job, training=job.training.model_copy(update={"word_vectors": str(file)}))
-    with pytest.raises(InputError, match=r"other settings \(vocabulary\)"):
+    with pytest.raises(InputError, match=r"words\.word_vectors was nothing, is"):
         training.train(begun)
     training.train(replace(begun, if_changed="redo"))
     learned = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
@@ -110,28 +106,41 @@ def test_a_changed_file_of_first_vectors_is_seen_before_anything_is_loaded(
         job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:
     file, manifest = tmp_path / "glove.txt", tmp_path / "scenes.parquet"
     scenes.save(manifest)
-    request = TrainingRequest(manifest, store.path, ("sample", "region", "bigru", "vse_pp", 0), job.recipe,
-                              job.training.model_copy(update={"word_vectors": str(file)}))
-    assert request.as_json() is None  # no such file
-    said = []
+    sizes = job.training.model_copy(update={"word_vectors": str(file)})
+    with pytest.raises(InputError, match=r"glove\.txt: no such file; training\.NAME\.word_vectors names it"):
+        TrainRequest.of("vse_pp", "region", "bigru", 0, job.recipe, sizes)
+    asked = []
     for value in ("0.5", "0.25", "0.5"):
         file.write_text(f"a {value}\n", encoding="utf-8")
-        said.append(request.as_json())
-    assert said[0] is not None
-    assert said[0] == said[2] != said[1]
+        request = TrainRequest.of("vse_pp", "region", "bigru", 0, job.recipe, sizes)
+        asked.append(request.recorded())
+        references = training.inputs.of_files(request, "sample", manifest, store.path, {})
+        assert references is not None
+        assert references.keys() == {"manifest", "features"}
+    assert asked[0] == asked[2] != asked[1]
 
 
-@pytest.mark.parametrize("lost", ["best.safetensors", "head.json"])
+def test_what_a_head_is_made_from_is_known_without_loading_it(
+        job: training.TrainingJob, scenes: Manifest, tmp_path: Path) -> None:
+    scenes.save(tmp_path / "scenes.parquet")
+    loaded = job.made_from(job.learn(job.manifest.split("train").captions))
+    assert isinstance(job.request, TrainRequest)
+    by_files = training.inputs.of_files(job.request, "sample", tmp_path / "scenes.parquet", job.source.path, {})
+    assert by_files == loaded
+
+
+@pytest.mark.parametrize("lost", ["best.safetensors", "last.safetensors", "history.csv", "record.json"])
 def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: str) -> None:
     training.train(job)
     (job.folder / lost).unlink()
     before = tree(job.folder)
-    with pytest.raises(InputError, match=f"has lost {lost}; put that back, or --if-changed redo"):
+    expected = "holds best.safetensors and no record.json" if lost == "record.json" else f"has lost {lost}; --if"
+    with pytest.raises(InputError, match=expected):
         training.train(job)
     assert tree(job.folder) == before
 
 
-@pytest.mark.parametrize("lost", ["best.safetensors", "head.json", "text", "text/vocabulary.json"])
+@pytest.mark.parametrize("lost", ["best.safetensors", "text", "text/vocabulary.json"])
 def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes: Manifest, store: FeatureStore,
                                               lost: str) -> None:
     training.train(job)
@@ -144,9 +153,13 @@ def test_what_is_lost_of_a_head_is_made_again(job: training.TrainingJob, scenes:
 
 
 def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -> None:
-    training.train(job)
+    def cut(epoch: int, step: int, log: object) -> None:
+        if epoch == 1:
+            raise Cut
+
+    with pytest.raises(Cut):
+        training.train(job, on_step=cut)
     tensors, metadata = checkpoint.load_tensors(job.folder / "last.safetensors")
-    metadata["history"] = metadata["history"][:1]
     for gone in ("model.image_pooling.W_tok", "optimizer.0.exp_avg"):
         checkpoint.save_tensors(job.folder / "last.safetensors",
                                 {name: value for name, value in tensors.items() if name != gone}, metadata)
@@ -205,22 +218,11 @@ def test_a_head_on_other_bytes_of_the_same_features_is_another(copied: training.
     change(copied, "features", told=True)
     now = replace(copied, source=FeatureStore(copied.source.path))  # a job knows its source's bytes once
     assert now.source.identity == copied.source.identity
-    with pytest.raises(InputError, match="trained with other settings \\(the bytes of its features\\)"):
+    with pytest.raises(InputError, match="its features region is another"):
         training.train(now)
     best = (now.folder / "best.safetensors").read_bytes()
     training.train(replace(now, if_changed="redo"))
     assert (now.folder / "best.safetensors").read_bytes() != best
-
-
-def test_a_head_from_before_bytes_were_recorded_is_left_as_it_is(copied: training.TrainingJob) -> None:
-    training.train(copied)
-    said = json.loads((copied.folder / "head.json").read_text())
-    del said["content"]
-    (copied.folder / "head.json").write_text(json.dumps(said))
-    change(copied, "features", told=True)
-    before = tree(copied.folder)
-    training.train(replace(copied, source=FeatureStore(copied.source.path)))
-    assert tree(copied.folder) == before
 
 
 class LaterTraining(Training):
@@ -237,12 +239,12 @@ class LaterRecipe(Recipe):
 
 def test_a_setting_of_training_and_of_recipes_added_later_leaves_heads(job: training.TrainingJob) -> None:
     training.train(job)
-    made = (job.folder / "head.json").read_bytes()
+    before = tree(job.folder)
     sizes, recipe = job.training.model_dump(), job.recipe.model_dump()
     later = replace(job, training=LaterTraining(**sizes), recipe=LaterRecipe(**recipe))
-    assert training.train(later).epochs == json.loads(made)["training"]["epochs"]
-    assert (job.folder / "head.json").read_bytes() == made
-    for other, key in ((replace(later, training=LaterTraining(**sizes, shuffle=False)), "training"),
-                       (replace(later, recipe=LaterRecipe(**recipe, temperature=2.0)), "recipe_settings")):
-        with pytest.raises(InputError, match=rf"other settings \({key}\)"):
+    assert training.train(later).epochs == 3
+    assert tree(job.folder) == before
+    for other, key in ((replace(later, training=LaterTraining(**sizes, shuffle=False)), r"training\.shuffle"),
+                       (replace(later, recipe=LaterRecipe(**recipe, temperature=2.0)), r"recipe\.temperature")):
+        with pytest.raises(InputError, match=f"{key} was nothing"):
             training.train(other)

@@ -95,7 +95,7 @@ def test_captions_without_role_graphs_are_refused_in_one_line(scenes: Manifest, 
         training.train(training.TrainingJob(scenes, store, "region", "bigru", "hgr", chosen.recipe("hgr"),
                                             chosen.training_of("sample"), 0, tmp_path / "head"))
     assert "\n" not in str(refused.value)
-    assert not (tmp_path / "head" / "head.json").exists()
+    assert not (tmp_path / "head" / "record.json").exists()
 
 
 def test_a_batch_in_pieces_is_refused(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError
 from pipeline.settings import Noise
 from pipeline.training import loop, sampling
-from pipeline.training.request import recorded
 from pipeline.training.sampling import subset
 
 OWN = np.arange(400).repeat(5)
@@ -56,7 +55,7 @@ def test_noise_is_among_the_images_that_are_trained_on(job: training.TrainingJob
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     """First some images are chosen, then a share of their captions exchange images."""
     trained: list[Split] = []
-    monkeypatch.setattr(loop, "_train", lambda job, split, *others: trained.append(split))
+    monkeypatch.setattr(loop, "_epochs", lambda job, data, *others: trained.append(data.train))
     some = job.training.model_copy(update={"images": 8})
     training.train(replace(job, training=some, recipe=job.recipe.model_copy(update={"noise": Noise(share=0.5)})))
     own = subset(job.manifest.split("train"), 8, some.subset_seed)
@@ -76,15 +75,15 @@ def test_a_head_records_its_noise_and_without_noise_nothing_changes(job: trainin
              for name, setting in (("drawn", Noise(share=0.4)), ("read", Noise(share=0.4, index=str(index))))}
     for each in noisy.values():
         training.train(each)
-    said = {name: json.loads((tmp_path / name / "head.json").read_text())["recipe_settings"]
+    said = {name: json.loads((tmp_path / name / "record.json").read_text())["request"]["recipe"]
             for name in ("head", "drawn", "read")}
     assert "noise" not in said["head"]
     assert said["drawn"]["noise"] == {"share": 0.4}
-    assert said["read"] == recorded(noisy["read"].recipe)
+    assert said["read"] == noisy["read"].request.recorded()["recipe"]
     assert len(said["read"]["noise"]["index"]) == 64
     weights = {name: (tmp_path / name / "best.safetensors").read_bytes()[1000:] for name in said}
     assert weights["drawn"] == weights["read"] != weights["head"]
-    with pytest.raises(InputError, match="recipe_settings"):
+    with pytest.raises(InputError, match="noise was"):
         training.train(replace(job, folder=tmp_path / "drawn"))
     index.unlink()
     with pytest.raises(InputError, match="No such file"):

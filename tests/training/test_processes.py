@@ -96,7 +96,7 @@ def test_two_processes_train_the_same_head(command: tuple[object, ...], commands
     pd.testing.assert_frame_equal(*(pd.read_csv(head / "history.csv") for head in (tmp_path / "1", of_two)), rtol=1e-4)
     refused = commands(*command, "--processes", "2", "--out", tmp_path / "1", "--seed", "5", code=2)
     assert "Traceback" not in refused.stderr
-    assert refused.stderr.count("trained with other settings (seed)") == 1
+    assert refused.stderr.count("seed was 0, is 5") == 1
 
 
 KILLED = """

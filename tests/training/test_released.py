@@ -145,9 +145,9 @@ def test_embeddings_are_those_of_their_formulas(
             numbers = [1, *(WORDS.index(word) if word in WORDS else 3 for word in words), 2]
             torch.testing.assert_close(torch.from_numpy(found_captions[row]), captions(numbers), atol=1e-5, rtol=1e-5)
     assert len({tuple(row) for row in encode(head.text, split.captions)}) > 1
-    assert head.description["origin"]["val RSUM"] == 498.7
-    assert head.description["training"]["epochs"] == 25
-    assert head.description["training"]["batch_size"] == 128
+    assert head.artefact.facts.origin.val_rsum == 498.7
+    assert head.artefact.request.training.epochs == 25
+    assert head.artefact.request.training.batch_size == 128
 
 
 def test_the_masks_vector_is_theirs(theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_head_in_the_way_is_kept(theirs: tuple[Images, Captions], vocabulary: 
     training.convert(job, released.read(saved(tmp_path / "m.pth", *theirs)), vocabulary)
     torch.nn.init.zeros_(theirs[0].fc.weight)
     other = released.read(saved(tmp_path / "n.pth", *theirs))
-    with pytest.raises(InputError, match="trained with other settings"):
+    with pytest.raises(InputError, match="checkpoint was "):
         training.convert(job, other, vocabulary)
     training.convert(replace(job, if_changed="redo"), other, vocabulary)
 
@@ -248,9 +248,10 @@ def test_what_the_file_does_not_say_is_left_out(
         theirs: tuple[Images, Captions], vocabulary: Path, job: training.TrainingJob, tmp_path: Path) -> None:
     read = released.read(saved(tmp_path / "m.pth", *theirs, best_rsum=float("nan"), opt=argparse.Namespace()))
     training.convert(job, read, vocabulary)
-    described = (job.folder / "head.json").read_text()
-    assert "NaN" not in described
-    assert json.loads(described)["origin"]["val RSUM"] is None
+    assert "NaN" not in (job.folder / "record.json").read_text()
+    origin = training.HeadArtefact.open(job.folder).facts.origin
+    assert origin is not None
+    assert origin.val_rsum is None
     training.convert(job, read, vocabulary)  # is there already
 
 

@@ -104,8 +104,8 @@ def test_a_converted_head_scores_as_the_network_that_made_it(
     ran = convert(project, make(model, tmp_path / "published"), "--name", name)
     assert ran.exit_code == 0, ran.output
     scorer = CrossScorer(f"{name}-region-bert-s0", PairSource(paths, "sample", "sample", "sample"))
-    assert scorer.head.description["recipe_settings"]["tasks"] == tasks
-    architecture = scorer.head.description["recipe_settings"]["architecture"]
+    assert scorer.head.recipe.tasks == tasks
+    architecture = scorer.head.artefact.request.recorded()["recipe"]["architecture"]
     assert (architecture["regions"], architecture["pieces"]) == (50, 70)  # as the released code cuts
     pairs = rng.choice(scenes.images["image_id"].to_numpy(), 20), rng.choice(scenes.table["caption_id"].to_numpy(), 20)
     found = scorer.score(*pairs)

@@ -49,7 +49,7 @@ def changed(job: training.TrainingJob, **changes: object) -> training.TrainingJo
 
 
 def recorded(job: training.TrainingJob) -> dict[str, object]:
-    found: dict[str, object] = json.loads((job.folder / "head.json").read_text(encoding="utf-8"))["recipe_settings"]
+    found: dict[str, object] = json.loads((job.folder / "record.json").read_text(encoding="utf-8"))["request"]["recipe"]
     return found
 
 
@@ -118,8 +118,10 @@ def test_a_head_of_one_language_knows_its_words_and_is_selected_by_its_captions_
     listed = json.dumps(words)
     assert '"xa"' not in listed
     assert '"a"' in listed
-    assert english.differs(BiGRUText.load(english.folder / "text")) == []
-    assert "recipe_settings" in several.differs(BiGRUText.load(english.folder / "text"))
+    head, words = training.HeadArtefact.open(english.folder), BiGRUText.load(english.folder / "text")
+    assert head.outdated(english.request, english.made_from(words)) is None
+    difference = "request", "recipe.languages was ['en'], is nothing"
+    assert head.outdated(several.request, several.made_from(words)) == difference
 
 
 def test_val_is_measured_by_language_and_the_mean_selects(several: training.TrainingJob) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,17 +122,17 @@ def test_the_scale_of_fp16_is_kept_from_epoch_to_epoch(job: training.TrainingJob
     assert restored == [kept]
 
 
-def test_head_json_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_says_which_machines_trained_it(job: training.TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
     def cut(epoch: int, step: int, log: object) -> None:
         if (epoch, step) == (1, 2):
             raise Cut
 
     def recorded() -> list[dict[str, object]]:
-        described: dict[str, list[dict[str, object]]] = json.loads((job.folder / "head.json").read_text())
-        return described["made_with"]
+        return training.HeadArtefact.open(job.folder).record.machines
 
     first = made_with.record()
     assert first.keys() == {"torch", "processor", "threads", "products"}
+    first |= {"device": "cpu", "pieces": 1, "processes": 1}
     for _ in range(2):  # going on where one was, it is named once
         with pytest.raises(Cut):
             training.train(job, on_step=cut)

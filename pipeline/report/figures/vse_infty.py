@@ -141,7 +141,7 @@ def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
     """The coefficients of a head's GPO for N items: float32 [N], that of the k-th greatest value at position k - 1."""
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
-    gpo = pooling.build("gpo", head.description["training"]["dimension"], **options)
+    gpo = pooling.build("gpo", head.artefact.request.training.dimension, **options)
     tensors, _ = load_tensors(head.folder / "best.safetensors")
     with refusing(RuntimeError, f"{head.folder}/best.safetensors: does not fit the head's settings; train it again"):
         gpo.load_state_dict({name.removeprefix(f"{side}."): value for name, value in tensors.items()

@@ -14,9 +14,10 @@ Source: Geigle et al., "Retrieve Fast, Rerank Smart", TACL 2022. A new scorer is
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipeline.files.parsing import from_json
+from pipeline.artefacts.record import FILE
 from pipeline.parts import lazy
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts.errors import InputError
+from pipeline.training import HeadArtefact
 
 if TYPE_CHECKING:
     from pipeline.systems.reranking.base import PairScorer, PairSource
@@ -34,9 +35,6 @@ SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.Look
 }, "scorers")
 build = SCORERS.build
 
-# The key of head.json by which a head that scores pairs names its kind.
-HEAD_KEY = "scorer"
-
 
 def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     """The key of `SCORERS` and the name that a user's name means.
@@ -51,12 +49,9 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     kind, _, rest = name.partition(":")
     if rest and kind in SCORERS:
         return kind, rest
-    described = source.paths.head(source.dataset, name) / "head.json"
-    if described.is_file():
-        with refusing((ValueError, AttributeError), f"{described}: not readable; train the head again"):
-            found = from_json(described.read_text(encoding="utf-8")).get(HEAD_KEY)
-        if found is not None:
-            return str(found), name
+    folder = source.paths.head(source.dataset, name)
+    if (folder / FILE).is_file() and (scorer := HeadArtefact.open(folder).facts.scorer) is not None:
+        return scorer, name
     if source.paths.similarity(source.dataset, name, source.split).exists():
         return "system", name
     raise InputError(f"no scorer {name!r} for {source.dataset}: expected a scored system, a head that scores pairs, or "

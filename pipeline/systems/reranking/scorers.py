@@ -94,12 +94,12 @@ class TrainedScorer:
     @property
     def made_from(self) -> dict[str, Any]:
         """The head by its checkpoint, its features and its manifests, by digest."""
-        said = self.head.description
-        own = said["dataset"]
+        head, asked = self.head.artefact, self.head.artefact.request
+        own = head.dataset
         elsewhere = {} if own in (self.images.dataset, self.captions.dataset) else {"trained_on": own}
-        return {"kind": said["scorer"], "name": self.name, "recipe": said["recipe"], "feature": said["feature"],
-                "series": system_name(said["recipe"], said["feature"], said["text"]), "seed": said["seed"],
-                "checkpoint": self.head.checkpoint, "store": self.store.identity,
+        return {"kind": head.facts.scorer, "name": self.name, "recipe": asked.name, "feature": asked.feature,
+                "series": system_name(asked.name, asked.feature, asked.text), "seed": asked.seed,
+                "checkpoint": head.checkpoint, "store": self.store.identity,
                 "content": self.store.content(np.flatnonzero(self.store.done)),
                 "images": self.images.digest, "captions": self.captions.digest, **elsewhere}
 
@@ -130,7 +130,7 @@ class CrossScorer(TrainedScorer):
     def __init__(self, name: str, source: PairSource) -> None:
         super().__init__(name, source)
         model = self.head.model
-        if not isinstance(model, CrossEncoder) or "scorer" not in self.head.description:
+        if not isinstance(model, CrossEncoder) or self.head.artefact.facts.scorer is None:
             raise InputError(f"{name}: was not trained to score pairs; name a head of a recipe with the task ce")
         self.model, self.precision = model, half.fastest(source.device)
         self.gives_logits = model.pair_score == "classifier"

@@ -33,7 +33,8 @@ class Member(Facts):
 
     head: str
     checkpoint: str = ""  # SHA-256 of its network's file. Vectors of one checkpoint are in one space.
-    files: dict[str, str] = Field(default_factory=dict)  # File -> SHA-256
+    identity: str = ""  # A head's identity, by its record
+    files: dict[str, str] = Field(default_factory=dict)  # A dual encoder's files -> SHA-256
     feature: str = ""
     features: str = ""  # The name under which the engine's features are reported
     # Side, image or text -> the networks behind it, see `training.source.networks`.
@@ -63,7 +64,7 @@ class Member(Facts):
     @property
     def of_all_seeds(self) -> dict[str, Any]:
         """The facts by which the seeds of one system do not differ."""
-        return self.model_dump(mode="json", exclude={"head", "checkpoint", "files", "content", "splits"})
+        return self.model_dump(mode="json", exclude={"head", "checkpoint", "identity", "files", "content", "splits"})
 
 
 class Fusion(Facts):

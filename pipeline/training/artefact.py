@@ -1,0 +1,173 @@
+"""A head's folder as its record describes it. Its network is not loaded, nor is torch."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.artefacts import Artefact, Reference
+from pipeline.artefacts.record import FILE
+from pipeline.features.store import ItemFormat
+from pipeline.parts.errors import InputError, refusing
+from pipeline.training.request import ConvertRequest, TrainRequest, parsed
+
+BEST, WORDS = "best.safetensors", "text"
+# The contents by which a head is opened, and all.
+OPENED = (BEST, WORDS)
+CONTENTS = (*OPENED, "last.safetensors", "history.csv", "steps.csv")
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Networks(_Facts):
+    """The networks behind both sides, see `training.source.networks`."""
+
+    image: dict[str, Any]
+    text: dict[str, Any]
+
+
+class MadeFeatures(_Facts):
+    """What made the features.
+
+    Attributes:
+        recipe: The name under which tables report them.
+        engine: The engine; None where they were imported without its name.
+        weights: Digest of the network's tensors.
+        trained: Whether the network was trained.
+    """
+
+    recipe: str
+    engine: str | None = None
+    weights: str | None = None
+    trained: bool
+
+
+class OwnNetwork(_Facts):
+    """The engine of a head whose feature network was trained with it."""
+
+    engine: str
+    options: dict[str, Any]
+
+
+class Origin(_Facts):
+    """The published weights that a head was made from.
+
+    Attributes:
+        file: The name of their file.
+        sha256: Its digest.
+        epochs: How many epochs they were trained; None if that is not known.
+        val_rsum: RSUM on val in percent, as the code that trained them computed it; None if that is not known.
+    """
+
+    file: str
+    sha256: str
+    epochs: int | None = None
+    val_rsum: float | None = None
+
+
+class HeadFacts(_Facts):
+    """What readers need to know of a head besides its request.
+
+    Attributes:
+        width: D of the items that it reads.
+        vocabulary: Digest of its words, and of a pretrained network's initial weights.
+        networks: The networks behind both sides.
+        features: What made its features.
+        store: Identity of the features, or photographs, of its training.
+        content: Digest of the bytes of features that it was trained on; None for photographs and published weights.
+        items: How the features were made, for others that are made alike; None for photographs.
+        own_network: Its own feature network; None if it reads stored features.
+        scorer: How it scores pairs, a key of `SCORERS`; None if it only embeds.
+        origin: Where published weights came from; None for a head that was trained here.
+    """
+
+    width: int
+    vocabulary: str
+    networks: Networks
+    features: MadeFeatures
+    store: str
+    content: str | None = None
+    items: ItemFormat | None = None
+    own_network: OwnNetwork | None = None
+    scorer: str | None = None
+    origin: Origin | None = None
+
+
+class HeadArtefact(Artefact):
+    """A head's folder and its record, as types."""
+
+    @classmethod
+    def open(cls, folder: Path, *names: str) -> Self:
+        """Open a head's folder, see `Artefact.open`."""
+        if not any((folder / name).exists() for name in (FILE, BEST)):
+            raise InputError(f"{folder}: no head there; train it with `pipeline train`")
+        head = super().open(folder, *names)
+        if head.record.kind != TrainRequest.kind:
+            raise InputError(f"{folder}: is {head.record.kind}, no head")
+        with refusing((ValueError, TypeError, KeyError), f"{folder}: not a head of this version; train it again"):
+            _ = head.request, head.facts, head.dataset
+        return head
+
+    @classmethod
+    def is_finished(cls, folder: Path) -> bool:
+        """Look up whether a folder holds a head with all its epochs.
+
+        Args:
+            folder: The folder.
+
+        Returns:
+            Whether it does.
+        """
+        existing = cls.existing(folder)
+        return existing is not None and existing.record.finished
+
+    def require_finished(self) -> Self:
+        """Check that it has all its epochs.
+
+        Returns:
+            It.
+
+        Raises:
+            InputError: If its training was interrupted.
+        """
+        if not self.record.finished:
+            raise InputError(f"{self.folder}: training is not finished; run the same `pipeline train` again to resume")
+        return self
+
+    @cached_property
+    def request(self) -> TrainRequest | ConvertRequest:
+        """What was asked for."""
+        return parsed(self.record.request)
+
+    @cached_property
+    def facts(self) -> HeadFacts:
+        """What it is besides."""
+        return HeadFacts.model_validate(self.record.facts)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def reference(self) -> Reference:
+        """The reference of what is made from it."""
+        return self.record.refers(self.name)
+
+    @property
+    def checkpoint(self) -> str:
+        """SHA-256 of the network's file."""
+        return self.record.contents[BEST]
+
+    @property
+    def dataset(self) -> str:
+        """The data set that it was trained on."""
+        return self.record.made_from["manifest"].name
+
+    @property
+    def manifest(self) -> str:
+        """Digest of the manifest that it was trained on."""
+        return self.record.made_from["manifest"].identity

@@ -1,0 +1,73 @@
+"""The artefacts that a head is made from, by their roles: manifest, features, text, start, retriever."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.artefacts import Reference
+from pipeline.features.store import FeatureStore, ledger, read_header
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.manifest.kept import Kept
+from pipeline.training.artefact import HeadArtefact
+from pipeline.training.request import TrainRequest
+
+
+def references(dataset: str, manifest: str, feature: str, features: str, others: Mapping[str, Path | None]
+               ) -> dict[str, Reference]:
+    """Compose the references to what every head is made from.
+
+    manifest: the digest of its rows. features: the digest of what made them and, for stored ones, of the bytes that
+    training reads. others: role -> the folder of another head, which must be finished, or None.
+    """
+    return {"manifest": Reference(kind="manifest", name=dataset, identity=manifest),
+            "features": Reference(kind="features", name=feature, identity=features),
+            **{role: HeadArtefact.open(folder).require_finished().reference
+               for role, folder in others.items() if folder is not None}}
+
+
+def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, others: Mapping[str, Path | None]
+             ) -> dict[str, Reference] | None:
+    """Compose `TrainingJob.made_from` without loading what it refers to.
+
+    None if it is only known after loading: for a pretrained text encoder, a network that is trained from the images,
+    and where something is missing.
+    """
+    finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in others.values())
+    if request.text != "bigru" or request.recipe.finetune or not (manifest.is_file() and store.exists() and finished):
+        return None
+    kept = Kept(manifest)
+
+    def read() -> str:
+        table = Manifest.load(manifest)
+        opened = FeatureStore(store).require(table)
+        return trained_on(opened, opened.content(trained_rows(table, opened.done)))
+
+    return references(dataset, kept.digest("table", lambda: Manifest.load(manifest).digest), request.feature,
+                      stored_features(kept, store, read), others)
+
+
+def trained_rows(manifest: Manifest, done: np.ndarray) -> np.ndarray:
+    """Find the images that training reads: rows of those of train and val with features, int64."""
+    return np.flatnonzero(manifest.images["split"].isin(("train", "val")).to_numpy() & done)
+
+
+def trained_on(store: FeatureStore, content: str) -> str:
+    """Digest what made features, and the bytes of those that training reads."""
+    return digest([store.identity, content])
+
+
+def stored_features(kept: Kept, store: Path, read: Callable[[], str]) -> str:
+    """Look up the digest of what training reads of stored features, which `read` computes.
+
+    It depends on the manifest and on the whole store, and so is computed once for both as they are.
+    """
+    return kept.digest(f"train and val of the features {whole(store)}", read)
+
+
+def whole(store: Path) -> str:
+    """Digest a whole store by its ledger."""
+    layout, fingerprint = read_header(store)
+    entries = [[entry.checksums, entry.sources, entry.failed] for entry in ledger.entries(store, layout)]
+    return digest([fingerprint, layout.dtype, ledger.pending(store, layout), entries])
