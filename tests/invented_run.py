@@ -15,6 +15,7 @@ import saved
 from invented_heads import head
 from PIL import Image
 
+from pipeline.artefacts import record as records
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.features.store.layout import StoreLayout, create
 from pipeline.files.digest import sha256
@@ -45,6 +46,7 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
         noise = generator.standard_normal((images, images * EACH))
         scores = ((owner[None] == np.arange(images)[:, None]) + (0.3 + 0.4 * number) * noise).astype(np.float32)
         member = {"head": name, "checkpoint": sha256(folder / "best.safetensors"), "store": "s", "weights": "w",
+                  "identity": records.require(folder).identity,
                   "feature": feature, "features": ENGINES[feature], "vocabulary": "v", "settings": {"dimension": 8},
                   "networks": {"image": {"engine": "patch", "weights": "untrained"} if feature == "patch"
                                else {"engine": "import-scan"}, "text": {}}}

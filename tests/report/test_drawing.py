@@ -146,6 +146,7 @@ def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(tmp_path
     monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2
     written = head(tmp_path, "a", [1, 2], negatives=[[63, 50], [40, 46]]) / "steps.csv"
     pd.read_csv(written).assign(averaged=[2, 1, 2, 1]).to_csv(written, index=False)
+    forged.artefact(written.parent)
     drawing = draw("negatives", tmp_path)
     assert drawing.numbers["step"].tolist() == [2, 3, 5, 6]
     assert drawing.numbers["mean"].tolist() == [63, 56.5, 40, 43]
@@ -153,7 +154,9 @@ def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(tmp_path
 
 
 def test_damaged_steps_are_refused(tmp_path: Path) -> None:
-    (head(tmp_path, "a", [1]) / "steps.csv").write_text("")
+    folder = head(tmp_path, "a", [1])
+    (folder / "steps.csv").write_text("")
+    forged.artefact(folder)
     with pytest.raises(InputError, match=r"a/steps\.csv: not readable"):
         draw("negatives", tmp_path)
 

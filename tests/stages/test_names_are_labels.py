@@ -9,6 +9,7 @@ from typing import Any
 
 import invented_run
 import pytest
+import saved
 
 from pipeline.report.measured import read_metrics
 from pipeline.settings.paths import Paths
@@ -41,8 +42,9 @@ def summary(pipeline: Callable[..., Any]) -> str:
     invented_run.make(Path())
     for name, (recipe, feature, seed) in HEADS.items():
         store = System.open(path(f"vse2ad-{feature}-bigru-s0"))
-        made = store.made_from.without_digests
-        store.save(path(name), made | {"recipe": recipe, "seed": seed, "members": [made.members[0] | {"head": name}]})
+        member = store.made_from.members[0].model_copy(update={"head": name})
+        made = store.made_from.model_copy(update={"recipe": recipe, "seed": seed, "members": [member]})
+        saved.save(path(name), [store.scores], store.image_ids, store.caption_ids, store.caption_image, made)
     for command in (("ensemble", FUSED, "--member", "my-RG-x-s1", "--member", "a+b", "--fusion", "rank"),
                     ("rerank", "--retriever", "a+b", "--with", "x@fr", "--k", "2", "--name", RERANKED),
                     ("rescore", "R", "--by", "csls")):

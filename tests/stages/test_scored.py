@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forged
 import html5lib
 import invented_run
 import pytest
@@ -79,9 +80,12 @@ def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..
     metrics["vse2ad-RG-bigru-s0"]["made_from"]["members"][0]["checkpoint"] = "older"
     file.write_text(json.dumps(metrics))
     assert "pipeline evaluate" in refused(command)
-    with (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").open("ab") as checkpoint:
+    head = tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0"
+    with (head / "best.safetensors").open("ab") as checkpoint:
         checkpoint.write(b"\0")
-    assert "pipeline score" in refused(command)
+    assert "best.safetensors: changed after it was written" in refused(command)
+    forged.artefact(head)
+    assert "is not the head that was scored; run `pipeline score`" in refused(command)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
