@@ -114,7 +114,7 @@ class TrainingJob:
         train, val = (usable(self.source, self.manifest.split(name), self.captions).in_languages(self.recipe.languages)
                       for name in ("train", "val"))
         if alone := int((train.caption_image < 0).sum()):
-            warnings.warn(f"{counted(alone, 'training caption')} of no image: left out of training", InputWarning,
+            warnings.warn(f"{counted(alone, 'training caption')} without an image: left out of training", InputWarning,
                           stacklevel=2)
         train, val = train.with_images(), val.with_images()
         train = sampling.subset(train, self.training.images, self.training.subset_seed)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import zarr
 from folders import tree
 from full_disk import no_file_larger_than
 from preloaded import Commands
 
+from pipeline.artefacts import record as records
 from pipeline.compute import half, machine, products
 from pipeline.features.store import FeatureStore
 from pipeline.files.atomic import exclusive
@@ -80,8 +80,8 @@ def test_precision_and_products_are_asked_for_and_recorded(train: Callable[..., 
     train()  # other products make no other head of it
     assert tree(Path("heads/sample", name)) == before
     assert pipeline("score", "--feature", "region")[0] == 0
-    made_with = dict(zarr.open_group(Path("similarities/sample", f"{name}.zarr"), mode="r").attrs)["made_with"]
-    assert made_with["products"] == "onednn"
+    scores = records.load(Path("similarities/sample", f"{name}.zarr"))
+    assert [machine["products"] for machine in scores.machines] == ["onednn"]
     code, _, err = pipeline("train", "--feature", "region", "-S", "compute.products=mkl")
     assert (code, "compute.products" in err) == (2, True)
 
