@@ -5,7 +5,7 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ class Draft:
     facts: dict[str, Any]  # What is recorded as `Record.facts`
     # File or array -> digest. What is not named here is digested when the block ends.
     contents: dict[str, str] | None = None
+    machine: Mapping[str, Any] = field(default_factory=dict)  # As for `making`
 
     def save(self, **fields: Any) -> None:
         """Write the record with these fields and `facts`, so that an interrupted run can be resumed."""
@@ -40,7 +41,9 @@ class Draft:
     def finish(self) -> None:
         """Record digests of all that is in the folder, and that it is finished."""
         contents = records.contents(self.folder) if self.contents is None else self.contents
-        self.record = self.record.changed(contents=contents, finished=True)
+        # How this process multiplies is chosen when a network is loaded, after the draft was begun.
+        machines = [*self.record.machines[:-1], made_with.record() | dict(self.machine)]
+        self.record = self.record.changed(contents=contents, finished=True, machines=machines)
         self.save()
 
 
@@ -135,7 +138,7 @@ def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
 def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any],
            if_changed: IfChanged) -> Draft:
     """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
-    machine = made_with.record() | dict(machine)
+    current = made_with.record() | dict(machine)
     earlier = Artefact.existing(folder)
     outdated = earlier.outdated(request, made_from) if earlier else None
     resumed = outdated is not None and outdated.because == "unfinished"
@@ -146,13 +149,13 @@ def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], m
                           InputWarning, stacklevel=4)
     if resumed and earlier:
         machines = earlier.record.machines
-        record = earlier.record.changed(machines=machines + [machine] * (machines[-1:] != [machine]))
+        record = earlier.record.changed(machines=machines + [current] * (machines[-1:] != [current]))
     else:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         record = Record(kind=request.kind, request=request.recorded(), made_from=dict(made_from),
-                        versions=dict(request.versions()), machines=[machine])
-    draft = Draft(folder, record, resumed, dict(record.facts))
+                        versions=dict(request.versions()), machines=[current])
+    draft = Draft(folder, record, resumed, dict(record.facts), machine=machine)
     draft.save()
     return draft
 

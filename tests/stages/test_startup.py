@@ -70,7 +70,8 @@ def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Pa
     features = ("-S", f"features.light.grid={engine}")
     where = ("--root", trained, "--params", ROOT / "params.yaml")
     # The first runs keep the digest of the manifest, whose file has settled meanwhile.
-    for first in (("extract", "--feature", "grid", *where, *features), ("train", "--feature", "region", *where, *changes)):
+    for first in (("extract", "--feature", "grid", *where, *features),
+                  ("train", "--feature", "region", *where, *changes)):
         cli.main([str(each) for each in first], standalone_mode=False)
     for libraries in imported(("extract", "--feature", "grid", *where, *features),
                               ("train", "--feature", "region", *where, *changes),
