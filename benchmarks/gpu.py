@@ -29,6 +29,7 @@ from pipeline.features import extraction
 from pipeline.features.extraction import worker
 from pipeline.features.extractors import Runtime
 from pipeline.heads import objectives, pooling
+from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
 from pipeline.manifest import sample
 from pipeline.text.bigru import BiGRUText
@@ -102,8 +103,8 @@ def data(sizes: Sizes) -> Batch:
     counts = (torch.rand(sizes.pairs, sizes.items) > 0.2).sum(1).clamp(min=1)
     lengths = torch.randint(8, 18, (sizes.pairs,))
     tokens = torch.randint(len(SPECIAL), sizes.words, (sizes.pairs, int(lengths.max())))
-    return Batch(torch.randn(sizes.pairs, int(counts.max()), sizes.width), counts, tokens, lengths,
-                 torch.arange(sizes.pairs))
+    return Batch(Side(torch.randn(sizes.pairs, int(counts.max()), sizes.width), counts, torch.arange(sizes.pairs)),
+                 Side(tokens, lengths))
 
 
 def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> None:
@@ -118,7 +119,7 @@ def training_step(device: str, precision: str, sizes: Sizes, repeats: int) -> No
     batch = data(sizes)
     layers = nn.Sequential(nn.Linear(sizes.width, sizes.dim // 2), nn.ReLU(),
                            nn.Linear(sizes.dim // 2, sizes.dim)).to(device)
-    items = batch.items.to(device)
+    items = batch.images.values.to(device)
 
     def products() -> None:
         with autocast(device, precision):

@@ -59,7 +59,8 @@ PLAIN = "plain loop: captions read and split"
 DRY_RUN = "dry run of an extraction"
 PHOTOGRAPHS = "photographs: read all, their checksums"
 SHARD = 1000
-ENGINE = EngineDescription("tiny", 1, 1, 4, {}, True, "w", {}, "torch")
+ENGINE = EngineDescription(reported_as="tiny", depends_on_id=False, version=1, reads="images", items=1, dimension=4,
+                           extras={}, trained=True, weights="w", settings={}, backend="torch")
 SMALL = tuple(f"training.sample.{change}" for change in (
     "dimension=4", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1", "steps=20"))
 
@@ -86,13 +87,14 @@ def described(images: range) -> Manifest:
 
 def extracted(asked: extraction.ExtractionJob) -> None:
     """Shards as an extraction writes them, of features that are the same for all images."""
-    wanted, made_from = replace(asked.wanted(ENGINE), files=None), digest(asked.fingerprint(ENGINE))
+    sources = asked.sources(ENGINE)
+    wanted, made_from = replace(asked.wanted(ENGINE, sources), files=None), digest(asked.fingerprint(ENGINE, sources))
     with making(asked.store, wanted, plan(asked.store, wanted)) as (store, todo):
         for number in todo.pending:
             shard = Shard.empty(todo.layout, number)
             for name, value in {"features": 1, "counts": 1, "sizes": 8, "bytes": 1, "status": DONE}.items():
                 shard.arrays[name][:] = value
-            shard.photographs = {row: f"{row:032x}" for row in shard.rows}
+            shard.sources = {row: f"{row:032x}" for row in shard.rows}
             write_shard(store, todo.layout, shard, made_from)
 
 
@@ -182,8 +184,9 @@ class Project:
 
     def tasks(self) -> None:
         asked = self.job()
-        todo = plan(asked.store, asked.wanted(ENGINE))
-        assert sum(len(task.files) for task in asked.tasks(ENGINE, todo, asked.store)) == self.images
+        sources = asked.sources(ENGINE)
+        todo = plan(asked.store, asked.wanted(ENGINE, sources))
+        assert sum(len(task.sources) for task in asked.tasks(ENGINE, sources, todo, asked.store)) == self.images
 
     def write(self) -> None:
         extracted(self.job())
@@ -196,8 +199,9 @@ class Project:
 
     def growth(self) -> None:
         grown = self.job(described(range(self.images // 2, self.images + self.images // 2)))
-        todo = plan(grown.store, replace(grown.wanted(ENGINE), files=None))
-        assert sum(len(task.files) for task in grown.tasks(ENGINE, todo, grown.store)) == self.images // 2
+        sources = grown.sources(ENGINE)
+        todo = plan(grown.store, replace(grown.wanted(ENGINE, sources), files=None))
+        assert sum(len(task.sources) for task in grown.tasks(ENGINE, sources, todo, grown.store)) == self.images // 2
 
     def rewrite(self) -> None:
         rewrite(self.store, self.manifest, shard_images=SHARD // 2)

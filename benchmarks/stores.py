@@ -172,7 +172,7 @@ def waiting(path: Path, steps: int) -> None:
     """Train the region head of the papers' size on shuffled batches of a store: how long a step waits for its batch."""
     opened = FeatureStore(path)
     step = training_step.trainer(training_step.words(), DIMENSION, 1024)
-    batches = training_batches(opened, opened.layout.images).epoch(0)
+    batches = training_batches(opened, opened.layout.total).epoch(0)
     step(next(batches))
     waited, begin = 0.0, time.perf_counter()
     for _ in range(steps):

@@ -23,6 +23,7 @@ from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
 from pipeline import settings
 from pipeline.compute import machine, products
 from pipeline.heads import objectives
+from pipeline.heads.sides import Side
 from pipeline.heads.two_tower import TwoTower
 from pipeline.text.bigru import BiGRUText
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
@@ -45,8 +46,8 @@ def data(pairs: int, width: int) -> Batch:
     lengths = torch.randint(*TOKENS, (pairs,))
     frequency = 1 / torch.arange(1, WORDS - len(SPECIAL) + 1)
     tokens = len(SPECIAL) + torch.multinomial(frequency, pairs * int(lengths.max()), replacement=True)
-    return Batch(torch.randn(pairs, int(counts.max()), width), counts, tokens.view(pairs, -1), lengths,
-                 torch.arange(pairs))
+    return Batch(Side(torch.randn(pairs, int(counts.max()), width), counts, torch.arange(pairs)),
+                 Side(tokens.view(pairs, -1), lengths))
 
 
 def words() -> BiGRUText:
@@ -126,7 +127,8 @@ def released(batch: Batch, width: int, dim: int, kind: products.Kind = "default"
 
     def step() -> None:
         adam.zero_grad()
-        adcto(images(batch.items, batch.counts), captions(batch.tokens, batch.lengths)).backward()
+        adcto(images(batch.images.values, batch.images.counts),
+              captions(batch.captions.values, batch.captions.counts)).backward()
         nn.utils.clip_grad_norm_(weights, 2.0)
         adam.step()
 
