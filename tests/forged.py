@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artefacts import record as records
-from pipeline.files import record
 from pipeline.files.digest import digest
 
 
 def recorded(folder: Path) -> None:
     """Let a folder's record have the digests of its files as they are now."""
-    if "wrote" in json.loads((folder / "record.json").read_text()):
-        record.keep(folder, *record.read(folder).wrote)
-    else:
-        records.describe(folder, *records.require(folder).contents)
+    records.describe(folder, *records.require(folder).contents)
 
 
 def artefact(folder: Path, change: Callable[[dict[str, Any]], object] = lambda content: None) -> None:

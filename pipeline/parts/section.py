@@ -34,10 +34,6 @@ class Section(BaseModel):
         return found | {name: part.recorded() for name in found if isinstance(part := getattr(self, name), Section)}
 
 
-# Keys of earlier versions, and what to do about them.
-FORMER_KEYS = {"throughput.candidates": "no longer a setting; delete the line"}
-
-
 # What to write where YAML read a value of another kind than was meant.
 QUOTES, TRUE = "a name that looks like a number, true or null needs quotes", "write true or false"
 
@@ -56,7 +52,7 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     place, above = ".".join(str(part) for part in fault["loc"]) or "top level", fault["loc"][:-1]
     if fault["type"] == "extra_forbidden":
         missing = [str(each["loc"][-1]) for each in faults if each["type"] == "missing" and each["loc"][:-1] == above]
-        hint = FORMER_KEYS.get(place) or _meant(str(fault["loc"][-1]), missing, _keys(section, above))
+        hint = _meant(str(fault["loc"][-1]), missing, _keys(section, above))
         return f"{place}: unknown key" + (f"; {hint}" if hint else "")
     if fault["type"] == "missing":
         return f"{place}: missing"

@@ -64,7 +64,6 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     ("run.dataset", "1e3", "got 1000.0; a name that looks like a number, true or null needs quotes"),
     ("recipes.vse2ad.finetune", "yes", "got 'yes'; write true or false"),
     ("throughput", "{device: cpu, bach_size: 4}", "throughput.bach_size: unknown key; did you mean batch_size?"),
-    ("throughput.candidates", "5000", "throughput.candidates: unknown key; no longer a setting; delete the line"),
 ])
 def test_refuses(path: str, value: str, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):

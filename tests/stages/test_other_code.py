@@ -9,7 +9,6 @@ import forged
 import pytest
 
 from pipeline.artefacts import record as records
-from pipeline.files import record
 
 SMALL = [word for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
          for word in ("-S", f"training.sample.{change}")]
@@ -25,15 +24,10 @@ def other(folder: Path) -> str:
     Returns:
         The name of that part.
     """
-    if folder == STORE:
-        part = max(records.load(folder).versions)
-        records.update(folder, versions={**records.load(folder).versions, part: 7})
-        return part
-    versions = record.read(folder).versions
-    assert versions
+    versions = records.load(folder).versions
     part = max(versions)
-    record.write(folder, {**versions, part: 7})
-    return str(part)
+    records.update(folder, versions={**versions, part: 7})
+    return part
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ def test_a_head_of_other_code_is_left_with_a_warning_and_trained_anew_when_asked
 
 
 def test_a_head_without_a_record_is_not_replaced(run: Any) -> None:
-    (HEAD / record.FILE).unlink()
+    (HEAD / records.FILE).unlink()
     before = (HEAD / "best.safetensors").stat().st_mtime_ns
     assert "holds best.safetensors and no record.json" in run(*TRAIN, "--if-changed", "redo", expected=2)
     assert (HEAD / "best.safetensors").stat().st_mtime_ns == before
