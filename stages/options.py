@@ -255,9 +255,14 @@ scheduler = click.option("--scheduler", metavar="ADDRESS", callback=_address,
                          help="A running dask cluster instead: tcp://host:8786.")
 
 
-def _workers(processes: int, scheduler: str | None) -> Workers:
-    if scheduler is not None and was_given("processes"):
+def refuse_workers_of_both() -> None:
+    """Check that the user did not give both --workers and --scheduler."""
+    if was_given("processes") and was_given("scheduler"):
         raise InputError("--workers are processes of this machine, --scheduler is a cluster with its own; give one")
+
+
+def _workers(processes: int, scheduler: str | None) -> Workers:
+    refuse_workers_of_both()
     return Workers(processes, scheduler)
 
 

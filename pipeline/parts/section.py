@@ -1,5 +1,6 @@
 """Sections: strictly checked settings, also the options of parts, and what is said of a fault in them."""
 
+import math
 from collections.abc import Collection
 from difflib import get_close_matches
 from types import UnionType
@@ -63,6 +64,8 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
     if fault["type"] == "part" or (fault["type"] == "value_error" and not fault["loc"]):  # all of it is said already
         return f"{place}: {said}" if fault["loc"] else said
+    if fault["type"] == "int_type" and isinstance(fault["input"], float) and not math.isfinite(fault["input"]):
+        said = "Input should be a finite number"
     quotes = fault["type"] == "string_type" and isinstance(fault["input"], int | float | None)
     hint = f"; {QUOTES}" if quotes else f"; {TRUE}" if fault["type"] == "bool_type" else ""
     return f"{place}: {said}, got {fault['input']!r:.200}{hint}"

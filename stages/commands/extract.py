@@ -43,4 +43,5 @@ def extract_command(**given: Any) -> None:
     """
     from stages.extract import extract
 
+    options.refuse_workers_of_both()
     extract(**given)

@@ -29,7 +29,7 @@ def test_files_that_people_open_hold_no_formula(tmp_path: Path, monkeypatch: pyt
     measured.write_query_tables(tmp_path / "q.csv", [pd.DataFrame({"protocol": ["all"], f"{FORMULA} rank": [-1.0]})])
     assert (tmp_path / "q.csv").read_text() == f"protocol,'{FORMULA} rank\nall,-1.0\n"
     monkeypatch.setattr(ledger, "entries", lambda store, layout: [SimpleNamespace(failed={0: FORMULA})])
-    layout: Any = SimpleNamespace(images=1)
+    layout: Any = SimpleNamespace(total=1)
     assert failures_csv(tmp_path, layout, [FORMULA])[0].splitlines()[1] == f"0,'{FORMULA},'{FORMULA}"
     figure: Any = SimpleNamespace(savefig=lambda *where, **how: None)
     drawing.save(drawing.Drawing(figure, "", pd.DataFrame({"caption": [FORMULA], "rank": [-1]})), tmp_path, "f")

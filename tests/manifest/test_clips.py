@@ -68,10 +68,11 @@ def test_photographs_keep_their_digests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "reason"), [
-    ("b.mp4,A cat.,test,3,2", "from 3 s to 2 s"), ("b.mp4,A cat.,test,-1,2", "from -1 s"),
-        ("b.mp4,A cat.,test,-1,", "from -1 s to the end"),
+    ("b.mp4,A cat.,test,3,2", r"start \(3 s\) must be 0 s or later and come before its end \(2 s\)"),
+    ("b.mp4,A cat.,test,-1,2", r"start \(-1 s\) must be 0 s or later"),
+    ("b.mp4,A cat.,test,-1,", r"start \(-1 s\) .* its end \(none given\)"),
     ("b.mp4,A cat.,test,one,2", "expected seconds"), ("b.mp4,A cat.,test,inf,", "seconds"),
-    ("b.mp4,A cat.,test,nan,2", "expected seconds.*nan"), ("b.mp4,A cat.,test,,0", "from 0 s to 0 s"),
+    ("b.mp4,A cat.,test,nan,2", "expected seconds.*nan"), ("b.mp4,A cat.,test,,0", r"start \(0 s\) .* its end \(0 s\)"),
     ("a.mp4,A dog.,val,0,2.5", "two clips or splits"),
 ])
 def test_bad_lines_are_refused(folder: Path, line: str, reason: str) -> None:

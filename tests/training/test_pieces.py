@@ -37,7 +37,8 @@ def test_a_head_takes_a_split_once_for_all_tasks() -> None:
     manifest: Any = SimpleNamespace(split=lambda name: taken.append(name) or split_of(10))
     source: Any = SimpleNamespace(done=np.arange(10) != 3, require_extracted=lambda rows: None)
     use: Any = None
-    opened = OpenHead(use, use, source, manifest)
+    head: Any = SimpleNamespace(text=None)  # it reads no stored features of captions
+    opened = OpenHead(use, head, source, manifest)
     for _ in range(3):
         assert opened.split("test").image_ids.tolist() == [0, 1, 2, *range(4, 10)]
     assert taken == ["test"]

@@ -144,7 +144,7 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
         export(other, TABLE, "val", tmp_path / "out")
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "dev_ims.npy").write_bytes(b"33 GB")
-    with pytest.raises(InputError, match=r"dev_ims\.npy: is there"):
+    with pytest.raises(InputError, match=r"dev_ims\.npy: exists and is not an export"):
         export(store, TABLE, "val", tmp_path / "theirs")
     assert tree(tmp_path / "theirs") == {"dev_ims.npy": b"33 GB"}
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,15 +133,14 @@ def test_unknown_ids_are_refused(project: PairSource, pairs: tuple[np.ndarray, n
 @pytest.fixture
 def failed(project: PairSource, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def fail(row: int) -> None:
-        done = FeatureStore.done.func  # type: ignore[attr-defined]
-        monkeypatch.setattr(FeatureStore, "done", property(lambda self: done(self) & (self.image_ids != row)))
+        done: Any = FeatureStore.done.fget  # type: ignore[attr-defined]
+        monkeypatch.setattr(FeatureStore, "done", property(lambda self: done(self) & (self.ids != row)))
     return fail
 
 
 def test_an_image_without_features_is_refused(project: PairSource, pairs: tuple[np.ndarray, np.ndarray],
                                               failed: Callable[[int], None]) -> None:
     scorer = CrossScorer("pairs", project)
-    scorer.store.__dict__.pop("done", None)
     failed(int(pairs[0][0]))
     with pytest.raises(InputError, match=f"image {pairs[0][0]} failed in extraction"):
         scorer.score(*pairs)
