@@ -24,6 +24,7 @@ from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance.results import HITS, digest_of
+from pipeline.systems.scores.made import Made
 
 PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
          *sorted((numbers.ROOT / "docs" / "measured").glob("*.md"))]
@@ -69,10 +70,11 @@ def rendered(page: str) -> str:
 def of_results(path: Path, name: str, recipe: str | None = None, commit: str | None = None) -> None:
     """Recalls and RSUM of a run's systems, or of one recipe's, those with equal hits of every image in one row."""
     every = from_json(path.read_text(encoding="utf-8"))
-    entries = {system: entry for system, entry in every.items() if recipe in (None, entry["made_from"]["recipe"])}
+    made = {system: Made.model_validate(entry["made_from"]) for system, entry in every.items()}
+    entries = {system: entry for system, entry in every.items() if recipe in (None, made[system].recipe)}
     if edited := [system for system, entry in entries.items() if entry["digest"] != digest_of(entry)]:
         raise InputError(f"{path}: the entry of {edited[0]} was edited; run `pipeline evaluate` again")
-    labels = {system: _label(entry["made_from"]) for system, entry in entries.items()}
+    labels = {system: _label(made[system]) for system in entries}
     if len({*labels.values()}) < len(labels):
         labels = {system: system for system in entries}
     rows: dict[str, list[Any]] = {}
@@ -87,10 +89,10 @@ def of_results(path: Path, name: str, recipe: str | None = None, commit: str | N
     numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit)
 
 
-def _label(made_from: Mapping[str, Any]) -> str:
+def _label(made_from: Made) -> str:
     """An ensemble's letters, or the feature of a head alone."""
-    alone = f"{' and '.join(made_from['features'])} alone{' (untrained network)' * bool(made_from['untrained'])}"
-    return made_from["ensemble"] or alone
+    alone = f"{' and '.join(made_from.features)} alone{' (untrained network)' * bool(made_from.untrained)}"
+    return made_from.ensemble or alone
 
 
 def of_comparison(path: Path, name: str, commit: str | None = None) -> None:

@@ -71,7 +71,7 @@ def make(folder: Path, images: int) -> None:
               [f"similarity/c/{each // 20}/{each % 20}" for each in range(CHUNKS)])
     files(folder, ["embeddings/coco/none", *(f"results/{name}" for name in (
         "headline/a.json", "metrics.json", "throughput.json", "tables/a.tex", "figures/a.pdf", "report.html",
-        "curves/rsum/a.csv", "curves/negatives/a.csv"))])
+        "curves/RSUM/a.csv", "curves/negatives/a.csv"))])
     run(folder, "pipeline", "plan")
     run(folder, "dvc", "commit", "--force", "--quiet")
 

@@ -116,7 +116,7 @@ class Mapped:
     """The raw array as a source of images that a training reads."""
 
     def __init__(self, path: Path) -> None:
-        self.values, self.layout = np.load(path, mmap_mode="r"), StoreLayout(1, ITEMS, DIMENSION, 1, "none")
+        self.values, self.slots = np.load(path, mmap_mode="r"), ITEMS
 
     def read(self, rows: np.ndarray, out: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         out = np.empty((len(rows), ITEMS, DIMENSION), np.float16) if out is None else out

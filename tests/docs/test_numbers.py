@@ -13,6 +13,7 @@ from pages import PAGES, ROOT
 from benchmarks import docs, measure, numbers, slopes
 from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
+from pipeline.systems.scores.made import Made
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if docs.MARKED.search(page.read_text(encoding="utf-8"))],
@@ -89,9 +90,10 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
 
 def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
     recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
-    said = {"made_from": {"features": dict.fromkeys(features, ""), "ensemble": ensemble, "recipe": recipe,
-        "untrained": [name for name in features if name == "patch"]}, "image_hits": {"all": scores},
-        "all": {"i2t": recalls, "t2i": recalls, "RSUM": rsum}}
+    made_from = Made(features=dict.fromkeys(features, ""), ensemble=ensemble, recipe=recipe,
+                     untrained=[name for name in features if name == "patch"])
+    said = {"made_from": made_from.recorded(), "image_hits": {"all": scores},
+            "all": {"i2t": recalls, "t2i": recalls, "RSUM": rsum}}
     return said | {"digest": digest(said)}
 
 
