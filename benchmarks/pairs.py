@@ -7,18 +7,20 @@ python -m benchmarks.pairs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModel, BertConfig
+from transformers import BertConfig
 
 from benchmarks import numbers
 from benchmarks.measure import Step, least_times, precisions
 from pipeline import heads, settings
 from pipeline.compute import products
 from pipeline.heads.cross import CrossEncoder
+from pipeline.heads.sides import Side
+from pipeline.text.bert import BertText
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import LEAST, score_pairs
 
@@ -26,16 +28,18 @@ PARAMS = Path(__file__).parents[1] / "params.yaml"
 IMAGES, CAPTIONS, ITEMS, WIDTH, PAIRS = 100, 500, 36, 1286, 1024
 
 
-class Words:
-    """What the network asks of a kind of text, without a tokenizer."""
+class Words(BertText):
+    """Captions of token ids, without a tokenizer, and a BERT with random weights."""
 
-    start = 2
-    config = BertConfig(vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
-                        intermediate_size=1536)
+    def __init__(self) -> None:
+        self.start, self.end, self.source = 101, 102, None
+        self.config = BertConfig(vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
+                                 intermediate_size=1536)
+        self.longest = self.config.max_position_embeddings
 
-    def network(self, pooler: bool = False) -> Any:
-        """A BERT with random weights."""
-        return AutoModel.from_config(self.config)
+    def split(self, captions: Sequence[str]) -> list[list[list[int]]]:
+        """One token id a word."""
+        return [[[int(word)] for word in caption.split()] for caption in captions]
 
 
 class InMemory:
@@ -51,11 +55,10 @@ class InMemory:
         return self.items[rows], np.full(len(rows), ITEMS)
 
 
-def build() -> CrossEncoder:
+def build(text: Words) -> CrossEncoder:
     """The network."""
     torch.manual_seed(0)
     chosen = settings.load(PARAMS)
-    text: Any = Words()
     model = heads.build(chosen.recipe("ce"), "region", WIDTH, text, chosen.training_of("flickr8k"))
     assert isinstance(model, CrossEncoder)
     return model.eval()
@@ -63,23 +66,24 @@ def build() -> CrossEncoder:
 
 def steps(precision: str) -> tuple[Step, Step]:
     """The scorer, and the bare loop over the same pairs in batches of one length, whose inputs are made before."""
-    rng, model, source = np.random.default_rng(1), build(), InMemory()
-    numbers = [rng.integers(1000, 20000, size=size).tolist() for size in rng.integers(8, 19, CAPTIONS)]
+    rng, text, source = np.random.default_rng(1), Words(), InMemory()
+    model = build(text)
+    # Without start and end.
+    words = [rng.integers(1000, 20000, size=size - 2) for size in rng.integers(8, 19, CAPTIONS)]
+    captions = text.captions([" ".join(map(str, ids)) for ids in words])
     rows, caption = rng.integers(IMAGES, size=PAIRS), rng.integers(CAPTIONS, size=PAIRS)
     autocast = TrainingPrecision(precision, "cpu").autocast
-    order = np.argsort([len(numbers[each]) for each in caption], kind="stable")
+    order = np.argsort(captions.lengths[caption], kind="stable")
     batches = []
     for start in range(0, PAIRS, LEAST):
-        own = [numbers[each] for each in caption[order[start:start + LEAST]]]
-        tokens = torch.zeros(len(own), max(map(len, own)), dtype=torch.int64)
-        for row, one in enumerate(own):
-            tokens[row, :len(one)] = torch.tensor(one)
-        items = torch.from_numpy(source.items[rows[order[start:start + LEAST]]]).float()
-        batches.append((tokens, torch.tensor([len(one) for one in own]), items, torch.full((len(own),), ITEMS),
-                        torch.arange(len(own)), torch.arange(len(own))))
+        pairs = order[start:start + LEAST]
+        items = torch.from_numpy(source.items[rows[pairs]]).float()
+        each = torch.arange(len(pairs))
+        batches.append((Side.of(*captions.read(caption[pairs])), Side(items, torch.full((len(pairs),), ITEMS)),
+                        each, each))
 
     def ours() -> None:
-        score_pairs(model, source, rows, numbers, caption, LEAST, autocast)  # type: ignore[arg-type]
+        score_pairs(model, source, rows, captions, caption, LEAST, autocast)
 
     @torch.inference_mode()
     def bare() -> None:
