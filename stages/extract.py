@@ -45,7 +45,7 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
     target = _target(paths, settings, dataset, store, feature, how, engine)
     if split is not None or only is not None:
         target = replace(target, only=extraction.chosen_images(Manifest.load(target.manifest), split, only))
-    if uploaded_to is None and target.is_up_to_date():
+    if uploaded_to is None and target.is_up_to_date(images):
         say(f"{store}: nothing to do", err=False)
         return
     if not (engine or uploaded_to) and (name := target.imported()):

@@ -30,8 +30,6 @@ class Draft:
     record: Record  # Its record, unfinished
     resumed: bool  # Whether the folder holds what an interrupted run wrote for the same request
     facts: dict[str, Any]  # What is recorded as `Record.facts`
-    # File or array -> digest. What is not named here is digested when the block ends.
-    contents: dict[str, str] | None = None
     machine: Mapping[str, Any] = field(default_factory=dict)  # As for `making`
 
     def save(self, **fields: Any) -> None:
@@ -40,10 +38,9 @@ class Draft:
 
     def finish(self) -> None:
         """Record digests of all that is in the folder, and that it is finished."""
-        contents = records.contents(self.folder) if self.contents is None else self.contents
         # How this process multiplies is chosen when a network is loaded, after the draft was begun.
         machines = [*self.record.machines[:-1], made_with.record() | dict(self.machine)]
-        self.record = self.record.changed(contents=contents, finished=True, machines=machines)
+        self.record = self.record.changed(contents=records.contents(self.folder), finished=True, machines=machines)
         self.save()
 
 
@@ -84,7 +81,7 @@ def making(folder: Path, request: Request, made_from: Mapping[str, Reference], m
             atomic.take_place(successor, folder)
             yield None
             return
-        draft = _begin(successor, request, made_from, machine or {}, if_changed)
+        draft = _begin(successor, request, made_from, machine or {}, if_changed, resume)
         try:
             yield draft
         except BaseException:
@@ -129,6 +126,8 @@ def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
     """Refuse to replace what is no artefact, or one of another kind."""
     if existing and existing.record.kind != kind:
         raise InputError(f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: exists and is a file, not {kind}; move it, or choose another name")
     if folder.is_dir() and not (folder / records.FILE).exists() \
             and (names := sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"})):
         raise InputError(f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
@@ -136,12 +135,12 @@ def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
 
 
 def _begin(folder: Path, request: Request, made_from: Mapping[str, Reference], machine: Mapping[str, Any],
-           if_changed: IfChanged) -> Draft:
+           if_changed: IfChanged, resume: bool) -> Draft:
     """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
     current = made_with.record() | dict(machine)
     earlier = Artefact.existing(folder)
     outdated = earlier.outdated(request, made_from) if earlier else None
-    resumed = outdated is not None and outdated.because == "unfinished"
+    resumed = resume and outdated is not None and outdated.because == "unfinished"
     if resumed and earlier and (parts := changed(earlier.record.versions, request.versions())):
         resumed = if_changed == "refuse"
         if resumed:

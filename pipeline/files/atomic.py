@@ -14,6 +14,8 @@ from pipeline.files import locks
 from pipeline.parts.errors import InputError, refusing
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Endings of folders beside a finished one: what replaces it, or what it has replaced.
+SET_ASIDE = (".creating", ".successor", ".former", ".removing")
 
 
 @contextmanager

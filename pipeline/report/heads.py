@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.artefacts.record import FILE
+from pipeline.files.atomic import SET_ASIDE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.record import member_of
 from pipeline.settings.features import FEATURES
@@ -124,6 +125,8 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
     """
     found = []
     for file in sorted(folder.glob(f"*/{FILE}")):
+        if file.parent.suffix in SET_ASIDE:
+            continue
         try:
             found.append(_read(file.parent))
         except InputError as error:

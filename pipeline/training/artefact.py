@@ -121,8 +121,8 @@ class HeadArtefact(Artefact):
         Returns:
             Whether it does.
         """
-        existing = cls.existing(folder)
-        return existing is not None and existing.record.finished
+        existing = Artefact.existing(folder)  # one that is only begun has no facts yet
+        return existing is not None and existing.record.kind == TrainRequest.kind and existing.record.finished
 
     def require_finished(self) -> Self:
         """Check that it has all its epochs.

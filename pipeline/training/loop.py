@@ -74,6 +74,8 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
         state = checkpoint.state(folder)
         if state.epochs < job.training.epochs:
             state = _epochs(job, data, folder, on_step, on_epoch, on_start)
+        elif job.processes.rank == 0:  # of a run that was killed after its last checkpoint
+            checkpoint.write_history(folder, state)
     job.processes.wait()  # until the head is in its place
     return state
 

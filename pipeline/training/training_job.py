@@ -23,7 +23,7 @@ from pipeline.text import Text, role_graphs
 from pipeline.text.features import FeatureText
 from pipeline.text.tokens import TokenText
 from pipeline.training import checkpoint, inputs, sampling
-from pipeline.training.artefact import WORDS, HeadFacts, Origin
+from pipeline.training.artefact import BEST, CONTENTS, OPENED, WORDS, HeadFacts, Origin
 from pipeline.training.processes import Processes
 from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
 from pipeline.training.source import ImageSource, Photographs, networks, usable
@@ -152,6 +152,9 @@ class TrainingJob:
                 draft = stack.enter_context(making(self.folder, self.request, data.made_from, where,
                                                    if_changed=self.if_changed, resume=True))
                 if draft is not None:
+                    if not (draft.folder / BEST).exists():  # the best epoch was lost: none is finished
+                        for name in set(CONTENTS) - set(OPENED):
+                            (draft.folder / name).unlink(missing_ok=True)
                     self.begin(draft, data.text)
                     folder = draft.folder
             ending = self.processes.shared(folder.name.removeprefix(self.folder.name))

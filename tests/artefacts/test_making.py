@@ -150,6 +150,25 @@ def test_an_interrupted_block_is_resumed(tmp_path: Path, replaces: bool) -> None
     assert names(tmp_path) == ["tray"]
 
 
+def test_what_a_killed_process_left_is_not_resumed_unless_that_is_wanted(tmp_path: Path) -> None:
+    folder, request = tmp_path / "tray", TrayRequest(size=2)
+    killed = tmp_path / "tray.successor"
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(killed, request, resume=True)  # as a kill in the middle leaves it
+    with making(folder, request, manifest(), MACHINE) as draft:
+        assert draft is not None
+        assert not draft.resumed
+        assert names(draft.folder) == [FILE]
+    assert names(tmp_path) == ["tray"]
+
+
+def test_a_file_is_not_replaced_by_an_artefact(tmp_path: Path) -> None:
+    (tmp_path / "tray").write_text("precious")
+    with pytest.raises(InputError, match="exists and is a file"):
+        make(tmp_path / "tray")
+    assert (tmp_path / "tray").read_text() == "precious"
+
+
 def test_a_draft_of_another_request_is_not_resumed(tmp_path: Path) -> None:
     folder = tmp_path / "tray"
     with pytest.raises(KeyboardInterrupt):

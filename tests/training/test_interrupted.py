@@ -88,3 +88,36 @@ def test_a_head_that_is_replaced_stays_until_the_new_one_is_finished(
     training.train(other)
     assert tree(job.folder) == tree(whole.folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["head", "whole"]
+
+
+def test_a_run_stopped_before_the_last_line_of_its_history_writes_it(
+        job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(job, folder=tmp_path / "whole")
+    training.train(whole)
+    write = checkpoint.write_history
+
+    def stop_at_the_last(folder: Path, state: checkpoint.State) -> None:
+        if state.epochs == job.training.epochs:
+            raise Stopped
+        write(folder, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write_history", stop_at_the_last)
+        with pytest.raises(Stopped):
+            training.train(job)
+    training.train(job)
+    assert tree(job.folder) == tree(whole.folder)
+
+
+def test_a_run_that_lost_its_best_epoch_begins_again(job: training.TrainingJob, tmp_path: Path) -> None:
+    whole = replace(job, folder=tmp_path / "whole")
+    training.train(whole)
+
+    def stop(row: object) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        training.train(job, on_epoch=stop)
+    (job.folder / "best.safetensors").unlink()
+    training.train(job)
+    assert tree(job.folder) == tree(whole.folder)

@@ -84,16 +84,19 @@ class Target:
         """The request for the store."""
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
-    def is_up_to_date(self) -> bool:
+    def is_up_to_date(self, images_folder: Path | None = None) -> bool:
         """Whether the store holds all images, none failed, made for the same request by the same code.
 
-        A store is not up to date if a file of an image has changed since.
+        A store is not up to date if a file of an image has changed since. images_folder: the image files, where they
+        are not those of the manifest.
         """
         existing = Artefact.existing(self.store)
         if existing is None or not existing.record.finished or not self.manifest.is_file():
             return False
         request, made_from = self.request, {"manifest": reference(self.manifest, self.dataset)}
         if request.network is None or existing.outdated(request, made_from):
+            return False
+        if images_folder is not None and existing.record.facts.get("photographs") != str(images_folder.absolute()):
             return False
         with suppress(StoreError):
             layout, _ = read_header(self.store)
