@@ -19,6 +19,7 @@ from pipeline.systems.scores.made import Made, Member
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 from pipeline.training.artefact import BEST, CONTENTS, HeadArtefact
+from pipeline.training.request import TrainRequest
 
 # How far a unit vector may be from the stored one: another machine, or a GPU, rounds differently.
 APART = 1e-3
@@ -46,6 +47,22 @@ def steps(folder: Path, member: Member, made_from: Made) -> Iterator[Step]:
     yield Step(folder / FILE, "what it is, and how it was trained",
                digest({key: getattr(made_from, key) for key in named} | member.model_dump(mode="json")),
                digest(named | now.model_dump(mode="json")))
+    yield from trained_from(head)
+
+
+def trained_from(head: HeadArtefact) -> Iterator[Step]:
+    """Compare the heads beside it that it was trained from, and those behind them; it is used without them."""
+    for role, reference in head.record.made_from.items():
+        folder = head.folder.with_name(reference.name)
+        if reference.kind != TrainRequest.kind or not (folder / FILE).exists():
+            continue
+        yield from verify(folder, *CONTENTS)
+        try:
+            other = HeadArtefact.open(folder)
+        except InputError:  # a step above says why
+            continue
+        yield Step(folder / FILE, f"the {role} of {head.folder.name}", reference.identity, other.record.identity)
+        yield from trained_from(other)
 
 
 def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Manifest,

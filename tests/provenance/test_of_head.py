@@ -1,0 +1,42 @@
+"""A trace follows a head to the heads that it was trained from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import invented_heads
+
+from pipeline.artefacts import record as records
+from pipeline.provenance.of_head import trained_from
+from pipeline.training.artefact import HeadArtefact
+
+
+def trained(folder: Path, name: str, start: Path | None = None) -> Path:
+    place = invented_heads.head(folder, name, [100.0])
+    if start is not None:
+        record = records.load(place)
+        records.update(place, made_from=record.made_from | {"start": HeadArtefact.open(start).reference})
+    return place
+
+
+def verdicts(head: Path) -> list[str]:
+    return [step.verdict for step in trained_from(HeadArtefact.open(head))]
+
+
+def test_a_change_of_a_head_behind_another_is_seen_at_any_distance(tmp_path: Path) -> None:
+    first = trained(tmp_path, "first")
+    second = trained(tmp_path, "second", first)
+    third = trained(tmp_path, "third", second)
+    assert verdicts(first) == []
+    assert {*verdicts(second), *verdicts(third)} == {"matches"}
+    with (first / "best.safetensors").open("ab") as checkpoint:
+        checkpoint.write(b"x")
+    assert "differs" in verdicts(second)
+    assert "differs" in verdicts(third)
+
+
+def test_a_head_is_not_the_one_that_another_was_trained_from_once_it_was_trained_again(tmp_path: Path) -> None:
+    first = trained(tmp_path, "first")
+    second = trained(tmp_path, "second", first)
+    records.update(first, facts=records.load(first).facts | {"vocabulary": "another"})
+    assert verdicts(second).count("differs") == 1
