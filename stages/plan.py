@@ -127,7 +127,8 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
     for other in others:
         folder = paths.head(dataset, other)
         rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
-                           training.HeadArtefact.open(folder).record.identity if folder.exists() else None)
+                           training.HeadArtefact.open(folder).record.identity
+                           if training.HeadArtefact.is_finished(folder) else None)
     how = settings.training_of(dataset)
     request = training.TrainRequest.of(called, feature, text, seed, recipe, how)
     pretrained = {} if request.words else {"bert": how.bert}

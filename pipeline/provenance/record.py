@@ -14,7 +14,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made, Member, differences, lacking
 from pipeline.systems.scores.system import System
-from pipeline.training.artefact import OPENED, HeadArtefact
+from pipeline.training.artefact import BEST, OPENED, HeadArtefact
 
 
 def made_from(head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
@@ -109,6 +109,10 @@ def _refuse_another_scorer(store: System, head_folder: Callable[[str, str], Path
 
 def _refuse_another_head(folder: Path, member: Member) -> None:
     """Check that a head, if it is there, is the one that was scored."""
-    if (folder / FILE).exists() and HeadArtefact.open(folder, *OPENED).record.identity != member.identity:
+    if (folder / FILE).exists():
+        same = HeadArtefact.open(folder, *OPENED).record.identity == member.identity
+    else:  # its record is lost
+        same = not (folder / BEST).exists() or sha256(folder / BEST) == member.checkpoint
+    if not same:
         raise InputError(f"{folder}: is not the head that was scored; run `pipeline score` again for {member.head}, "
                          "then `pipeline ensemble`")

@@ -157,8 +157,7 @@ def test_an_ensemble_of_older_heads_is_refused(scored_run: Any, refused: Callabl
 
 def test_a_head_trained_since_it_was_scored_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
     Path("heads/sample/vse2ad-region-bigru-s0/best.safetensors").write_bytes(b"trained again")
-    assert "is not the checkpoint that was scored; run `pipeline score` again for vse2ad-region" in refused("evaluate",
-                                                                                                            *RUN)
+    assert "is not the head that was scored; run `pipeline score` again for vse2ad-region" in refused("evaluate", *RUN)
 
 
 def test_systems_of_another_manifest_or_split_are_refused(scored_run: Any, refused: Callable[..., str]) -> None:

@@ -21,7 +21,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs
 from pipeline.systems.scores.system import System
 from pipeline.training import pairs
-from pipeline.training.request import made_by
+from pipeline.training.request import TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 HEAD = "vse2ad-region-bigru-s0"
@@ -81,10 +81,10 @@ def test_hard_negatives(asked: list[tuple[int, int]], rng: np.random.Generator) 
 
 
 def test_heads_record_whose_index_found_their_negatives(asked: list[tuple[int, int]]) -> None:
-    recipe = SETTINGS.recipe("vse2ad")
-    assert "vse_sorted" not in made_by("bigru", recipe)
+    recipe, how = SETTINGS.recipe("vse2ad"), SETTINGS.training_of("sample")
+    assert "vse_sorted" not in TrainRequest.of("vse2ad", "region", "bigru", 0, recipe, how).versions()
     by_package = recipe.model_copy(update={"pairs": Pairs(index="sorted")})
-    assert made_by("bigru", by_package)["vse_sorted"]
+    assert TrainRequest.of("vse2ad", "region", "bigru", 0, by_package, how).versions()["vse_sorted"]
 
 
 def test_candidates_for_reranking(pipeline: Any, project: Path, asked: list[tuple[int, int]]) -> None:

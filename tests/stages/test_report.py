@@ -321,4 +321,4 @@ def test_metrics_of_older_scores_are_refused(run: Any, refused: Callable[..., st
 
 def test_scores_of_another_head_are_refused(run: Any, refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").write_bytes(b"another")
-    assert "pipeline score" in refused("report")
+    assert "best.safetensors: changed after it was written" in refused("report")

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import invented_heads
 import numpy as np
 import plans
 import pytest
@@ -313,11 +314,9 @@ def test_a_head_is_planned_with_the_one_that_it_starts_from(pipeline: Any, refus
     before = key()
     assert key() == before
     assert key("-S", "recipes.emb.objective.margin=0.3", "-S", "recipes.ce.objective.margin=0.1") != before
-    head = Path("heads/sample/other")
-    head.mkdir(parents=True)
     by = ("-S", "recipes.ce-listwise.pairs.retriever=other")
     missing = key(*by)
-    (head / "best.safetensors").write_bytes(b"weights")
+    invented_heads.head(Path("heads/sample"), "other", [100.0])
     assert key(*by) != missing
     assert "circular dependency" in refused(*run, "-S", "recipes.ce-listwise.start=ce-listwise")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline import settings
+from pipeline.artefacts import Versions
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.text import TOKENIZERS
@@ -18,7 +19,7 @@ from pipeline.text.bigru import BiGRUText
 from pipeline.text.tokenizers import unicode, words
 from pipeline.text.tokens import augment, encode
 from pipeline.text.vocabulary import SPECIAL, Vocabulary
-from pipeline.training import request
+from pipeline.training.request import TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 TRAINING = SETTINGS.training_of("sample").model_copy(update={"minimum_count": 1})
@@ -104,6 +105,11 @@ def test_both_unicode_forms_of_a_letter_are_one_word() -> None:
     assert vocabulary.unknown(split) == ([], 4)
 
 
+def versions(tokenizer: str | None) -> Versions:
+    how = TRAINING.model_copy(update={"tokenizer": tokenizer})
+    return TrainRequest.of("vse2ad", "region", "bigru", 0, SETTINGS.recipe("vse2ad"), how).versions()
+
+
 def test_a_users_own_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One function, one entry point; `record.json` then holds the digest of its module."""
     about = tmp_path / "pairs-1.0.dist-info"
@@ -120,10 +126,8 @@ def test_a_users_own_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert text.vocabulary.words == (*SPECIAL, "一只", "狗在")
         text.save(tmp_path)
         assert BiGRUText.load(tmp_path).split(["狗在"]) == [[[6]]]
-        recipe = SETTINGS.recipe("vse2ad")
-        assert request.made_by("bigru", recipe, "pairs").keys() - request.made_by("bigru", recipe) == {
-            "pairs_of_letters"}
-        assert request.made_by("bigru", recipe, "unicode") == request.made_by("bigru", recipe)
+        assert versions("pairs").keys() - versions(None) == {"pairs_of_letters"}
+        assert versions("unicode") == versions(None)
     plugins.offered.cache_clear()
     with pytest.raises(InputError, match="vocabulary: unknown tokenizer 'pairs'"):
         BiGRUText.load(tmp_path)

@@ -32,7 +32,7 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureSt
     table = manifest.build("sample_video", folder / "videos", folder / "captions.csv", kind="video")
     ids = table.images["image_id"].to_numpy()
     path, layout = folder / "frame.zarr", StoreLayout(len(ids), FRAMES, 4, shard_rows=len(ids), kind="clips")
-    made = {"engine": "windows", "ids": table.images_digest}
+    made = {"engine": "windows", "recipe": "windows", "trained": True, "ids": table.images_digest}
     [number] = prepare(path, layout, made, ids, table.images["bytes"].to_numpy())
     shard = Shard.empty(layout, number)
     for row, image in enumerate(ids.tolist()):

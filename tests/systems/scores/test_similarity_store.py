@@ -124,7 +124,7 @@ def test_what_is_not_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no similarity store there"):
         System.open(tmp_path / "nowhere.zarr")
     (tmp_path / "zarr.json").write_text("{}")
-    with pytest.raises(InputError, match=r"no record\.json there"):
+    with pytest.raises(InputError, match=r"no record\.json, so what made it is unknown"):
         System.open(tmp_path)
     save(tmp_path / "s.zarr", numbered(4), numbered(4), fusion={"method": "zscore", "weights": [1]})
     with pytest.raises(InputError, match="2 matrices do not fit its fusion 'zscore' with 1 weights"):
