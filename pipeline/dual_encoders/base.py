@@ -38,7 +38,7 @@ class Usage:
         InputError: If a value is none of these.
     """
 
-    prompt: str = "{}"  # What is read in the place of a caption, which stands for {}
+    prompt: str = "{}"  # What is read instead of a caption, which replaces {}
     # "own" for the model's own; "squash" resizes to the model's size without a crop; "torchvision" is the model's own
     # as `transformers` computes it by default, with other rounding.
     preprocessing: Preprocessing = "own"

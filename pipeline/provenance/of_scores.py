@@ -112,11 +112,11 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
         found = store.kind.found_in(pool.shape)
-        told = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
-        said: str | None = _other_candidates(found, pool, record) or told
+        stored = " and ".join(f"{each.places.shape[1]} of {len(each.places)}" for each in found.values())
+        recomputed: str | None = _other_candidates(found, pool, record) or stored
     except InputError as error:
-        pool, found, told, said = None, {}, "candidates", str(error)
-    yield Step(store.path, f"candidates again, by {record.retriever}", told, said)
+        pool, found, stored, recomputed = None, {}, "candidates", str(error)
+    yield Step(store.path, f"candidates again, by {record.retriever}", stored, recomputed)
     try:
         trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
         source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split))

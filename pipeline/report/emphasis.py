@@ -31,7 +31,7 @@ GROUP_COLOURS: dict[str, Colour] = {"R": "black", "RG": "blue", "RGP": "red"}
 class Rule:
     """Which numbers are bold: the best of each column."""
 
-    sentence: str  # The caption's sentence on it; `{best}` stands for best or least
+    sentence: str  # The caption's sentence on it; `{best}` is replaced by best or least
     # Whether rows compete within their section and group alone, and have the group's colour.
     in_groups: bool = False
     # Whether RSUM alone is marked, the best in red and the second best in black; if several are best, there is no

@@ -80,7 +80,7 @@ class FittedColumn:
     whole: int = 0  # The most digits before the decimal point
     decimals: int = 0  # The most digits after it
     signed: bool = False  # Whether a number has a sign
-    followed: bool = False  # Whether something stands after a number: ± or ×
+    followed: bool = False  # Whether a number is followed by ± or ×
     # Whether its width must be set: a heading above is wider than its columns, or text is broken into lines.
     fixed: bool = False
 
@@ -161,7 +161,7 @@ FILLED = 0.98
 class Part:
     """A float."""
 
-    panel: Panel  # what stands in it
+    panel: Panel  # its rows and columns
     columns: tuple[FittedColumn, ...]  # how its columns are set
     size: float  # the size of type in points
     wide: bool  # whether it spans both columns of the page

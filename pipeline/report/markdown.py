@@ -37,7 +37,10 @@ def rows(panel: Panel) -> str:
 def _panel(panel: Panel) -> str:
     notes = [f"- {_superscript(note.mark)} {escape(note.text)}".replace("-  ", "- ") for note in panel.notes]
     notes += [f"- {escape(line)}" for line in panel.made_from]
-    return "\n".join([_label(panel.caption), "", rows(panel), *[""] * bool(notes), *notes])
+    lines = [_label(panel.caption), "", rows(panel)]
+    if notes:
+        lines += ["", *notes]
+    return "\n".join(lines)
 
 
 def _cell(cell: Cell) -> str:

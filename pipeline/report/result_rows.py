@@ -18,7 +18,7 @@ TRANSDUCTIVE = "‡"
 ZERO_SHOT = "Zero-shot"
 # The key of the column of throughput.
 RATIO = "", Statistic("", "ratio")
-# The key of the column with differences of measured and published numbers, in the place of a metric.
+# The key of the column with differences of measured and published numbers, instead of a metric.
 DELTA = Statistic("", "delta")
 
 
@@ -160,7 +160,9 @@ def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
             if not member.encoder:
                 sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     sentences = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
-    return [*sets, *[f"Training: {'; '.join(sentences)}."] * bool(sizes)]
+    if not sizes:
+        return [*sets]
+    return [*sets, f"Training: {'; '.join(sentences)}."]
 
 
 def _size(member: Member) -> str:

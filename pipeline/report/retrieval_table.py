@@ -87,7 +87,7 @@ class PaperTable(ABC):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str  # Its key in `TABLES`; with published rows also the name of their file in `manifests/published`
-    caption: str  # What it shows; `{data}` stands for the data
+    caption: str  # What it shows; `{data}` is replaced by the data set
     columns: TableColumns
     # The header of a published row; None for a table without published rows.
     published: Callable[[PublishedRow], RowHeader] | None = None

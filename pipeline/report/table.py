@@ -68,7 +68,7 @@ class Column:
 
     heading: str  # Its own heading
     above: tuple[str, ...] = ()  # The headings that span it and its neighbours, outermost first
-    # Text stands left. Numbers stand with their decimal points below each other.
+    # Text is aligned left, numbers by their decimal points.
     kind: Literal["text", "number"] = "number"
     key: MetricKey = ("", Statistic("", ""))  # For a column of numbers: their test set and metric
     less_is_better: bool = False  # Whether its smallest number is the best one

@@ -95,7 +95,7 @@ class Relevance:
     # int64 [C], the image that each caption was written for, -1 for one that is not in the pool. Protocols cut a pool
     # by it, and intervals draw images together with their captions.
     owner: Ids
-    # int64 [P], where each pair of `i2t` stands in `t2i`; None where the directions are two relations, as in ECCV
+    # int64 [P], the place in `t2i` of each pair of `i2t`; None where the directions are two relations, as in ECCV
     # Caption, where only some images and some captions are queries.
     order: Ids | None = None
 

@@ -25,7 +25,7 @@ class Accuracy:
     high: float  # Its upper end
     ties: int  # How many right captions depend on the order of equal similarities
     chance: float  # Percent that a random order gives
-    # Percent with another image in the place of each: a control for what the captions alone tell. None if there is
+    # Percent with another image instead of each: a control for what the captions alone tell. None if there is
     # one image only.
     other_image: float | None = None
 
