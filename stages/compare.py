@@ -24,6 +24,7 @@ from pipeline.report import compared
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, of_seed
 from pipeline.systems.scores import fuse, judged, layout
+from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
 from stages.arguments import refuse_repeats
 from stages.progress import Progress, say
@@ -152,7 +153,7 @@ def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[li
     if not silent and columns != none:
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split, --captions-per-image and --distance")
-    groups = [[judged.of_matrix(path, columns if path in silent else none) for path in group] for group in stores]
+    groups = [[open_system(str(path), columns if path in silent else none) for path in group] for group in stores]
     known = {pool.has_ids for group in groups for pool in group}
     if len(known) > 1:
         raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name its --manifest")

@@ -22,6 +22,7 @@ from pipeline.report import evaluated
 from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths, systems
 from pipeline.systems.scores import judged, measured, runs
+from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
@@ -96,7 +97,7 @@ def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normali
         raise InputError("--system and --embeddings are two sources; give one")
     if embeddings is not None:
         return judged.of_vectors(*embeddings, columns, normalise)
-    return None if similarity is None else judged.matrix(similarity, columns, truth)
+    return None if similarity is None else open_system(str(similarity), replace(columns, judged=bool(truth.qrels)))
 
 
 def _write_files(pool: System, files: Files, tables: list[Any], settings: Evaluate) -> None:

@@ -40,6 +40,7 @@ class Columns:
     split: str | None = None  # the split; None for test
     captions_per_image: int | None = None  # how many captions each image has, in the images' order; None for five
     distance: bool = False  # whether the matrix holds distances, of which the smallest is best
+    judged: bool = False  # whether judgements say what is right; images may then have any number of captions
 
     @property
     def known_split(self) -> str | None:
@@ -51,6 +52,8 @@ class Columns:
         if self.manifest is None:
             if self.split is not None:
                 raise InputError("--split needs --manifest")
+            if self.judged and self.captions_per_image is None:
+                return np.full(shape[1], -1, np.int64), None, None
             each = self.captions_per_image or 5
             if shape != (expected := (shape[0], shape[0] * each)):
                 raise InputError(_misfit(shape, (shape[1], shape[1] * each), f"{each} captions an image", of_vectors)
@@ -86,7 +89,7 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
 def of_matrix(path: Path, columns: Columns) -> System:
     """Open a store, or any matrix [I, C] as `.npy` or zarr."""
     if is_store(path):
-        if columns != Columns():
+        if columns != Columns(judged=columns.judged):
             raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
                              "--manifest, --split, --captions-per-image and --distance")
         system = System.open_either(path)
@@ -178,13 +181,6 @@ class Truth:
             return None
         with refusing(OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"):
             return _digest(self.qrels)
-
-
-def matrix(path: Path, columns: Columns, truth: Truth) -> System:
-    """Open a matrix or store as `of_matrix` does; with judgements, images may have any number of captions."""
-    if truth.qrels is None or columns != Columns(distance=columns.distance) or is_store(path):
-        return of_matrix(path, columns)
-    return System.of(path.stem, _scores(path, columns))
 
 
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
