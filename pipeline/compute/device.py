@@ -10,12 +10,12 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 def require(name: str) -> torch.device:
     """Find the torch device of a name; InputError if it is not available, or computes only shapes, as `meta` does."""
     try:
-        found = torch.empty(0, device=name).device
+        device = torch.empty(0, device=name).device
     except (RuntimeError, AssertionError):
-        found = torch.device("meta")
-    if found.type == "meta":
+        device = torch.device("meta")
+    if device.type == "meta":
         raise InputError(f"device {name!r} is not available; use cpu" + " or cuda" * torch.cuda.is_available())
-    return found
+    return device
 
 
 def autocast(device: str, precision: str) -> torch.autocast:

@@ -14,7 +14,7 @@ VARIABLE = "VSE_PIPELINE_FAST_PATHS"
 
 def are_on() -> bool:
     """Read the switch."""
-    said = os.environ.get(VARIABLE, "on")
-    if said not in ("on", "off"):
-        raise InputError(f"{VARIABLE}={said!a}: expected on or off")
-    return said == "on"
+    value = os.environ.get(VARIABLE, "on")
+    if value not in ("on", "off"):
+        raise InputError(f"{VARIABLE}={value!a}: expected on or off")
+    return value == "on"

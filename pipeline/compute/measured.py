@@ -54,24 +54,25 @@ def cpu() -> str:
 
 
 def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> float:
-    if (found := _read(file).get(cpu, {}).get(what)) is not None:
-        return found
+    if (value := _read(file).get(cpu, {}).get(what)) is not None:
+        return value
     try:
         if not file.is_absolute():
             raise NotADirectoryError("not an absolute path")
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.with_name(f".{file.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two that begin at once take the answer of the first
-            kept = _read(file)
-            if (found := kept.get(cpu, {}).get(what)) is None:
-                found = measure()
-                write_text(file, json.dumps(kept | {cpu: kept.get(cpu, {}) | {what: found}}, indent=1), durable=False)
-            return found
+            stored = _read(file)
+            if (value := stored.get(cpu, {}).get(what)) is None:
+                value = measure()
+                stored |= {cpu: stored.get(cpu, {}) | {what: value}}
+                write_text(file, json.dumps(stored, indent=1), durable=False)
+            return value
     except OSError as error:
         warnings.warn(InputWarning(
             f"{file}: cannot be written ({error.strerror or error}), so each command measures this CPU again and may "
             f"choose other products; name a folder in {FOLDER}"), stacklevel=2)
-        return measure() if found is None else found
+        return measure() if value is None else value
 
 
 def _read(file: Path) -> dict[str, dict[str, float]]:

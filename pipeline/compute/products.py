@@ -77,8 +77,8 @@ def probe() -> Products:
 
     def error() -> float:
         exact = left[:CHECKED].double() @ right.double()
-        found = product("onednn")[:CHECKED]
-        return float((found - exact).square().mean().sqrt() / exact.square().mean().sqrt())
+        computed = product("onednn")[:CHECKED]
+        return float((computed - exact).square().mean().sqrt() / exact.square().mean().sqrt())
 
     return choose(measured.once("oneDNN faster", faster), measured.once("oneDNN error", error))
 

@@ -97,9 +97,9 @@ def each(work: Callable[[Argument], Result], arguments: Iterable[Argument], at_o
 
         if _share.offers is not None:
             _share.offers.put(weakref.ref(work_off))
-        others = min(at_once or threads, threads, len(tasks)) - 1
-        with ThreadPoolExecutor(max(1, others)) as pool:
-            for _ in range(others):
+        further = min(at_once or threads, threads, len(tasks)) - 1
+        with ThreadPoolExecutor(max(1, further)) as pool:
+            for _ in range(further):
                 pool.submit(work_off)
             work_off()
             return [result.result() for result, _ in tasks]

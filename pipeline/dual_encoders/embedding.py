@@ -49,9 +49,9 @@ def embed_part(encoder: DualEncoder, files: Sequence[Path], captions: Sequence[s
         for start in range(0, len(files), batch_size):
             if not wanted():
                 raise InputError("the run that wanted these images is over")
-            found = list(threads.map(lambda file: prepared(encoder, file), files[start:start + batch_size]))
-            vectors.append(encoder.embed_images([pixels for pixels, _ in found]))
-            photographs += [photograph for _, photograph in found]
+            batch = list(threads.map(lambda file: prepared(encoder, file), files[start:start + batch_size]))
+            vectors.append(encoder.embed_images([pixels for pixels, _ in batch]))
+            photographs += [photograph for _, photograph in batch]
     return Piece(np.concatenate(vectors), embed_captions(encoder, captions, batch_size),
                  np.array(encoder.is_cut(captions)), np.array(photographs))
 
@@ -62,17 +62,17 @@ def prepared(encoder: DualEncoder, file: Path) -> tuple[Pixels, str]:
         content = GalleryFile(str(file)).content()
         return encoder.prepare(images.decode(file, content)), hashlib.sha256(content).hexdigest()
     except (OSError, images.ImageError) as error:
-        said = error.strerror or error if isinstance(error, OSError) else error
-        raise InputError(f"{file}: {said}; replace it, or leave the image out of the manifest") from None
+        reason = error.strerror or error if isinstance(error, OSError) else error
+        raise InputError(f"{file}: {reason}; replace it, or leave the image out of the manifest") from None
 
 
 def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: int) -> np.ndarray:
     """Embed captions: unit vectors, float32 [C, d]. Those of like length go together, with less padding."""
     order = sorted(range(len(captions)), key=lambda row: len(captions[row]))
-    found = np.concatenate([encoder.embed_captions([captions[row] for row in order[start:start + batch_size]])
-                            for start in range(0, len(order), batch_size)])
-    vectors = np.empty_like(found)
-    vectors[order] = found
+    encoded = np.concatenate([encoder.embed_captions([captions[row] for row in order[start:start + batch_size]])
+                              for start in range(0, len(order), batch_size)])
+    vectors = np.empty_like(encoded)
+    vectors[order] = encoded
     return vectors
 
 
@@ -119,8 +119,8 @@ def embed(path: Path, draft: Draft, encoder: DualEncoder, job: Job, made: Record
     _opened[:] = [(same, encoder)] if executor is None else []
     try:
         kept.run(_embed, tasks, executor, lambda number, before: progress(len(parts[number].image_ids), before))
-        found, dimension = _described(job.splits, (Piece(**arrays) for arrays in kept.all(len(parts))))
-        with layout.writing_vectors(draft, job.splits, dimension, made(found)) as (images, captions):
+        described, dimension = _described(job.splits, (Piece(**arrays) for arrays in kept.all(len(parts))))
+        with layout.writing_vectors(draft, job.splits, dimension, made(described)) as (images, captions):
             row = column = 0
             for piece in (Piece(**arrays) for arrays in kept.all(len(parts))):
                 images[row:row + len(piece.images)] = piece.images
@@ -143,11 +143,11 @@ def _embed(task: _Task, wanted: Wanted) -> dict[str, np.ndarray]:
 
 def _described(splits: Sequence[Split], pieces: Iterator[Piece]) -> tuple[dict[str, dict[str, Any]], int]:
     """What is recorded of each split, and the length of the vectors."""
-    dimension, found = 0, {}
+    dimension, of_splits = 0, {}
     for split in splits:
-        own = list(islice(((piece.photographs.tolist(), int(piece.cut.sum()), piece.images.shape[1])
-                           for piece in pieces), -(-len(split.image_ids) // AT_ONCE)))
-        dimension = own[0][2]
-        found[split.name] = {"captions": len(split.captions), "cut_captions": sum(cut for _, cut, _ in own),
-                             "content": digest([each for photographs, _, _ in own for each in photographs])}
-    return found, dimension
+        described = list(islice(((piece.photographs.tolist(), int(piece.cut.sum()), piece.images.shape[1])
+                                 for piece in pieces), -(-len(split.image_ids) // AT_ONCE)))
+        dimension = described[0][2]
+        of_splits[split.name] = {"captions": len(split.captions), "cut_captions": sum(cut for _, cut, _ in described),
+                                 "content": digest([each for photographs, _, _ in described for each in photographs])}
+    return of_splits, dimension

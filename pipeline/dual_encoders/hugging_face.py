@@ -64,10 +64,10 @@ class TransformersEncoder:
         self.sizes = self._sizes()
         size = dict(self.processor.size or {})
         self._reads_middle = bool(size.get("shortest_edge") and not size.get("longest_edge")) and not self.sizes
-        kept = (bool, int, float, str, list, tuple, dict, type(None))  # JSON can hold them
+        json_types = (bool, int, float, str, list, tuple, dict, type(None))  # JSON can hold them
         described = self.processor.to_dict() | self.sizes
         self.preprocessing: Mapping[str, Any] = {name: list(value) if isinstance(value, tuple) else value
-                                                 for name, value in described.items() if isinstance(value, kept)}
+                                                 for name, value in described.items() if isinstance(value, json_types)}
         tensors = next(filter(None, (read_folder(folder, patterns) for patterns in WEIGHTS)), [])
         used = [*read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
@@ -100,8 +100,9 @@ class TransformersEncoder:
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
-        found = self.processor(images=middle(image) if self._reads_middle else image, return_tensors="pt", **self.sizes)
-        return {name: values[0] for name, values in found.items()}
+        shown = middle(image) if self._reads_middle else image
+        prepared = self.processor(images=shown, return_tensors="pt", **self.sizes)
+        return {name: values[0] for name, values in prepared.items()}
 
     @torch.inference_mode()
     def embed_images(self, batch: Sequence[Pixels]) -> np.ndarray:
@@ -115,8 +116,8 @@ class TransformersEncoder:
         """Embed captions, see `DualEncoder.embed_captions`."""
         tokens = self.tokenizer(self._read(captions), padding="max_length" if self.pads_to_limit else "longest",
                                 truncation=True, max_length=self.token_limit, return_tensors="pt")
-        kept = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
-        return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in kept}))
+        inputs = ("input_ids",) if self.pads_to_limit else ("input_ids", "attention_mask")
+        return unit(self.network.get_text_features(**{name: tokens[name].to(self.usage.device) for name in inputs}))
 
     def tokens(self, captions: Sequence[str]) -> list[list[int]]:
         """Convert captions to the numbers that are read, see `DualEncoder.tokens`."""
@@ -133,11 +134,11 @@ class TransformersEncoder:
 
 
 def _network(folder: Path, config: Any) -> Any:
-    network, told = reading(folder, "network", lambda: AutoModel.from_pretrained(
+    network, loading = reading(folder, "network", lambda: AutoModel.from_pretrained(
         folder, config=config, output_loading_info=True, **NETWORK))
     # An older file may lack what is computed and not learnt: position_ids.
-    lacking = [name for name in told["missing_keys"] if not name.endswith("position_ids")]
-    if lacking := sorted([*lacking, *(str(each[0]) for each in told["mismatched_keys"])]):
+    lacking = [name for name in loading["missing_keys"] if not name.endswith("position_ids")]
+    if lacking := sorted([*lacking, *(str(each[0]) for each in loading["mismatched_keys"])]):
         raise InputError(f"{folder}: its weights lack {lacking[0]} and {len(lacking) - 1} more of the network's "
                          "tensors; expected a whole model")
     return network

@@ -96,10 +96,10 @@ class OpenClip:
 
     def is_cut(self, captions: Sequence[str]) -> list[bool]:
         """Find captions that are longer than the limit, see `DualEncoder.is_cut`."""
-        own, read = getattr(self.tokenizer, "tokenizer", None), self.usage.read(captions)
-        if own is None:  # a beginning and an end are added
+        tokenizer, read = getattr(self.tokenizer, "tokenizer", None), self.usage.read(captions)
+        if tokenizer is None:  # a beginning and an end are added
             return [len(self.tokenizer.encode(text)) + 2 > self.token_limit for text in read]
-        tokens = own([*map(self.tokenizer.clean_fn, read)], truncation=False, verbose=False)["input_ids"]
+        tokens = tokenizer([*map(self.tokenizer.clean_fn, read)], truncation=False, verbose=False)["input_ids"]
         return [len(each) > self.token_limit for each in tokens]
 
 

@@ -46,7 +46,7 @@ def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained
     same = identity(model, encoder)
     member = Member(head=name, checkpoint=same, files=dict(encoder.files), weights=same,
                     encoder=described(model, encoder, trained_on),
-                    splits={split: dict(found) for split, found in splits.items()})
+                    splits={split: dict(counts) for split, counts in splits.items()})
     return Made(dataset=manifest.dataset, split="+".join(splits), recipe=name, text=ZERO_SHOT, seed=0,
                 manifest=manifest.digest, languages=manifest.languages, lacks=lacking(manifest.left_out),
                 members=[member])
@@ -85,14 +85,14 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     if made.manifest != manifest.digest:
         raise InputError(f"{embedded.path}: was made with another manifest of {manifest.dataset} than the current one; "
                          "run `pipeline embed` again")
-    found = made.members[0].splits
-    if name not in found:
-        raise InputError(f"{embedded.path}: holds {', '.join(found)}, not {name}; embed it again without --split")
+    splits = made.members[0].splits
+    if name not in splits:
+        raise InputError(f"{embedded.path}: holds {', '.join(splits)}, not {name}; embed it again without --split")
     split = manifest.split(name)
     if not made.is_encoder:
         split = split.only(np.isin(split.image_ids, embedded.image_ids))  # without images that failed in extraction
     again = "; run `pipeline embed` again"
-    of_one = {"splits": {name: found[name]}} if made.is_encoder else {"splits": {}, **found[name]}
+    of_one = {"splits": {name: splits[name]}} if made.is_encoder else {"splits": {}, **splits[name]}
     made = made.changed(split=name, members=[member.changed(**of_one) for member in made.members])
     return SplitVectors(split, embedded.vectors_of("image", split.image_ids, again),
                         embedded.vectors_of("caption", split.caption_ids, again),

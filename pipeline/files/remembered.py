@@ -74,8 +74,8 @@ def states_of(places: Iterable[Path]) -> str | None:
     whole, newest = hashlib.sha256(), 0
     try:
         for place in places:
-            for file, found in _below(os.fspath(place), set()):
-                state = tuple(_state(found))
+            for file, entry in _below(os.fspath(place), set()):
+                state = tuple(_state(entry))
                 whole.update(f"{file}\0{state}\0".encode(errors="surrogateescape"))
                 newest = max(newest, *state[2:])
     except OSError:
@@ -111,5 +111,5 @@ def state_of(file: Path | str) -> list[int] | None:
         return None
 
 
-def _state(found: os.stat_result) -> list[int]:
-    return [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+def _state(entry: os.stat_result) -> list[int]:
+    return [entry.st_size, entry.st_ino, entry.st_mtime_ns, entry.st_ctime_ns]

@@ -62,8 +62,8 @@ def file_system(path: Path | str) -> tuple[Any, str]:
     where = address(path)
     assert where is not None
     with refusing(ImportError, lambda error: f"{where}: {error}; {INSTALL[where.partition(':')[0]]}"):
-        found: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
-    return found
+        opened: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)
+    return opened
 
 
 @contextmanager

@@ -37,8 +37,8 @@ def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) 
     query, key, value = (project(states).unflatten(2, heads).transpose(1, 2) for project, states in (
         (attention.query, first), (attention.key, sequence), (attention.value, sequence)))
     seen = scaled_dot_product_attention(query, key, value, mask, attention.dropout.p if layer.training else 0.0)
-    own = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
-    return layer.output(layer.intermediate(own), own)[:, 0]
+    attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
+    return layer.output(layer.intermediate(attended), attended)[:, 0]
 
 
 def mask_of(valid: Tensor) -> Tensor | None:
@@ -75,12 +75,12 @@ class CrossEncoder(HeadNetwork):
         if recipe.dropout:
             raise InputError("a cross-encoder has the dropout of its BERT; leave dropout out of the recipe")
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
-        every, kept = self.bert.encoder.layer, options.layers or []
-        if kept != sorted({*kept} & {*range(len(every))}):
+        every, layers = self.bert.encoder.layer, options.layers or []
+        if layers != sorted({*layers} & {*range(len(every))}):
             raise InputError(f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
-                             f"{len(every) - 1}, got {kept}")
-        if kept:
-            self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in kept)
+                             f"{len(every) - 1}, got {layers}")
+        if layers:
+            self.bert.encoder.layer = nn.ModuleList(every[layer] for layer in layers)
         self.dimension = hidden = config.hidden_size
         self.pair_score, self.regions, self.pieces = options.pair_score, options.regions, options.pieces
         self.bert.img_embedding = nn.Linear(width, hidden)
@@ -127,8 +127,8 @@ class CrossEncoder(HeadNetwork):
     def logits(self, words: Tensor, lengths: Tensor, items: Tensor, counts: Tensor) -> Tensor:
         """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive, float32 [P, 2]."""
         lengths, counts = lengths.clamp(max=words.shape[1]), counts.clamp(max=items.shape[1])  # both may have been cut
-        places = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
-        sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(places, 1))
+        valid = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
+        sequence, mask = torch.cat([words, items.to(words.dtype)], 1), mask_of(torch.cat(valid, 1))
         cosine = self.pair_score == "cosine"
         encoded = (encode if cosine else first_encoded)(self.bert.encoder.layer, sequence, mask).float()
         with torch.autocast(encoded.device.type, enabled=False):  # bfloat16 would make ties

@@ -47,10 +47,10 @@ class HGR(Interaction):
     def image_parts(self, images: Side) -> Parts:
         """The event's unit vectors [B, d], frames for verbs and other phrases [B, N, d] each, and counts [B]."""
         items, counts = images.values.to(self.roles.weight.dtype), images.counts
-        events, verbs, others = (self.dropout(level(items)) for level in self.levels)
+        events, verbs, objects = (self.dropout(level(items)) for level in self.levels)
         padding = ~valid_slots(counts, items.shape[1])[..., None]
         return (normalize(self.image_pooling(events, counts), dim=-1),
-                verbs.masked_fill(padding, 0.0), others.masked_fill(padding, 0.0), counts)
+                verbs.masked_fill(padding, 0.0), objects.masked_fill(padding, 0.0), counts)
 
     def caption_parts(self, captions: Side) -> Parts:
         """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a phrase, bool [B, P]."""
@@ -86,8 +86,8 @@ class HGR(Interaction):
         cosines = products / frames.norm(dim=2).clamp(min=1e-9)[:, None, None]
         weights = self.sharpness * normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
         weights = weights.masked_fill(~valid, float("-inf")).softmax(3)
-        found = cosine_with_attended(products, weights, frames)
-        return (found * present).sum(2) / present.sum(2).clamp(min=1)
+        similarity = cosine_with_attended(products, weights, frames)
+        return (similarity * present).sum(2) / present.sum(2).clamp(min=1)
 
 
 class GraphAttention(nn.Module):

@@ -32,8 +32,8 @@ class ItemMoments:
     @classmethod
     def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
         """Combine moments (Chan et al. 1979), without the cancellation that sums of squares have."""
-        whole, *others = parts
-        for other in others:
+        whole, *rest = parts
+        for other in rest:
             count, apart = whole.count + other.count, other.mean - whole.mean
             whole = cls(count, whole.mean + apart * (other.count / count),
                         whole.squares + other.squares + apart.square() * (whole.count * other.count / count))

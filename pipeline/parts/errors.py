@@ -85,5 +85,5 @@ def meant(name: str, known: Sequence[str], listed: str = "") -> str:
     if len(known) <= MANY:
         return f"there are: {', '.join(known) or 'none'}"
     nearest = get_close_matches(name, known, 3, cutoff=0.4)
-    found = f"the nearest of {len(known)}: {', '.join(nearest)}" if nearest else f"there are {len(known)}"
-    return found + (f"; {listed} has all" if listed else "")
+    hint = f"the nearest of {len(known)}: {', '.join(nearest)}" if nearest else f"there are {len(known)}"
+    return hint + (f"; {listed} has all" if listed else "")

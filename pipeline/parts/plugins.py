@@ -41,13 +41,13 @@ def offered(kind: str) -> dict[str, Offer]:
 
     offers = [(point.name, Offer(f"{point.dist.name} {point.dist.version}" if point.dist else "a package", point.value))
               for point in entry_points(group=f"vse_pipeline.{kind}")]
-    found: dict[str, Offer] = {}
+    offer_of: dict[str, Offer] = {}
     for name, offer in sorted(offers, key=lambda each: (each[0], each[1].package)):
-        if name in found:
-            raise InputError(f"{found[name].package} and {offer.package} both offer {name!r} of the {kind}; "
+        if name in offer_of:
+            raise InputError(f"{offer_of[name].package} and {offer.package} both offer {name!r} of the {kind}; "
                              "uninstall one of them")
-        found[name] = offer
-    return found
+        offer_of[name] = offer
+    return offer_of
 
 
 def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
@@ -67,14 +67,14 @@ def besides(kind: str, built_in: Collection[str]) -> dict[str, Offer]:
 
 def sources(module: str) -> dict[str, str]:
     """Digest a module of another package and all that it imports from that package, directly or not, sorted by name."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     waiting, package = [module], module.partition(".")[0]
     while waiting:
         name = waiting.pop()
-        if name not in found and name.partition(".")[0] == package:
-            found[name], imports = _read(name)
+        if name not in digests and name.partition(".")[0] == package:
+            digests[name], imports = _read(name)
             waiting += imports
-    return {name: digest for name, digest in sorted(found.items()) if digest}
+    return {name: digest for name, digest in sorted(digests.items()) if digest}
 
 
 @cache

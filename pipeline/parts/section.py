@@ -31,8 +31,8 @@ class Section(BaseModel):
         defaults = {name: field.get_default(call_default_factory=True)
                     for name, field in type(self).model_fields.items() if not field.is_required()}
         at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
-        found = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
-        return found | {name: part.recorded() for name in found if isinstance(part := getattr(self, name), Section)}
+        fields = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
+        return fields | {name: part.recorded() for name in fields if isinstance(part := getattr(self, name), Section)}
 
 
 # What to write where YAML read a value of another kind than was meant.
@@ -58,17 +58,17 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     if fault["type"] == "missing":
         return f"{place}: missing"
     if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):  # or something else
-        others = [each for each in faults if each["loc"][:-1] == above]
-        said = " or ".join(each["msg"].removeprefix("Input should be ") for each in others)
-        return f"{'.'.join(map(str, above))}: expected {said}, got {fault['input']!r}"
-    said = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
+        alternatives = [each for each in faults if each["loc"][:-1] == above]
+        reason = " or ".join(each["msg"].removeprefix("Input should be ") for each in alternatives)
+        return f"{'.'.join(map(str, above))}: expected {reason}, got {fault['input']!r}"
+    reason = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
     if fault["type"] == "part" or (fault["type"] == "value_error" and not fault["loc"]):  # all of it is said already
-        return f"{place}: {said}" if fault["loc"] else said
+        return f"{place}: {reason}" if fault["loc"] else reason
     if fault["type"] == "int_type" and isinstance(fault["input"], float) and not math.isfinite(fault["input"]):
-        said = "Input should be a finite number"
+        reason = "Input should be a finite number"
     quotes = fault["type"] == "string_type" and isinstance(fault["input"], int | float | None)
     hint = f"; {QUOTES}" if quotes else f"; {TRUE}" if fault["type"] == "bool_type" else ""
-    return f"{place}: {said}, got {fault['input']!r:.200}{hint}"
+    return f"{place}: {reason}, got {fault['input']!r:.200}{hint}"
 
 
 def _meant(name: str, missing: list[str], known: list[str]) -> str:

@@ -32,8 +32,8 @@ FEATURES = {
 
 def of_ensemble(name: str) -> tuple[str, ...]:
     """The features whose heads an ensemble "RG" averages (VSE+2AD section 4.3); () if none have these letters."""
-    found = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
-    return found if letters(found) == name else ()
+    named = tuple(feature for feature, known in FEATURES.items() if known.letter in name)
+    return named if letters(named) == name else ()
 
 
 def letters(features: tuple[str, ...]) -> str:

@@ -44,12 +44,12 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     """
     with refusing((FileNotFoundError, NotADirectoryError), f"{path}: no such settings file; `pipeline init` writes "
                   "one, or name another with --params"):
-        own = _yaml_of(path)
-    if not isinstance(own, dict):
+        user_settings = _yaml_of(path)
+    if not isinstance(user_settings, dict):
         raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
     in_files = _recipes(path.parent / RECIPES)
     try:
-        tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), own))
+        tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
         tree = from_json(json.dumps(tree))  # copies of what sections share: a change affects one place
         for change in changes:
             _change(tree, change)
@@ -58,7 +58,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         fault = first_fault(error, Settings)
         if fault.startswith("-S "):
             raise
-        raise InputError(f"{_file_of(fault, path, in_files, own)}: {fault}") from None
+        raise InputError(f"{_file_of(fault, path, in_files, user_settings)}: {fault}") from None
     for dataset, preset in settings.presets.items():
         if preset not in settings.features:
             raise InputError(f"{path}: presets.{dataset}: {unknown('preset', preset, settings.features)}")
@@ -84,24 +84,24 @@ def _yaml_of(file: Traversable) -> Any:
 
 def _over(below: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Lay `own` settings over those `below`. A section that is no mapping replaces the other; the check refuses it."""
-    found = dict(below)
+    merged = dict(below)
     for name, section in own.items():
         under = below.get(name)
         if section is None and isinstance(under, Mapping):
             continue  # all of its lines are comments
         if not isinstance(under, Mapping) or not isinstance(section, Mapping):
-            found[name] = section
+            merged[name] = section
         elif name == "recipes":
-            found[name] = over(under, both_sides(section), _needed(Recipe))
+            merged[name] = over(under, both_sides(section), _needed(Recipe))
         elif name == "training":
-            found[name] = over(under, section, _needed(Training))
+            merged[name] = over(under, section, _needed(Training))
         elif name == "features":
-            found[name] = {**under, **{
+            merged[name] = {**under, **{
                 preset: over(under.get(preset, {}), features, ("engine",))
                 if isinstance(features, Mapping) else features for preset, features in section.items()}}
         else:
-            found[name] = {**under, **section}
-    return found
+            merged[name] = {**under, **section}
+    return merged
 
 
 def _needed(section: type[Recipe] | type[Training]) -> list[str]:
@@ -110,33 +110,33 @@ def _needed(section: type[Recipe] | type[Training]) -> list[str]:
 
 def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     """Complete recipes and sections of training by their bases; a data set's section has its preset's as its base."""
-    found = dict(tree)
+    complete_tree = dict(tree)
     if isinstance(tree["recipes"], Mapping):
-        found["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
+        complete_tree["recipes"] = resolve(tree["recipes"], "recipes", "recipe")
     if isinstance(training := tree["training"], Mapping) and isinstance(presets := tree["presets"], Mapping):
         based = dict(training)
         for name, section in training.items():
             preset = presets.get(name, DEFAULT_PRESET)
             if preset != name and isinstance(section, Mapping) and not section.keys() >= {*_needed(Training)}:
                 based[name] = {"base": preset, **section}
-        found["training"] = resolve(based, "training", "section of training")
-    return found
+        complete_tree["training"] = resolve(based, "training", "section of training")
+    return complete_tree
 
 
 def over(below: Mapping[str, Any], own: Mapping[str, Any], whole: Collection[str]) -> dict[str, Any]:
     """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
-    found = {**below, **own}
+    merged = {**below, **own}
     for name, section in own.items():
         under = below.get(name)
         if isinstance(under, Mapping) and isinstance(section, Mapping) and "base" not in section \
                 and not section.keys() >= set(whole):
-            found[name] = {**under, **section}
-    return found
+            merged[name] = {**under, **section}
+    return merged
 
 
 def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe") -> dict[str, Any]:
     """Complete every section: it takes over all keys of its base that it does not give itself."""
-    found: dict[str, Any] = {}
+    resolved: dict[str, Any] = {}
 
     def complete(name: str, above: tuple[str, ...]) -> Any:
         where = f"{path}.{above[-1]}.base" if above else f"{path}.{name}"
@@ -146,30 +146,30 @@ def resolve(sections: Mapping[str, Any], path: str = "recipes", kind: str = "rec
             raise InputError(f"{where}: `base` leads over more than {LONGEST} {kind}s; build on one of the first")
         if name in above:
             raise InputError(f"{where}: {' builds on '.join((*above, name))}, in a circle; leave out one `base`")
-        if name not in found:
-            own = sections[name]
-            if isinstance(own, Mapping) and "base" in own:
-                base = complete(str(own["base"]), (*above, name))
-                own = {**(base if isinstance(base, Mapping) else {}),
-                       **{key: value for key, value in own.items() if key != "base"}}
-            found[name] = own
-        return found[name]
+        if name not in resolved:
+            section = sections[name]
+            if isinstance(section, Mapping) and "base" in section:
+                base = complete(str(section["base"]), (*above, name))
+                section = {**(base if isinstance(base, Mapping) else {}),
+                           **{key: value for key, value in section.items() if key != "base"}}
+            resolved[name] = section
+        return resolved[name]
 
     for name in sections:
         complete(name, ())
-    return found
+    return resolved
 
 
 def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     """Replace every recipe's `pooling`, which is for both sides, by `image_pooling` and `text_pooling`."""
-    found = dict(recipes)
+    completed = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
             if twice := [side for side in SIDES if side in recipe]:
                 raise InputError(f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}")
-            own = {key: value for key, value in recipe.items() if key != "pooling"}
-            found[name] = own | dict.fromkeys(SIDES, recipe["pooling"])
-    return found
+            one_side = {key: value for key, value in recipe.items() if key != "pooling"}
+            completed[name] = one_side | dict.fromkeys(SIDES, recipe["pooling"])
+    return completed
 
 
 def _file_of(fault: str, path: Path, in_files: Mapping[str, Any], own: Mapping[str, Any]) -> Path:

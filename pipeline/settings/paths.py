@@ -145,10 +145,10 @@ def rescored(run: Run) -> dict[str, tuple[str, Rescore]]:
 
 def reranked(run: Run) -> dict[str, tuple[str, str, Rerank]]:
     """List the run's reranked systems: name -> the retriever, the scorer, and the step."""
-    known, found = systems(run), {}
+    known, reranked_systems = systems(run), {}
     for name, (recipe, visual, text, seed) in known.items():
         for step in run.rerank:
             if step.retriever == visual and (made := step.applied_to(name)) in known:
                 other = system_name(recipe, step.scorer, text, seed)
-                found[made] = name, other if other in known else step.scorer, step
-    return found
+                reranked_systems[made] = name, other if other in known else step.scorer, step
+    return reranked_systems

@@ -110,18 +110,18 @@ class BertText(TokenText):
         encoded = self.tokenizer(list(captions), add_special_tokens=False)
         captions_words: list[Words] = []
         for row, numbers in enumerate(encoded["input_ids"]):
-            found: dict[int | None, list[int]] = {}
+            numbers_of_word: dict[int | None, list[int]] = {}
             for number, word in zip(numbers, encoded.word_ids(row), strict=True):
-                found.setdefault(word, []).append(number)
-            captions_words.append(list(found.values()))
+                numbers_of_word.setdefault(word, []).append(number)
+            captions_words.append(list(numbers_of_word.values()))
         return captions_words
 
     def unknown(self, caption: str) -> tuple[list[str], int]:
         """Find words without word pieces, such as those in an unknown script."""
         words = caption.split()
         pieces = self.split(words)
-        return [word for word, own in zip(words, pieces, strict=True)
-                if all(piece == self.tokenizer.unk_token_id for parts in own for piece in parts)], len(words)
+        return [word for word, parts_of_word in zip(words, pieces, strict=True)
+                if all(piece == self.tokenizer.unk_token_id for parts in parts_of_word for piece in parts)], len(words)
 
     def encoder(self, dimension: int, training: Training) -> Bert:
         """Build the text encoder's network, see `network`, with a projection to the joint space."""

@@ -86,16 +86,16 @@ class BiGRUText(TokenText):
         Captions are split by `training.tokenizer`, see `Vocabulary.of`.
         Initial vectors are those of `training.word_vectors`; words that it lacks, or all without it, have random ones.
         """
-        found = (Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer) if training.vocabulary
-                 else Vocabulary.of(captions, training.minimum_count, training.tokenizer))
-        if len(found) == len(SPECIAL):
+        vocabulary = (Vocabulary.of_scan(Path(training.vocabulary), training.tokenizer) if training.vocabulary
+                      else Vocabulary.of(captions, training.minimum_count, training.tokenizer))
+        if len(vocabulary) == len(SPECIAL):
             raise InputError(f"vocabulary {training.vocabulary}: holds no words" if training.vocabulary else
                              f"no word occurs {training.minimum_count} times in the training captions: there is "
                              "nothing to learn from; lower training.NAME.minimum_count")
         if training.word_vectors is None:
-            return cls(found)
-        vectors = read_vectors(Path(training.word_vectors), found.numbers, training.word_dimension)
-        return cls(replace(found, vectors=vectors.digest), vectors)
+            return cls(vocabulary)
+        vectors = read_vectors(Path(training.word_vectors), vocabulary.numbers, training.word_dimension)
+        return cls(replace(vocabulary, vectors=vectors.digest), vectors)
 
     @classmethod
     def load(cls, folder: Path) -> "BiGRUText":

@@ -45,13 +45,13 @@ class FeatureText(Text):
         """Load features.json."""
         with refusing((OSError, ValueError, KeyError, TypeError), f"{folder / FILE}: does not say which features of "
                       "captions the head reads; train it again"):
-            said = parsing.from_json((folder / FILE).read_text(encoding="utf-8"))
-            return cls(parsing.text(said["feature"]), ItemFormat.from_record(said["made"]))
+            described = parsing.from_json((folder / FILE).read_text(encoding="utf-8"))
+            return cls(parsing.text(described["feature"]), ItemFormat.from_record(described["made"]))
 
     def save(self, folder: Path) -> None:
         """Write features.json."""
-        said = {"feature": self.feature, "made": self.made.recorded()}
-        (folder / FILE).write_text(json.dumps(said), encoding="utf-8")
+        described = {"feature": self.feature, "made": self.made.recorded()}
+        (folder / FILE).write_text(json.dumps(described), encoding="utf-8")
 
     def reading(self, store: FeatureStore) -> FeatureText:
         """Read the captions of another store, which must have been made alike."""

@@ -163,8 +163,8 @@ class Direction:
             here = gradient[step]
             here[:len(carried)] += carried
             r, z, n = gates[step].split(d, dim=1)
-            places = [*of_b[step].split(d, dim=1), of_a_n[step]]
-            exact = [place if place.dtype == gates.dtype else gates.new_empty(place.shape) for place in places]
+            gate_gradients = [*of_b[step].split(d, dim=1), of_a_n[step]]
+            exact = [place if place.dtype == gates.dtype else gates.new_empty(place.shape) for place in gate_gradients]
             of_r, of_z, of_inner, of_n = exact
             torch.mul(here, 1 - z, out=of_n)
             torch.sub(before[step], n, out=of_z).mul_(of_n).mul_(z)
@@ -172,7 +172,7 @@ class Direction:
             torch.mul(of_n, r, out=of_inner)
             torch.mul(of_inner, inner[step], out=of_r)
             of_r.addcmul_(of_r, r, value=-1)
-            for place, values in zip(places, exact, strict=True):
+            for place, values in zip(gate_gradients, exact, strict=True):
                 place.copy_(values)  # this costs nothing where they are the same tensor
             if step.start:
                 carried = here.mul_(z).add_(of_b[step] @ self.of_state)

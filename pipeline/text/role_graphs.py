@@ -83,11 +83,11 @@ def _placed(text: TokenText, caption: str, words: Sequence[Sequence[int]], graph
     places: list[tuple[int, ...]] = [()] * PHRASES
     roles, free = [0] * PHRASES, {True: iter(range(VERBS)), False: iter(range(VERBS, PHRASES))}
     for number, (role, span) in enumerate(phrases):
-        found = tuple(at for word in span for at in range(starts[word], starts[word] + sizes[word]) if at < room)
-        slot = next(free[role == VERB], None) if found else None
+        tokens = tuple(at for word in span for at in range(starts[word], starts[word] + sizes[word]) if at < room)
+        slot = next(free[role == VERB], None) if tokens else None
         if slot is not None:
-            own = role[2:] if role[:2] in ("C-", "R-") else role
-            slots[number], places[slot], roles[slot] = slot, found, ROLES.index(own if own in ROLES else NOUN)
+            kind = role[2:] if role[:2] in ("C-", "R-") else role
+            slots[number], places[slot], roles[slot] = slot, tokens, ROLES.index(kind if kind in ROLES else NOUN)
     edges = tuple((slots[verb], slots[other]) for verb, other in pairs if verb in slots and other in slots)
     return Graph(tuple(places), tuple(roles), edges)
 
@@ -112,9 +112,9 @@ def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
     spans = np.zeros((len(graphs), PHRASES, width), bool)
     edges = np.zeros((len(graphs), 1 + PHRASES, 1 + PHRASES), bool)
     for row, graph in enumerate(graphs):
-        for slot, places in enumerate(graph.phrases):
-            spans[row, slot, list(places)] = True
-            edges[row, 1 + slot, 0] = slot < VERBS and bool(places)
+        for slot, tokens in enumerate(graph.phrases):
+            spans[row, slot, list(tokens)] = True
+            edges[row, 1 + slot, 0] = slot < VERBS and bool(tokens)
         for verb, other in graph.edges:
             edges[row, 1 + verb, 1 + other] = edges[row, 1 + other, 1 + verb] = True
     roles = np.array([graph.roles for graph in graphs], np.int64).reshape(len(graphs), PHRASES)

@@ -118,12 +118,12 @@ def augment(words: Words, share: float, text: TokenText, rng: np.random.Generato
         return words
     chosen = rng.random(len(words)) < share
     fate = rng.random(len(words))
-    kept = []
+    augmented = []
     for word, change, luck in zip(words, chosen, fate, strict=True):
         if not change:
-            kept.append(word)
+            augmented.append(word)
         elif luck < MASKED:
-            kept.append([text.mask] * len(word))
+            augmented.append([text.mask] * len(word))
         elif luck < REPLACED:
-            kept.append(rng.choice(text.others, len(word)).tolist())
-    return kept or words[:1]
+            augmented.append(rng.choice(text.others, len(word)).tolist())
+    return augmented or words[:1]

@@ -59,9 +59,9 @@ class Vocabulary:
             tokenizer = "unicode" if any(map(needs_unicode, captions)) else "words"
         split = TOKENIZERS.find(tokenizer)
         counts = Counter(word for caption in captions for word in split(caption))
-        kept = sorted((word for word, count in counts.items() if count >= minimum_count),
-                      key=lambda word: (-counts[word], word))
-        return cls((*SPECIAL, *kept), tokenizer)
+        frequent = sorted((word for word, count in counts.items() if count >= minimum_count),
+                          key=lambda word: (-counts[word], word))
+        return cls((*SPECIAL, *frequent), tokenizer)
 
     @classmethod
     def of_scan(cls, path: Path, tokenizer: str | None = None) -> "Vocabulary":
@@ -144,7 +144,7 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
     A line has a word and its numbers with blanks between. If a word has several lines, the first one counts.
     """
     wanted = {word.encode(): number for word, number in words.items()}
-    found: dict[int, npt.NDArray[np.float32]] = {}
+    vector_of_number: dict[int, npt.NDArray[np.float32]] = {}
     hashed = hashlib.sha256()
     with (refusing(OSError, lambda error: f"{path}: {error.strerror or error}; training.NAME.word_vectors names it"),
           path.open("rb") as file):
@@ -161,10 +161,11 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
                                  f"training.NAME.word_dimension to that, it is {width}")
             # GloVe has a few words with a blank inside, whose first part is another word.
             if number is not None and len(values) == width:
-                found.setdefault(number, _vector(values, path, place))
-    if not found:
+                vector_of_number.setdefault(number, _vector(values, path, place))
+    if not vector_of_number:
         raise InputError(f"{path}: has a vector of none of the {len(words)} words of the training captions")
-    return WordVectors(np.array([*found], np.int64), np.stack([*found.values()]), hashed.hexdigest())
+    numbers, vectors = np.array([*vector_of_number], np.int64), np.stack([*vector_of_number.values()])
+    return WordVectors(numbers, vectors, hashed.hexdigest())
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:

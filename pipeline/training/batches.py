@@ -89,10 +89,10 @@ class TrainingBatches:
         values, lengths = self.reader.altered(captions, self.drop_tokens, rng, self.own)
         crops = rng.random((len(captions), 4))
         rows = self.split.store_rows[images[self.own]]
-        kept = None
+        slots = None
         if isinstance(self.source, Photographs):
             items = self.source.augmented(rows, crops[self.own])
-            kept, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
+            slots, counts = kept_slots(np.full(len(rows), left_out.shape[1]), left_out[self.own])
         else:
             memory, self._memory = self._memory, None  # so that no other thread takes it
             stored, counts = self.source.read(rows, memory)
@@ -101,7 +101,7 @@ class TrainingBatches:
         graphs = None
         if self.graphs is not None:
             graphs = role_graphs.batch([self.graphs[caption] for caption in captions[self.own]], values.shape[1])
-        return Batch(Side.of(items, counts, self.split.image_ids[images[self.own]], kept),
+        return Batch(Side.of(items, counts, self.split.image_ids[images[self.own]], slots),
                      Side.of(values, lengths, self.split.caption_ids[captions[self.own]], graphs=graphs))
 
     def images(self, images: Ids, rng: np.random.Generator) -> Side:

@@ -105,8 +105,8 @@ def _opened(path: Path, framework: str = "pt") -> Iterator[Any]:
 
 
 def _metadata(file: Any) -> dict[str, Any]:
-    found: dict[str, Any] = from_json((file.metadata() or {}).get("json", "{}"))
-    return found
+    metadata: dict[str, Any] = from_json((file.metadata() or {}).get("json", "{}"))
+    return metadata
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:

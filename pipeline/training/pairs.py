@@ -67,13 +67,13 @@ class PairBatch:
         """
         by_caption = rng.random(len(captions)) < 0.5  # whether the caption stays, and images are negatives
         drawn = draw(batches.split, captions, by_caption, pairs, nearest, rng)[batches.own]
-        by_caption, own = by_caption[batches.own], np.arange(len(drawn))
+        by_caption, anchors = by_caption[batches.own], np.arange(len(drawn))
         images, image = np.unique(drawn[by_caption], return_inverse=True)
         words, caption = np.unique(drawn[~by_caption], return_inverse=True)
-        rows = {"caption": np.tile(own[:, None], (1, 1 + drawn.shape[1]))}
+        rows = {"caption": np.tile(anchors[:, None], (1, 1 + drawn.shape[1]))}
         rows["image"] = rows["caption"].copy()
-        rows["image"][by_caption, 1:] = len(own) + image.reshape(-1, drawn.shape[1])
-        rows["caption"][~by_caption, 1:] = len(own) + caption.reshape(-1, drawn.shape[1])
+        rows["image"][by_caption, 1:] = len(anchors) + image.reshape(-1, drawn.shape[1])
+        rows["caption"][~by_caption, 1:] = len(anchors) + caption.reshape(-1, drawn.shape[1])
         return cls(joined([positives.images, batches.images(images, rng)]),
                    joined([positives.captions, batches.captions(words, rng)]),
                    **{side: torch.from_numpy(each) for side, each in rows.items()})

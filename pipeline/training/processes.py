@@ -78,8 +78,8 @@ class SeveralProcesses(Processes):
             return self.fabric.broadcast(value)  # type: ignore[no-any-return]
 
     def differing(self, seen: Mapping[str, object]) -> list[str]:
-        own = torch.tensor([[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device)
-        alike = (self.gather(own) == own).all(dim=0).tolist()  # of 60 bits each
+        digests = torch.tensor([[int(digest(value)[:15], 16) for value in seen.values()]], device=self.fabric.device)
+        alike = (self.gather(digests) == digests).all(dim=0).tolist()  # of 60 bits each
         return [name for name, same in zip(seen, alike, strict=True) if not same]
 
 
@@ -90,10 +90,11 @@ def _all_are_here() -> AbstractContextManager[None]:
 def _started() -> tuple[int, int]:
     """How many processes torchrun started, and how many of them on this machine."""
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    told = {name: os.environ.get(name, "") for name in names}
-    with refusing(ValueError, f"{', '.join(f'{name}={value}' for name, value in told.items())} are not what torchrun "
-                  "sets; start the training as docs/clusters.md says, as many processes on each machine"):
-        rank, started, local, here = (int(value) for value in told.values())
+    variables = {name: os.environ.get(name, "") for name in names}
+    listed = ", ".join(f"{name}={value}" for name, value in variables.items())
+    with refusing(ValueError, f"{listed} are not what torchrun sets; start the training as docs/clusters.md says, as "
+                  "many processes on each machine"):
+        rank, started, local, here = (int(value) for value in variables.values())
         if not (0 <= rank < started and 0 <= local < here and started % here == 0):
             raise ValueError
     return started, here

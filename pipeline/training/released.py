@@ -95,8 +95,8 @@ class Released:
             captions |= {"embed.weight": self._reordered(vocabulary)}
         for name in [name for name in captions if name.startswith("rnn.")]:  # one GRU of two directions, ours are two
             way = "rearward" if name.endswith("_reverse") else "onward"
-            own = name.removeprefix("rnn.").removesuffix("_reverse")
-            captions[f"{way}.{own}"] = captions.pop(name)
+            weight = name.removeprefix("rnn.").removesuffix("_reverse")
+            captions[f"{way}.{weight}"] = captions.pop(name)
         return _renamed(self.path, self.images, IMAGES[self.feature]) \
             | _renamed(self.path, captions, CAPTIONS[self.text] | _DIRECTIONS)
 
@@ -117,15 +117,15 @@ _DIRECTIONS = {"onward": "text.onward", "rearward": "text.rearward"}
 
 
 def _renamed(path: Path, state: Mapping[str, Tensor], places: Mapping[str, str]) -> dict[str, Tensor]:
-    found = {}
+    renamed = {}
     for name, value in state.items():
         if name.startswith(UNUSED):
             continue
         place = next((old for old in places if name.startswith(f"{old}.")), None)
         if place is None:
             raise InputError(f"{path}: {name} is not a weight of a head that VSE∞'s released code trains")
-        found[places[place] + name.removeprefix(place)] = value
-    return found
+        renamed[places[place] + name.removeprefix(place)] = value
+    return renamed
 
 
 def read(path: Path) -> Released:

@@ -78,12 +78,12 @@ def read(path: Path) -> ReleasedCross:
         InputError: If it is not such a checkpoint; the message names a weight that does not belong.
     """
     files = _files(path)
-    found = {name: next((place for place in sorted(files) if place.endswith(name)), None) for name in (NETWORK, HEAD)}
-    network = found[NETWORK] or (path.name if path.is_file() and path.name in files else None)
+    file_of = {name: next((place for place in sorted(files) if place.endswith(name)), None) for name in (NETWORK, HEAD)}
+    network = file_of[NETWORK] or (path.name if path.is_file() and path.name in files else None)
     if network is None:
         raise InputError(f"{path}: holds no {NETWORK}; give the folder of a checkpoint of OSCAR or MMT-Retrieval")
     state = _loaded(path, files[network])
-    if (head := found[HEAD]) is not None:
+    if (head := file_of[HEAD]) is not None:
         state |= {f"classifier.{name.removeprefix('classifier.')}": value
                   for name, value in _loaded(path, files[head]).items()}
     bare = not any(name.startswith("bert.") for name in state)

@@ -75,13 +75,13 @@ def mismatch(split: Split, noise: Noise | None) -> Split:
     """
     if noise is None:
         return split
-    own = split.caption_image
+    owners = split.caption_image
     if noise.index is None:
-        return replace(split, caption_image=drawn(own, noise.share, noise.seed))
+        return replace(split, caption_image=drawn(owners, noise.share, noise.seed))
     pairs = indexed(split, Path(noise.index))
-    found = float((pairs != own).mean())
-    if abs(found - noise.share) > TOLERANCE + 2 / len(split.image_ids):
-        raise InputError(f"{noise.index}: gives {found:.1%} of the captions another image, the recipe's noise says "
+    share = float((pairs != owners).mean())
+    if abs(share - noise.share) > TOLERANCE + 2 / len(split.image_ids):
+        raise InputError(f"{noise.index}: gives {share:.1%} of the captions another image, the recipe's noise says "
                          f"share {noise.share}; name the index of that share")
     return replace(split, caption_image=pairs)
 

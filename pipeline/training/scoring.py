@@ -91,17 +91,17 @@ def all_pairs(model: Interaction, source: ItemReader, split: Split, text: Text, 
     model.eval()
     captions = read(model, text, split.captions, split.role_graphs, split.caption_ids)
     order = np.argsort(captions.reader.lengths, kind="stable")
-    parts = [(places, _caption_parts(model, captions, places))
-             for places in np.array_split(order, max(1, -(-len(order) // batch_size)))]
+    parts = [(some, _caption_parts(model, captions, some))
+             for some in np.array_split(order, max(1, -(-len(order) // batch_size)))]
     scores = np.empty((len(split.store_rows), len(order)), np.float32)
     for start in range(0, len(scores), batch_size):
         batch = split.store_rows[start:start + batch_size]
         images = model.image_parts(_images(model, source, batch))
-        for places, own in parts:
-            step = max(1, PRODUCTS // model.products(images, own))
-            compared = [model.similarity(tuple(part[at:at + step] for part in images), own)
+        for some, caption_parts in parts:
+            step = max(1, PRODUCTS // model.products(images, caption_parts))
+            compared = [model.similarity(tuple(part[at:at + step] for part in images), caption_parts)
                         for at in range(0, len(batch), step)]
-            scores[start:start + len(batch), places] = torch.cat(compared).cpu().numpy()
+            scores[start:start + len(batch), some] = torch.cat(compared).cpu().numpy()
     return scores
 
 
@@ -151,9 +151,10 @@ def score_pairs(model: CrossEncoder, source: ItemReader, rows: Ids, captions: Ca
         for batch in (block[start:start + size] for start in range(0, len(block), size)):
             different, place = np.unique(caption[batch], return_inverse=True)
             words = Side.of(*captions.read(different)).to(device)
-            each, own = (torch.from_numpy(row).to(device) for row in (place, image[batch] - first))
+            word_rows, item_rows = (torch.from_numpy(row).to(device) for row in (place, image[batch] - first))
             with autocast():
-                logits = model.logits(model.words(words.values)[each], words.counts[each], items[own], side.counts[own])
+                logits = model.logits(model.words(words.values)[word_rows], words.counts[word_rows],
+                                      items[item_rows], side.counts[item_rows])
             scores[batch] = margins(logits).float().cpu().numpy()
             progress(done := done + len(batch))
     return scores

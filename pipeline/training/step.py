@@ -66,7 +66,8 @@ class TrainingStep(Step[Batch]):
                 if len(pieces) > 1:
                     with _same_draws(device, state):
                         part = self._embed(piece)
-                one, other = ((own, side[rows].to(own.dtype)) for own, side in zip(part, gradients, strict=True))
+                one, other = ((vectors, side[rows].to(vectors.dtype)) for vectors, side
+                              in zip(part, gradients, strict=True))
                 self._both(lambda pair: torch.autograd.backward(*pair), one, other)
         return log
 
@@ -111,9 +112,9 @@ class TrainingStep(Step[Batch]):
             yield
             return
         with torch.no_grad():
-            own = ItemMoments.of_all(ItemMoments.of(self._before_norm(piece)) for piece in pieces)
-        count, mean, squares = (self.update.processes.gather(torch.as_tensor(value, device=own.mean.device)[None])
-                                for value in (own.count, own.mean, own.squares))
+            moments = ItemMoments.of_all(ItemMoments.of(self._before_norm(piece)) for piece in pieces)
+        count, mean, squares = (self.update.processes.gather(torch.as_tensor(value, device=moments.mean.device)[None])
+                                for value in (moments.count, moments.mean, moments.squares))
         whole = ItemMoments.of_all(map(ItemMoments, count.tolist(), mean, squares))
         norm.give(whole)
         yield

@@ -99,8 +99,8 @@ def cxc(folder: Path, collection: Collection) -> Cxc:
 def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
     key = np.unique(np.concatenate([one * count + other, other * count + one]))
     query, candidate = key // count, key % count
-    others = query != candidate
-    return Positives.of_pairs(query[others], candidate[others], count)
+    distinct = query != candidate
+    return Positives.of_pairs(query[distinct], candidate[distinct], count)
 
 
 def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:

@@ -66,8 +66,8 @@ def recognised(line: str, path: object, kind: Kind) -> Columns:
                 ", ".join(read) + (f", not {', '.join(unread)}" if unread else "")
             return Columns(title, [name or f"column {at}" for at, name in enumerate(names)], separator, True)
     for separator in (" ", "\t"):  # tabs alone where ids hold blanks
-        if (found := kind.bare.get(len(_cells(line, separator)))) is not None:
-            title, bare = found
+        if (recognised_kind := kind.bare.get(len(_cells(line, separator)))) is not None:
+            title, bare = recognised_kind
             return Columns(f"{title} without a header, {len(bare)} columns: {' '.join(bare)}", list(bare), separator,
                            False)
     raise InputError(f"{path}: expected {kind.expected}; the first row is {line[:40]!a}")

@@ -63,10 +63,10 @@ class Names:
     def _of_text(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
         coded = column.combine_chunks().dictionary_encode()
         coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
-        found = [self._one(text or "") for text in coded.dictionary.to_pylist()]
-        ids, sides = np.array([each[0] for each in found], np.int64), np.array([each[1] for each in found], np.int8)
-        places = coded.indices.to_numpy(zero_copy_only=False)
-        return ids[places], sides[places]
+        each_id = [self._one(text or "") for text in coded.dictionary.to_pylist()]
+        ids, sides = np.array([each[0] for each in each_id], np.int64), np.array([each[1] for each in each_id], np.int8)
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        return ids[codes], sides[codes]
 
     def _one(self, text: str) -> tuple[int, int]:
         if match := re.fullmatch(PREFIX[1:-1], text):

@@ -63,17 +63,17 @@ def read(path: Path, collection: Collection, names: Names | None = None, share: 
     """
     if path.is_dir():
         return Judgements(_of_folder(path, collection), "a folder of two JSON files, id: [ids]")
-    found: dict[bool, list[_Pairs]] = {True: [], False: []}
+    read_pairs: dict[bool, list[_Pairs]] = {True: [], False: []}
     most = 2 * collection.shape[0] * collection.shape[1]
     rows = Rows(path, QRELS, left_out=LeftOut("row", share))
     for table, numbers in rows.tables():
         for by_image, pairs in _pairs(rows, table, numbers, collection, names or Names(collection)):
-            found[by_image].append(pairs)
+            read_pairs[by_image].append(pairs)
         if rows.count > most:
             raise InputError(f"{path}: holds more rows than there are pairs, {most}; leave one row for each pair")
     owner = collection.caption_image if (collection.caption_image >= 0).any() else None
-    asked = {by_image for by_image, parts in found.items() if parts}
-    joined = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in found.items()}
+    asked = {by_image for by_image, parts in read_pairs.items() if parts}
+    joined = {by_image: _positives(path, parts, by_image, collection) for by_image, parts in read_pairs.items()}
     (i2t, _), (t2i, _) = joined[True], joined[False]
     if asked == {True, False}:
         relevance = Relevance.of_directions(i2t, t2i, owner)
@@ -125,11 +125,11 @@ def _pairs(rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, 
                          "the largest whose sums are exact; use smaller grades")
     image, caption, asks, usable = rows.pairs(table, numbers, names)
     row, column = rows_of(collection.image_ids, image), rows_of(collection.caption_ids, caption)
-    for side, places in (("image", row), ("caption", column)):
-        rows.leave_out(f"the pool lacks the {side}", table, numbers, usable & finite & (places < 0))
-        usable &= places >= 0
-    own = row.astype(np.int32), column.astype(np.int32)
-    for by_image, (query, candidate) in ((True, own), (False, own[::-1])):
+    for side, index in (("image", row), ("caption", column)):
+        rows.leave_out(f"the pool lacks the {side}", table, numbers, usable & finite & (index < 0))
+        usable &= index >= 0
+    pairs = row.astype(np.int32), column.astype(np.int32)
+    for by_image, (query, candidate) in ((True, pairs), (False, pairs[::-1])):
         if len(here := np.flatnonzero((asks == by_image) & usable & finite)):
             yield by_image, _Pairs(query[here], candidate[here], grade[here])
 
@@ -156,9 +156,9 @@ def _positives(path: Path, parts: list[_Pairs], by_image: bool, collection: Coll
                          f"are judged twice, {grade[twice[0] - 1]:g} and {grade[twice[0]]:g}{more}; leave one of each")
     if again.size:
         key, grade = np.delete(key, again), np.delete(grade, again)
-    kept = grade > 0
-    grade = grade[kept]
-    return Positives.of_pairs(key[kept] // candidates, key[kept] % candidates, queries,
+    positive = grade > 0
+    grade = grade[positive]
+    return Positives.of_pairs(key[positive] // candidates, key[positive] % candidates, queries,
                               None if (grade == 1).all() else grade), again.size
 
 

@@ -135,12 +135,12 @@ class Rows:
                 names, zip(*held, strict=True), strict=True)}), np.arange(1, len(held) + 1)
 
     def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for name, value in pairs:
-            if name in found:  # Python would keep the second
+            if name in members:  # Python would keep the second
                 raise InputError(f"{self.path}: lists {name[:40]!a} twice")
-            found[name] = value
-        return found
+            members[name] = value
+        return members
 
     def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
         """The ids of images and captions, and bool [n] each: where the image is the query, and what can be used."""
@@ -204,8 +204,8 @@ def same_text(collection: Collection, languages: Languages | None = None) -> tup
     of = [""] * len(collection.captions) if languages is None else languages.tolist()
     text = np.array([number.setdefault((language, caption.strip()), len(number))
                      for language, caption in zip(of, collection.captions, strict=True)], np.int64)
-    kept = np.unique(text, return_index=True)[1]
+    first_of_text = np.unique(text, return_index=True)[1]
     known = np.flatnonzero(collection.caption_image >= 0)
     pairs = np.unique(np.stack([text[known], collection.caption_image[known]]), axis=1)
-    shape = len(collection.image_ids), len(kept)
-    return kept, Relevance.of_pairs(pairs[1], pairs[0], shape, owner=collection.caption_image[kept])
+    shape = len(collection.image_ids), len(first_of_text)
+    return first_of_text, Relevance.of_pairs(pairs[1], pairs[0], shape, owner=collection.caption_image[first_of_text])

@@ -48,13 +48,13 @@ def parse(name: str) -> "Metric":
     Raises:
         InputError: For an unknown name, for a cutoff that is missing, not wanted or 0.
     """
-    found = WRITTEN.fullmatch(name.strip())
+    written = WRITTEN.fullmatch(name.strip())
     known = {each.lower(): each for each in METRICS} | {alias.lower(): each for alias, each in ALIASES.items()}
-    if found is None or found["name"].lower() not in known:
+    if written is None or written["name"].lower() not in known:
         raise InputError(f"there is no metric {name!r}; choose from {', '.join(METRICS)}, with a cutoff where it has "
                          "one: R@10, nDCG@10, MRR")
-    metric = METRICS[known[found["name"].lower()]]
-    k, grade = (found["k"] and int(found["k"]), found["grade"] and float(found["grade"]))
+    metric = METRICS[known[written["name"].lower()]]
+    k, grade = (written["k"] and int(written["k"]), written["grade"] and float(written["grade"]))
     if k == 0 or (k is None and metric.cutoff == "needed"):
         raise InputError(f"{name}: {metric.name} needs a cutoff from 1 up: {metric.name}@10")
     if k is not None and metric.cutoff == "none":

@@ -191,8 +191,8 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
             counts.append(np.bincount(owners[fold], minlength=images))
             sums.append(np.bincount(owners[fold], values[fold], minlength=images))
             asked |= counts[-1] > 0
-        for count, found in zip(counts, sums, strict=True):
-            total += (found - found.sum() / count.sum() * count) / count[asked].mean()
+        for count, total_of_fold in zip(counts, sums, strict=True):
+            total += (total_of_fold - total_of_fold.sum() / count.sum() * count) / count[asked].mean()
         folds.append(total[asked])
     images = sum(map(len, folds))
     # A number is the mean over folds, so an image of a smaller fold has more weight.
@@ -225,7 +225,7 @@ def _medians(values: Floats, owner: Ids, resamples: int, generator: np.random.Ge
     images, image = np.unique(owner, return_inverse=True)
     order = np.argsort(values, kind="stable")
     values, image = values[order], image[order]
-    found = []
+    medians = []
     at_once = max(1, DRAWN_AT_ONCE // len(values))
     for start in range(0, resamples, at_once):
         count = min(at_once, resamples - start)
@@ -234,6 +234,6 @@ def _medians(values: Floats, owner: Ids, resamples: int, generator: np.random.Ge
         # The two middle ones of the queries that were drawn, in order.
         for middle in zip(total, total[:, -1], strict=True):
             cumulated, size = middle
-            places = np.searchsorted(cumulated, [(size + 1) // 2, size // 2 + 1])
-            found.append(values[places].mean())
-    return np.array(found)
+            ranks = np.searchsorted(cumulated, [(size + 1) // 2, size // 2 + 1])
+            medians.append(values[ranks].mean())
+    return np.array(medians)

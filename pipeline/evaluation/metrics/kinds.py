@@ -64,14 +64,14 @@ class ReciprocalRank(Metric):
         """The mean of 1 / rank over all orders of the tied candidates."""
         if above >= NEVER:
             return 0.0
-        places = np.arange(1, tied - right + 2)
+        orders = np.arange(1, tied - right + 2)
         # The chances that none of the first i - 1 tied candidates is right, and that none of the first i is.
-        none = np.ones(len(places) + 1)
+        none = np.ones(len(orders) + 1)
         for step in range(right):
-            none[1:] *= np.maximum(tied - places - step, 0) / (tied - step)
+            none[1:] *= np.maximum(tied - orders - step, 0) / (tied - step)
         chance = none[:-1] - none[1:] if right > 1 else np.full(tied, 1 / tied)
-        inside = above + places <= self.k if self.k is not None else slice(None)
-        return float((chance / (above + places))[inside].sum())
+        inside = above + orders <= self.k if self.k is not None else slice(None)
+        return float((chance / (above + orders))[inside].sum())
 
 
 class Hit(Metric):
@@ -224,10 +224,10 @@ def _average_precision(every: Placements, k: np.ndarray) -> Floats:
     """
     query, above, tied, right, before = every.groups()
     inside = _within(above, tied, k[query])
-    places = int(np.max(above[inside > 0] + inside[inside > 0], initial=0))
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, places + 1))])
-    start = np.minimum(above, places)
-    end = np.minimum(start + inside, places)
+    deepest = int(np.max(above[inside > 0] + inside[inside > 0], initial=0))
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, deepest + 1))])
+    start = np.minimum(above, deepest)
+    end = np.minimum(start + inside, deepest)
     one = 1 / (start + 1.0)
     reciprocal = np.where(tied == 1, one * inside, harmonic[end] - harmonic[start])
     share = (right - 1) / np.maximum(tied - 1, 1)

@@ -27,10 +27,10 @@ STATISTICS = (*(Statistic(way, f"R@{k}") for way in ("i2t", "t2i") for k in RECA
 
 def nested(numbers: Mapping[Statistic, Any]) -> dict[str, Any]:
     """Numbers as JSON has them: by direction and metric."""
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for (direction, metric), value in numbers.items():
-        (found.setdefault(direction, {}) if direction else found)[metric] = value
-    return found
+        (tree.setdefault(direction, {}) if direction else tree)[metric] = value
+    return tree
 
 
 def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
@@ -40,15 +40,15 @@ def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
 
 def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Nested numbers of both; the first's where both have one."""
-    found = {**first, **{name: value for name, value in second.items() if name not in first}}
+    both = {**first, **{name: value for name, value in second.items() if name not in first}}
     return {name: joined(value, second[name]) if isinstance(value, Mapping) and name in second else value
-            for name, value in found.items()}
+            for name, value in both.items()}
 
 
 def flat(numbers: Mapping[str, Any]) -> dict[Statistic, Any]:
     """What `nested` was made of."""
-    found: dict[Statistic, Any] = {}
+    values: dict[Statistic, Any] = {}
     for name, value in numbers.items():
-        found |= {Statistic(name, metric): each for metric, each in value.items()} if name in TASKS else {
+        values |= {Statistic(name, metric): each for metric, each in value.items()} if name in TASKS else {
             Statistic("", name): value}
-    return found
+    return values

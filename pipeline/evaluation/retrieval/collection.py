@@ -70,9 +70,10 @@ class Collection:
         Raises:
             InputError: For an id that the collection lacks.
         """
-        places = rows_of(self.ids(side), ids)
-        if missing := int((places < 0).sum()):
-            first = np.argmin(places)
-            said = "" if rows is None else f" in row {rows[first]}"
-            raise InputError(f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as {ids[first]}{said}")
-        return places
+        rows_in_pool = rows_of(self.ids(side), ids)
+        if missing := int((rows_in_pool < 0).sum()):
+            first = np.argmin(rows_in_pool)
+            in_row = "" if rows is None else f" in row {rows[first]}"
+            raise InputError(f"{where}: the pool lacks {missing} of {len(ids)} {side} ids, such as "
+                             f"{ids[first]}{in_row}")
+        return rows_in_pool

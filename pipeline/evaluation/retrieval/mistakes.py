@@ -31,28 +31,28 @@ PROCESSES = (2, 4, 8)
 def of_vectors(images: Any, captions: Any) -> list[str]:
     """Notice vectors that are not of one length, whose inner products are no cosines: at most one note."""
     lengths = {side: _lengths(vectors) for side, vectors in (("image", images), ("caption", captions))}
-    uneven = {side: found for side, found in lengths.items() if np.ptp(found) > SPREAD * np.median(found)}
+    uneven = {side: norms for side, norms in lengths.items() if np.ptp(norms) > SPREAD * np.median(norms)}
     if not uneven:
         return []
-    ranges = " and ".join(f"{side} vectors {found.min():.3g} to {found.max():.3g}" for side, found in uneven.items())
+    ranges = " and ".join(f"{side} vectors {norms.min():.3g} to {norms.max():.3g}" for side, norms in uneven.items())
     matrix = images.shape[1] in (len(images), len(captions)) and len(uneven) == 2
     either = "; if the files hold similarities, give one of them to --system" if matrix else ""
     return [f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
             f"its length{either}"]
 
 
-def of_scores(source: Scores, relevance: Relevance, found: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
+def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], ids: tuple[Ids, Ids] | None = None,
               ordered: bool = False) -> list[str]:
     """Notice distances, vectors given as a matrix, and rows or columns in another order: at most one note.
 
     found: the ranks, fold by fold. ids: of images and captions, where known. ordered: whether ids came with the scores.
     """
-    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in found]),
-            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in found])]
-    if min(*map(len, both), *(size for ranks in found for size in ranks.shape)) < FEWEST:
+    both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]),
+            np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in rankings])]
+    if min(*map(len, both), *(size for ranks in rankings for size in ranks.shape)) < FEWEST:
         return []
     if min(np.median(each) for each in both) > END:
-        size, rank = found[0].shape[0], np.mean([np.median(ranks.t2i.ranks()) for ranks in found])
+        size, rank = rankings[0].shape[0], np.mean([np.median(ranks.t2i.ranks()) for ranks in rankings])
         what = "are these distances? --distance ranks the smallest first" if isinstance(source, Matrix) else (
             "is the sign of the scores reversed?")
         return [f"the right answers rank at the end (median rank {rank:,.0f} of {size:,} images): "
@@ -72,8 +72,8 @@ def _lengths(vectors: Any) -> Floats:
 def _places(ranks: QueryRanks, positives: Positives, candidates: int) -> Floats:
     """The place of each query's best right candidate, 0 to 1: evenly distributed if candidates are in random order."""
     behind = 1 - (ranks.ranks() - 0.5) / candidates
-    places: Floats = 1 - np.power(behind.clip(0), positives.count[ranks.query], dtype=np.float64)
-    return places
+    quantiles: Floats = 1 - np.power(behind.clip(0), positives.count[ranks.query], dtype=np.float64)
+    return quantiles
 
 
 def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None) -> Iterator[str]:
@@ -98,13 +98,13 @@ def _front(scores: Cells, rows: Ids, owner: Ids) -> float:
     """The mean place of some rows' best right captions, if captions belong to these images: 0 is the first."""
     order = np.argsort(owner, kind="stable")
     first, last = (np.searchsorted(owner[order], rows, side) for side in ("left", "right"))
-    places = []
+    quantiles = []
     for values, start, stop in zip(scores, first, last, strict=True):
         if start < stop:
             best = values[order[start:stop]].max()
             before = np.count_nonzero(values > best) + np.count_nonzero(values == best) / 2
-            places.append(1 - (1 - before / len(values)) ** (stop - start))
-    return float(np.mean(places)) if len(places) >= FEWEST else 1.0
+            quantiles.append(1 - (1 - before / len(values)) ** (stop - start))
+    return float(np.mean(quantiles)) if len(quantiles) >= FEWEST else 1.0
 
 
 def _arrangements(images: int, captions: int, ids: tuple[Ids, Ids] | None

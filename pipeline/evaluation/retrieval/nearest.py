@@ -43,8 +43,8 @@ class Exact:
     def _top(self, queries: Singles, k: int) -> Top:
         at_once = max(1, min(VECTORS, PRODUCTS // len(queries)))
         blocks = cut((len(self.vectors), 1), at_once, 1)
-        first, *others = share(blocks, lambda: _Best(queries, self.vectors, k), lambda done: None)
-        for other in others:
+        first, *rest = share(blocks, lambda: _Best(queries, self.vectors, k), lambda done: None)
+        for other in rest:
             first.take(other.query, other.place, other.product)
         return Top(first.place.reshape(-1, k), first.product.reshape(-1, k))
 

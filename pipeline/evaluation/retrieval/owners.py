@@ -12,10 +12,10 @@ NO_IMAGE = -1
 
 def of_owners(values: np.ndarray, owner: Ids, missing: object = NO_IMAGE) -> np.ndarray:
     """Look up the values [I, ...] of captions' images by owner (int64, any shape); `missing` without an image."""
-    found = np.full((*owner.shape, *values.shape[1:]), missing, values.dtype)
+    owned = np.full((*owner.shape, *values.shape[1:]), missing, values.dtype)
     has_image = owner >= 0
-    found[has_image] = values[owner[has_image]]
-    return found
+    owned[has_image] = values[owner[has_image]]
+    return owned
 
 
 def renumbered(owner: Ids, images: Ids, count: int) -> Ids:

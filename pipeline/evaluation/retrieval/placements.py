@@ -73,10 +73,10 @@ class Placements:
 
     def at_least(self, grade: float) -> "Placements":
         """Take candidates of a lower grade as wrong."""
-        kept = self.grade >= grade
-        count = np.bincount(self.owner[kept], minlength=len(self))
-        return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[kept], self.tied[kept],
-                          self.grade[kept], self.candidates)
+        relevant = self.grade >= grade
+        count = np.bincount(self.owner[relevant], minlength=len(self))
+        return Placements(self.query, np.concatenate([[0], np.cumsum(count)]), self.above[relevant],
+                          self.tied[relevant], self.grade[relevant], self.candidates)
 
     def broken(self, ties: Ties) -> "Placements":
         """Break ties for the worst or the best."""

@@ -53,8 +53,8 @@ def _count(source: Similarity, relevance: Relevance, block_bytes: int, finished:
            ) -> dict[Direction, QueryRanks]:
     blocks = source.grid(source.shape, block_bytes)
     if isinstance(source, WholeQueries):
-        own = _OwnQueries(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
-        above, at, right = count(blocks, own, finished)
+        queries = _OwnQueries(source, relevance.i2t if source.by_image else relevance.t2i, source.by_image)
+        above, at, right = count(blocks, queries, finished)
         return {directions[0]: _ranks(above, at, right)}
     thresholds = _Thresholds(source, relevance)
     counts = count(blocks, _AllQueries(source, thresholds, directions), finished)

@@ -63,11 +63,11 @@ class Positives:
 
     def best(self, values: np.ndarray) -> np.ndarray:
         """The largest of each query's values [P], one for each pair: [Q], infinity for a query without pairs."""
-        found = np.full(len(self), np.inf, values.dtype)
+        maxima = np.full(len(self), np.inf, values.dtype)
         asking = self.count > 0
         if asking.any():
-            found[asking] = np.maximum.reduceat(values, self.start[:-1][asking])
-        return found
+            maxima[asking] = np.maximum.reduceat(values, self.start[:-1][asking])
+        return maxima
 
     def restricted(self, queries: Ids, candidates: Ids, size: int) -> Positives:
         """The pairs of some queries and candidates (int64), renumbered in the order given; size: all candidates."""
@@ -76,9 +76,9 @@ class Positives:
         count = self.count[queries]
         pairs = np.arange(count.sum()) + np.repeat(self.start[queries] - (np.cumsum(count) - count), count)
         query, candidate = np.repeat(np.arange(len(queries)), count), place[self.candidate[pairs]]
-        kept = candidate >= 0
-        grade = None if self.grade is None else self.grade[pairs][kept]
-        return Positives.of_pairs(query[kept], candidate[kept], len(queries), grade)
+        inside = candidate >= 0
+        grade = None if self.grade is None else self.grade[pairs][inside]
+        return Positives.of_pairs(query[inside], candidate[inside], len(queries), grade)
 
     def equals(self, other: Positives) -> bool:
         """Whether the other relation holds the same pairs in the same order, with the same grades."""
@@ -184,9 +184,9 @@ def as_relevance(truth: object, shape: tuple[int, int]) -> Relevance:
         if truth.shape != shape:
             raise InputError(f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
                              f"{truth.shape[0]} x {truth.shape[1]}")
-        for pairs, said in ((truth.i2t, "no image has a right caption"), (truth.t2i, "no caption has a right image")):
+        for pairs, fault in ((truth.i2t, "no image has a right caption"), (truth.t2i, "no caption has a right image")):
             if not len(pairs.candidate):
-                raise InputError(f"relevance: {said} in the pool, so there is nothing to rank")
+                raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")
         return truth
     owner = np.asarray(truth)
     images, captions = shape

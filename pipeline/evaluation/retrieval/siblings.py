@@ -24,15 +24,15 @@ def found(source: Scores) -> bool:
     if each < 2 or images < FEWEST:
         return False
     rows = np.sort(draw.choice(images, min(images, IMAGES), replace=False))
-    others = np.union1d(rows, draw.choice(images, min(images, OTHERS), replace=False))
+    sampled = np.union1d(rows, draw.choice(images, min(images, OTHERS), replace=False))
     best = np.argpartition(-matrix.block(rows, slice(0, captions)), each - 1, axis=1)[:, :each]
     columns, column = np.unique(best, return_inverse=True)
-    of_best = _block(matrix, others, columns)[:, column.reshape(-1)]
-    mutual = others[of_best.argmax(0)].reshape(best.shape) == rows[:, None]
+    of_best = _block(matrix, sampled, columns)[:, column.reshape(-1)]
+    mutual = sampled[of_best.argmax(0)].reshape(best.shape) == rows[:, None]
     if mutual.mean() < MUTUAL:
         return False
-    some = _block(matrix, others, np.sort(draw.choice(captions, min(captions, OTHERS), replace=False)))
-    plain, beyond = _alike(of_best, some, np.searchsorted(others, rows), each)
+    some = _block(matrix, sampled, np.sort(draw.choice(captions, min(captions, OTHERS), replace=False)))
+    plain, beyond = _alike(of_best, some, np.searchsorted(sampled, rows), each)
     return plain < ALIKE and beyond >= BEYOND
 
 

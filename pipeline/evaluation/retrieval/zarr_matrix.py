@@ -184,9 +184,10 @@ def refuse_missing(values: zarr.Array[Any], what: str = "similarity array") -> N
                          "pieces: finish writing it, with write_empty_chunks=True")
     size, plain = prod(stored_shape(values)) * values.dtype.itemsize, is_plain(values)
     for piece in pieces(values):
-        found = file_of(values, piece).stat().st_size
-        if found != size and (plain or found > 2 * size + BEYOND):
-            raise InputError(f"{file_of(values, piece)}: {found} bytes instead of {size}; write the {what} again")
+        bytes_on_disk = file_of(values, piece).stat().st_size
+        if bytes_on_disk != size and (plain or bytes_on_disk > 2 * size + BEYOND):
+            raise InputError(f"{file_of(values, piece)}: {bytes_on_disk} bytes instead of {size}; write the "
+                             f"{what} again")
     for piece in pieces(values) if values.shards is not None else ():
         _refuse_half_a_shard(values, piece, what)
 

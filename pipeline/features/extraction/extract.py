@@ -49,33 +49,33 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
         InputError: If an image cannot be used and such are not skipped.
         StoreError: If the store holds other features.
     """
-    described, there = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
+    described, remote_copy = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine), job.uploaded_to
     with exclusive(job.store):
         atomic.put_back(job.store.resolve())
-        if there is not None:
-            remote_store.take_up(there, job.store)
+        if remote_copy is not None:
+            remote_store.take_up(remote_copy, job.store)
         job, engine = job.with_backend(described)
         sources = job.sources(engine)
         wanted = job.wanted(engine, sources)
         todo = plan(job.store, wanted)
         _check_code(job, todo)
-        with making(job.store, wanted, todo, job.if_changed, is_working_copy=there is not None) as (store, todo):
+        with making(job.store, wanted, todo, job.if_changed, is_working_copy=remote_copy is not None) as (store, todo):
             replaces = store.name != job.store.name
-            if there is not None and replaces:
-                there = remote_store.successor(there)
+            if remote_copy is not None and replaces:
+                remote_copy = remote_store.successor(remote_copy)
             if todo.pending and len(todo.pending) == todo.layout.shards:  # nothing in the store is by other code
                 records.update(store, versions=request.made_by(job.engine.name))
-            if there is not None and (todo.pending or replaces):
-                remote_store.push_description(there, store, todo.kept if replaces else ())
+            if remote_copy is not None and (todo.pending or replaces):
+                remote_store.push_description(remote_copy, store, todo.kept if replaces else ())
             on_start(todo.count)
-            shards = replace(job, uploaded_to=there).tasks(engine, sources, todo, store)
+            shards = replace(job, uploaded_to=remote_copy).tasks(engine, sources, todo, store)
             with closing(_run(executor, shards, store)) as entries:
                 for entry in entries:
                     on_images(entry.rows)
             rows = todo.layout.find(todo.ids, wanted.ids)
             failed = write_failures(store, todo.layout, sources.names, rows)
-            if there is not None:
-                remote_store.push_description(there, store)
+            if remote_copy is not None:
+                remote_store.push_description(remote_copy, store)
         if job.uploaded_to is not None and replaces:
             remote_store.take_place(job.uploaded_to, job.store)
     if failed and job.on_error == "fail":
@@ -158,8 +158,8 @@ def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
     """A task that is never written: a first batch and PROBE images, evenly from the shards to be written."""
     rows = np.concatenate([todo.layout.places(shard) for shard in todo.pending])
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
-    places = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
-    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.read(sources, places), job.engine,
+    sampled = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
+    return Task(job.store, "", todo.layout, 0, range(len(chosen)), job.read(sources, sampled), job.engine,
                 job.batch_size, "skip")
 
 
@@ -170,8 +170,8 @@ def probe(task: Task) -> tuple[int, float | None]:
     for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
         decoded = [worker.decode(*source, task.engine) for source in task.sources[start:start + task.batch_size]]
-        found = worker.features_of(task.engine, decoded, task.layout.dtype)
+        features = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.sources) <= task.batch_size:
-            timed, seconds = timed + len(found), seconds + time.perf_counter() - begin
-        warm = warm or not all(isinstance(each, str) for each in found)
+            timed, seconds = timed + len(features), seconds + time.perf_counter() - begin
+        warm = warm or not all(isinstance(each, str) for each in features)
     return timed, seconds / timed if timed and warm else None

@@ -145,11 +145,12 @@ class ExtractionJob:
             made_from = read_header(self.donor if self.donor and not self.store.exists() else self.store)[1]
         except StoreError:  # there is none
             made_from = {}
-        kept = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
+        existing = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
-            kept = replace(kept, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not planning.differs(made_from, self.fingerprint(kept, self.sources(kept)), planning.OF_IDS):
-            engine = kept
+            existing = replace(existing, backend=made_from.get("backend", backend.TORCH))
+        if made_from and not planning.differs(made_from, self.fingerprint(existing, self.sources(existing)),
+                                              planning.OF_IDS):
+            engine = existing
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine
 
@@ -165,9 +166,9 @@ class ExtractionJob:
         """
         store, made_from, layout = store.absolute(), digest(self.fingerprint(engine, sources)), replace(
             todo.layout, sizes=())
-        places = todo.places_of_rows(sources.ids)
+        source_rows = todo.places_of_rows(sources.ids)
         for shard in todo.pending:
             rows = todo.layout.rows(shard)
-            yield Task(store, made_from, layout, shard, rows, self.read(sources, places[rows.start:rows.stop]),
+            yield Task(store, made_from, layout, shard, rows, self.read(sources, source_rows[rows.start:rows.stop]),
                        self.engine,
                        self.batch_size, self.on_error, self.uploaded_to, self.threads)

@@ -28,26 +28,26 @@ class Lack:
 
 def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[Lack]:
     """The packages and checkpoints that a data set's features need and this machine lacks, in the features' order."""
-    found: list[Lack] = []
+    every: list[Lack] = []
     for feature in features:
         engine = settings.engine_of(dataset, feature)
-        found += [Lack(feature, what) for what in lacks(engine.engine, engine.options)]
-    return found
+        every += [Lack(feature, what) for what in lacks(engine.engine, engine.options)]
+    return every
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     """Find what one engine needs and this machine lacks: a line for each thing, with where to get it."""
     chosen = ENGINES.options(engine, options)
     packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
-    found = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
-             if find_spec(name) is None]
+    lacking = [f"the package {name}; with torch installed, run: {command}" for name, command in packages.items()
+               if find_spec(name) is None]
     name = getattr(chosen, "weights", None)
     if name not in (None, weights.UNTRAINED):
         try:
             weights.require(str(name))
         except InputError as error:
-            found.append(str(error))
-    return found
+            lacking.append(str(error))
+    return lacking
 
 
 def refuse(lacking: list[Lack], dataset: str, notes: Iterable[str] = ()) -> None:

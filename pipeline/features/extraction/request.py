@@ -211,16 +211,16 @@ def devices(asked: str) -> list[str]:
     Raises:
         InputError: If a device is listed twice, or none of a kind is available.
     """
-    found: list[str] = []
+    listed: list[str] = []
     for name in asked.split(","):
         kind, star, rest = name.strip().partition(":*")
         if not kind or rest:
             raise InputError(f"device {asked!r}: expected devices such as cpu, cuda:0,cuda:1 or cuda:*")
-        found += _all_devices(kind) if star else [kind]
-    twice = [name for name in found if name != "cpu" and found.count(name) > 1]
+        listed += _all_devices(kind) if star else [kind]
+    twice = [name for name in listed if name != "cpu" and listed.count(name) > 1]
     if twice:
         raise InputError(f"device {asked!r}: {twice[0]} is listed twice; each GPU gets one worker")
-    return found
+    return listed
 
 
 def _all_devices(kind: str) -> list[str]:

@@ -63,11 +63,11 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
     reads = getattr(extractor, "reads", "images")
-    found = EngineDescription(version=version, reads=reads, **{
+    description = EngineDescription(version=version, reads=reads, **{
         field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
         if field.name not in ("version", "reads")})
-    return replace(found, reported_as=feature_name(found.reported_as, found.settings.get("weights"),
-                                                   engine.runtime.precision, found.weights))
+    return replace(description, reported_as=feature_name(description.reported_as, description.settings.get("weights"),
+                                                         engine.runtime.precision, description.weights))
 
 
 def run(tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True
@@ -213,7 +213,7 @@ def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     path = file.path
     try:
         content = file.content() if file.kind == "image" else b""
-        found = len(content) or path.stat().st_size
+        length = len(content) or path.stat().st_size
     except OSError as error:
         if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
             raise InputError(f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
@@ -221,8 +221,8 @@ def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
         return f"cannot be read, though the manifest names it ({error.strerror or error})"
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
-    if found != size:
-        raise InputError(f"{path}: has {found} bytes, the manifest says {size}; make the manifest again")
+    if length != size:
+        raise InputError(f"{path}: has {length} bytes, the manifest says {size}; make the manifest again")
     extractor = load_engine(engine)
     try:
         if file.kind == "video":

@@ -44,8 +44,8 @@ Computed = Items | OnDevice
 
 def computed(features: torch.Tensor, extras: Mapping[str, torch.Tensor] | None = None) -> Computed:
     """Collect what a network computed of an image, float32 [n, D]; as arrays if it is in the host's memory."""
-    found = OnDevice(features, extras or {})
-    return in_place(found) if features.device.type == "cpu" else found
+    items = OnDevice(features, extras or {})
+    return in_place(items) if features.device.type == "cpu" else items
 
 
 def in_place(items: OnDevice) -> Items:
@@ -110,9 +110,9 @@ class MapEngine(ABC):
     @torch.inference_mode()
     def extract(self, batch: list[Any], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the items of each image."""
-        found = {place: self.of_image(feature_map, batch[place], sizes[place])
+        items = {place: self.of_image(feature_map, batch[place], sizes[place])
                  for place, feature_map in self.feature_maps(batch)}
-        return [found[place] for place in range(len(batch))]
+        return [items[place] for place in range(len(batch))]
 
     @abstractmethod
     def of_image(self, feature_map: torch.Tensor, prepared: Any, size: tuple[int, int]) -> Computed:
@@ -130,22 +130,22 @@ class MapEngine(ABC):
         for place, prepared in enumerate(batch):
             by_size.setdefault(prepared.shape, []).append(place)
         for same in by_size.values():
-            for places in (same[first:first + self.at_once] for first in range(0, len(same), self.at_once)):
+            for group in (same[first:first + self.at_once] for first in range(0, len(same), self.at_once)):
                 with self.runtime.autocast():
-                    pixels = self.runtime.send(torch.stack([batch[place] for place in places]))
+                    pixels = self.runtime.send(torch.stack([batch[place] for place in group]))
                     maps = self._feature_maps(pixels).float()
-                yield from zip(places, maps, strict=True)
+                yield from zip(group, maps, strict=True)
 
 
 def bring(batch: Sequence[Computed], dtype: str) -> list[Items]:
     """Copy a batch's items to the host. All copies of a CUDA device run at once, into pinned memory."""
-    found = [items if isinstance(items, Items) else OnDevice(
+    on_device = [items if isinstance(items, Items) else OnDevice(
         _copy(rounded(items.features, dtype)), {name: _copy(each) for name, each in items.extras.items()})
         for items in batch]
     for device in {items.features.device for items in batch if isinstance(items, OnDevice)}:
         if device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()  # until then the copies are on their way
-    return [items if isinstance(items, Items) else in_place(items) for items in found]
+    return [items if isinstance(items, Items) else in_place(items) for items in on_device]
 
 
 def rounded(features: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -189,13 +189,13 @@ def fill(network: nn.Module, state: Mapping[str, torch.Tensor], source: str, tit
     `source` and `title` name the file and the network in an error. Arrays whose names match `optional`, a regular
     expression, keep their values where the state dict has none of their shape.
     """
-    own = network.state_dict()
-    needed = [name for name in own if not re.match(optional, name)]
-    fits = [name for name, value in own.items() if name in state and state[name].shape == value.shape]
+    weights = network.state_dict()
+    needed = [name for name in weights if not re.match(optional, name)]
+    fits = [name for name, value in weights.items() if name in state and state[name].shape == value.shape]
     if wrong := [name for name in needed if name not in set(fits)]:
         got = tuple(state[wrong[0]].shape) if wrong[0] in state else "nothing"
         raise InputError(f"{source}: {len(wrong)} of {len(needed)} arrays do not fit {title}; {wrong[0]}: expected "
-                         f"{tuple(own[wrong[0]].shape)}, got {got}")
+                         f"{tuple(weights[wrong[0]].shape)}, got {got}")
     network.load_state_dict({name: state[name] for name in fits}, strict=False)
 
 

@@ -114,9 +114,9 @@ class FeatureSource:
         for _, why in wrong:
             self.left_out.add(damaged, why)
         if whole:
-            (self.places[row], first), *others = whole
+            (self.places[row], first), *rest = whole
             self.counts[row] = len(first.features)
-            for place, items in others:
+            for place, items in rest:
                 if np.array_equal(first.features, items.features):
                     self.repeated += 1
                 else:
@@ -131,8 +131,8 @@ class FeatureSource:
             noun: What entries are called, in the plural.
             manifest: The images.
         """
-        if others := rows.count(None):
-            self.notes.append(f"{others:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
+        if unknown := rows.count(None):
+            self.notes.append(f"{unknown:,} of {len(rows):,} {noun} are of no image of {manifest.dataset}")
 
     def read(self, row: int) -> SourceItems:
         """The features [counts[row], D], float32, of a row of the manifest with a count above 0.
@@ -192,14 +192,14 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
     best: list[int | None] = []
     files, chosen = manifest.images["file"].tolist(), None
     for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
-        found = [_found(text, *way) for text in ids]
-        if best and found != best and _known(found) == _known(best) == len(ids):
-            at, meant = next((place, row) for place, row in enumerate(found) if row is not None and row != best[place])
+        rows = [_found(text, *way) for text in ids]
+        if best and rows != best and _known(rows) == _known(best) == len(ids):
+            at, meant = next((place, row) for place, row in enumerate(rows) if row is not None and row != best[place])
             raise InputError(f"{source}: its ids mean one image by file name and another by number or image id, the "
                              f"first {ids[at]!r}; name its images by their files with suffix, such as "
                              f"{manifest.images['file'][meant]}")
-        if not best or _known(found) > _known(best):
-            best, chosen = found, way
+        if not best or _known(rows) > _known(best):
+            best, chosen = rows, way
     if not _known(best):
         raise InputError(f"{source}: none of its {len(ids):,} ids is an image of {manifest.dataset} (the first is "
                          f"{next(iter(ids), None)!r}, the manifest's first image {manifest.images['file'][0]}, id "

@@ -85,7 +85,7 @@ def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, 
            ) -> None:
     """Find the image of each row."""
     sure = [text for text, (_, position) in zip(texts, positions, strict=True) if not position.joined]
-    find, places = finder(sure, manifest, source.files[0]), dict[int, list[Place]]()
+    find, places_of_row = finder(sure, manifest, source.files[0]), dict[int, list[Place]]()
     rows: list[int | None] = []
     for text, (path, position) in zip(texts, positions, strict=True):
         id_ = _last_id(text, sure, find) if position.joined else text
@@ -94,10 +94,10 @@ def _place(source: FeatureSource, texts: list[str], positions: list[tuple[Path, 
                       position._replace(start=start, length=position.length + position.start - start))
         rows.append(None if id_ is None else find(id_))
         if rows[-1] is not None:
-            places.setdefault(rows[-1], []).append(place)
+            places_of_row.setdefault(rows[-1], []).append(place)
         elif id_ is None or not position.boxes:
             source.left_out.add(DAMAGED, f"{path}, line {position.line}: begins with {text[-40:]!a}")
-    for row, several in places.items():
+    for row, several in places_of_row.items():
         if len(several) == 1 and several[0].at.sound:
             source.places[row], source.counts[row] = several[0], several[0].at.boxes
         else:
@@ -254,7 +254,7 @@ class TsvFile:
     def _examined(self, raw: bytes, line: int, start: int) -> list[tuple[str, RowPosition]]:
         """The rows of a line that does not end where a row must: a damaged one, and those behind it."""
         fields, behind = raw.rstrip(b"\r\n").split(b"\t"), len(self.columns) - 1
-        found: list[tuple[str, RowPosition]] = []
+        joined_rows: list[tuple[str, RowPosition]] = []
         while len(fields) > behind + 1 and (boxes := self._boxes([b"", *fields[-behind:]])) and \
                 [*map(len, fields[-len(self._lengths(boxes)):])] == self._lengths(boxes):
             length = sum(1 + len(each) for each in fields[-behind:])
@@ -264,13 +264,13 @@ class TsvFile:
             whole = self._lengths(before)[-1] if before else len(fields[-1])
             if rest := fields[-1][whole:]:  # the row before is whole, and lacks its newline alone
                 fields[-1] = fields[-1][:whole]
-                found.append((_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True)))
+                joined_rows.append((_id(rest), RowPosition(line, end - len(rest), length + len(rest), boxes, True)))
             else:
-                found.append((fields[-1][-200:].decode(errors="replace"),
-                              RowPosition(line, end, length, boxes, True, joined=True)))
+                joined_rows.append((fields[-1][-200:].decode(errors="replace"),
+                                    RowPosition(line, end, length, boxes, True, joined=True)))
         boxes = self._boxes(fields)
         length = sum(map(len, fields)) + len(fields) - 1
-        return [(_id(fields[0]), RowPosition(line, start, length, boxes, False)), *reversed(found)]
+        return [(_id(fields[0]), RowPosition(line, start, length, boxes, False)), *reversed(joined_rows)]
 
     def _boxes(self, fields: list[bytes]) -> int:
         """The number of items of a row, 0 where that cannot be read."""

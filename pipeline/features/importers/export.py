@@ -135,10 +135,10 @@ def _scan(asked: _Asked) -> Exported:
     assert asked.split is not None  # `export` checks it
     split = manifest.split(asked.split)
     name = scan_name(asked.split, dataset(manifest.dataset, asked.root))
-    kept, counts = split.only(store.done[split.store_rows]), store.counts[rows]
-    captions, fewest, items = _first_captions(kept, manifest), int(counts.min()), store.layout.items
-    more, dimension = len(kept.captions) - len(captions), store.layout.dimension
-    texts = {"ids.txt": "".join(f"{number}\n" for number in kept.image_ids),
+    exported, counts = split.only(store.done[split.store_rows]), store.counts[rows]
+    captions, fewest, items = _first_captions(exported, manifest), int(counts.min()), store.layout.items
+    more, dimension = len(exported.captions) - len(captions), store.layout.dimension
+    texts = {"ids.txt": "".join(f"{number}\n" for number in exported.image_ids),
              "caps.txt": "".join(f"{' '.join(caption.split())}\n" for caption in captions)}
     files = {what: asked.folder / f"{name}_{what}"
              for what in ("made_from.json", *texts, "ims.npy", *(["counts.npy"] if fewest < items else []))}

@@ -90,11 +90,11 @@ def _are_lying(files: Sequence[Path]) -> bool | None:
 
 def _first_shape(source: FeatureSource, file: Path, lying: bool | None) -> tuple[int, ...]:
     """The shape of a file's features. The first readable file says what else the files hold."""
-    found = shape_of(file, lying)
+    shape = shape_of(file, lying)
     if not source.dimension:
         beside = load(file, lying).extras
         source.extras = {name: extra for name, extra in EXTRAS.items() if name in beside}
-    return found
+    return shape
 
 
 def npy(path: Path, lying: bool | None = None) -> SourceItems:
@@ -125,10 +125,10 @@ def npz(path: Path, lying: bool | None = None) -> SourceItems:
 
 
 def _features(arrays: Arrays) -> str:
-    found = [name for name in FEATURES if name in arrays.members]
-    if len(found) != 1:
+    named = [name for name in FEATURES if name in arrays.members]
+    if len(named) != 1:
         raise ValueError(f"expected one member of {', '.join(FEATURES)}, got {', '.join(arrays.members)}")
-    return found[0]
+    return named[0]
 
 
 def _lying(shape: Shape, arrays: Arrays, otherwise: bool | None) -> bool:
@@ -189,10 +189,10 @@ def possible(shape: Shape) -> Shape:
 def load(path: Path, lying: bool | None = None) -> SourceItems:
     """Read a file's features and what is stored beside them."""
     with _readable():
-        found = READERS[path.suffix][1](path, lying)
-    if found.features.dtype.kind != "f":
-        raise UnusableItems(f"expected floats, got {found.features.dtype}")
-    return SourceItems(np.require(found.features, np.float32, ("C", "A")), found.extras, found.size)
+        items = READERS[path.suffix][1](path, lying)
+    if items.features.dtype.kind != "f":
+        raise UnusableItems(f"expected floats, got {items.features.dtype}")
+    return SourceItems(np.require(items.features, np.float32, ("C", "A")), items.extras, items.size)
 
 
 @contextmanager

@@ -28,13 +28,13 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     row_of = {PurePosixPath(file).with_suffix("").as_posix(): row for row, file in enumerate(manifest.images["file"])}
     row_of_key = {name.replace("/", "_"): row for name, row in row_of.items()}
     for folder in paths:
-        found = [(rows[name], place, shape)
-                 for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array))
-                 for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()
-                 for name, place, shape in clips(file) if name in rows]
-        if not found:
+        listed = [(rows[name], place, shape)
+                  for suffix, rows, clips in (("hdf5", row_of_key, _stack), ("npy", row_of, _array))
+                  for short in SPLITS.values() if (file := folder / f"{short}_ft.{suffix}").is_file()
+                  for name, place, shape in clips(file) if name in rows]
+        if not listed:
             raise InputError(f"{folder}: expected trn_ft.hdf5 or trn_ft.npy, of HGR, with clips of {manifest.dataset}")
-        for row, place, shape in found:
+        for row, place, shape in listed:
             source.add(row, place, partial(possible, shape))
             on_found(1)
     source.files = sorted({place.file for row, place in source.places.items() if row not in source.faults})
@@ -46,10 +46,10 @@ def _read(place: Place) -> SourceItems:
                   f"{str(error).splitlines()[0][:200]}", UnusableItems):
         if isinstance(place.at, str):
             with _opened(place.file) as content:
-                found = _dataset(content, place.at)[...]
+                values = _dataset(content, place.at)[...]
         else:
-            found = npy.mapped(place.file)[place.at][None]
-        return SourceItems(np.ascontiguousarray(found, np.float32))
+            values = npy.mapped(place.file)[place.at][None]
+        return SourceItems(np.ascontiguousarray(values, np.float32))
 
 
 def _stack(file: Path) -> Iterator[Found]:
@@ -74,13 +74,13 @@ def _dataset(content, key: str):  # type: ignore[no-untyped-def]
 
     if not isinstance(content.get(key, getlink=True), h5py.HardLink):
         raise InputError(f"{content.filename}: {key!a} is a link; expected the features themselves")
-    found = content[key]
-    if not isinstance(found, h5py.Dataset) or found.external or found.is_virtual:
+    dataset = content[key]
+    if not isinstance(dataset, h5py.Dataset) or dataset.external or dataset.is_virtual:
         raise InputError(f"{content.filename}: {key!a} holds no features of its own")
-    if found.size * found.dtype.itemsize > LARGEST:  # values that were never written take no space in the file
-        raise InputError(f"{content.filename}: {key!a} has the shape {list(found.shape)}, more than the {LARGEST:,} "
+    if dataset.size * dataset.dtype.itemsize > LARGEST:  # values that were never written take no space in the file
+        raise InputError(f"{content.filename}: {key!a} has the shape {list(dataset.shape)}, more than the {LARGEST:,} "
                          "bytes that a clip's features may have")
-    return found
+    return dataset
 
 
 def _array(file: Path) -> Iterator[Found]:

@@ -166,8 +166,8 @@ def _shards(job: ImportJob, source: FeatureSource, todo: Plan) -> Iterator[Shard
             reason = source.faults.get(image)
             try:
                 if reason is None:
-                    found = _checked(source, image, job)
-                    shard.fill(row, found.features, found.size, found.extras, int(sizes[image]))
+                    items = _checked(source, image, job)
+                    shard.fill(row, items.features, items.size, items.extras, int(sizes[image]))
             except UnusableItems as error:
                 reason = f"{source.place(image)}, id {ids[image]}: {error}"
                 if job.on_error == "fail":
@@ -183,18 +183,18 @@ def _checked(source: FeatureSource, row: int, job: ImportJob) -> SourceItems:
 
     From a long clip, frames are taken evenly as HGR chooses them: round(linspace(0, T − 1, most)).
     """
-    found, items = source.read(row), int(source.counts[row])
-    if found.extras.keys() != source.extras.keys():
+    read, items = source.read(row), int(source.counts[row])
+    if read.extras.keys() != source.extras.keys():
         raise UnusableItems(f"expected beside the features {', '.join(source.extras) or 'nothing'}, got "
-                            f"{', '.join(found.extras) or 'nothing'}")
-    if items < len(found.features) > job.frames and job.manifest.kind == "video":
-        frames = np.round(np.linspace(0, len(found.features) - 1, job.frames)).astype(np.int64)
-        extras = {name: values[frames] for name, values in found.extras.items()}
-        found = SourceItems(found.features[frames], extras, found.size)
-    _check(found.features, "features", (items, source.dimension), job.dtype)
+                            f"{', '.join(read.extras) or 'nothing'}")
+    if items < len(read.features) > job.frames and job.manifest.kind == "video":
+        frames = np.round(np.linspace(0, len(read.features) - 1, job.frames)).astype(np.int64)
+        extras = {name: values[frames] for name, values in read.extras.items()}
+        read = SourceItems(read.features[frames], extras, read.size)
+    _check(read.features, "features", (items, source.dimension), job.dtype)
     for name, extra in source.extras.items():
-        _check(found.extras[name], name, (items, *extra.shape), extra.dtype)
-    return found
+        _check(read.extras[name], name, (items, *extra.shape), extra.dtype)
+    return read
 
 
 def _check(values: np.ndarray, name: str, shape: tuple[int, ...], dtype: str) -> None:

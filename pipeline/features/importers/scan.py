@@ -46,8 +46,8 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     source = FeatureSource.empty(manifest, _read)
     for name in filter(None, names):
         on_found(_add(source, folder, name, texts))
-    found = [f"{name}_ims.npy" for name in names if name]
-    source.title = f"SCAN's files, {', '.join(found)}, {CAPTIONS} captions an image"
+    arrays = [f"{name}_ims.npy" for name in names if name]
+    source.title = f"SCAN's files, {', '.join(arrays)}, {CAPTIONS} captions an image"
     if texts.others:
         every = len(texts.others) + len(source.places)
         source.notes.append(f"{len(texts.others):,} of {every:,} images are not in the manifest, the first "
@@ -162,14 +162,14 @@ class TextCheck:
         n = len(captions) // CAPTIONS
         step = len(ids) // n
         image_of: dict[int, int] = {}  # row -> image
-        found, missing = list[int | None](), None
+        matched, missing = list[int | None](), None
         for image in range(n):
             line, here = image * step + 1, ids[image * step:(image + 1) * step]
             row = next((self.row_of[name] for name in self.name_of(here[0]) if name in self.row_of), None)
             if any(text != here[0] for text in here):
                 raise InputError(f"{ids_file}: has an id a caption, expected the lines {line} to {line + step - 1} to "
                                  f"be equal, got {', '.join(here)}")
-            found.append(row)
+            matched.append(row)
             if row is None:
                 missing = missing or (line, here[0])
                 self.others.append(f"{here[0]!r} in {ids_file}, line {line}")
@@ -189,4 +189,4 @@ class TextCheck:
             raise InputError(f"{ids_file}, line {missing[0]}: expected an image id of {self.manifest.dataset}, got "
                              f"{missing[1]!r}; give the manifest of these images, it has {len(image_of):,} of {n:,}")
         self.compared += CAPTIONS * len(image_of)
-        return found
+        return matched

@@ -56,7 +56,7 @@ def write(folder: Path, changed: Mapping[str, str] | None = None, links: Mapping
 def _lacking(file: Path, wanted: str) -> str:
     """The lines that a file lacks, to be added at its end; "" for none. Its line ends may be of any kind."""
     content = file.read_bytes()
-    there = content.decode(errors="replace").splitlines()
-    lines = [line for line in wanted.splitlines() if line not in there]
+    existing = content.decode(errors="replace").splitlines()
+    lines = [line for line in wanted.splitlines() if line not in existing]
     begin = "" if not content or content.endswith(b"\n") else "\n"
     return begin + "".join(f"{line}\n" for line in lines) if lines else ""

@@ -115,12 +115,12 @@ def settings_file(data: OwnData) -> str:
     chosen = {"dataset": data.table.dataset, "features": data.features, "ensembles": ensembles, "ablations": []}
     for key, value in chosen.items():
         written = _name(value) if isinstance(value, str) else f"[{', '.join(value)}]"
-        text, found = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
-        if not found:
+        text, count = re.subn(rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1)
+        if not count:
             raise AssertionError(f"params.yaml has no run.{key}")
     lines = "".join(f"    {key}: {value}\n" for key, value in data.training.items())
     section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
-    return re.sub(r"(?m)^(training:.*\n)(?:  .*\n)+", lambda found: found[1] + section, text, count=1)
+    return re.sub(r"(?m)^(training:.*\n)(?:  .*\n)+", lambda match: match[1] + section, text, count=1)
 
 
 def _name(name: str) -> str:

@@ -233,17 +233,17 @@ def read_header(path: Path, file: str = "zarr.json") -> tuple[StoreLayout, dict[
     Raises:
         StoreError: If it is not a store, has another format, or was edited.
     """
-    found = attributes(path, file)
+    header = attributes(path, file)
     with _readable(path):
-        recorded = found["layout"]
+        recorded = header["layout"]
         extras = {name: Extra(tuple(extra["shape"]), extra["dtype"]) for name, extra in recorded["extras"].items()}
         layout = StoreLayout(**{**recorded, "extras": extras, "sizes": tuple(recorded.get("sizes", ()))})
-        fingerprint = found["fingerprint"]
-        edited = found.get("fingerprint_digest") != digest([fingerprint, recorded])
+        fingerprint = header["fingerprint"]
+        edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
     with refusing(InputError, str, StoreError):
         records.require(path, file)
-    if found.get("format") != FORMAT:
-        raise StoreError(f"{path}: store format {found.get('format')}, this version reads {FORMAT}; extract again")
+    if header.get("format") != FORMAT:
+        raise StoreError(f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again")
     if edited:
         raise StoreError(f"{path}: its fingerprint or layout was edited after it was made; extract again")
     with _readable(path):

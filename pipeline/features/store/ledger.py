@@ -90,12 +90,12 @@ def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
 
 def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
     """Read the entries of finished shards that are not damaged: shard -> entry."""
-    found = {}
+    entries = {}
     for shard in range(layout.shards):
         with suppress(StoreError):
             if entry := read(store, shard):
-                found[shard] = entry
-    return found
+                entries[shard] = entry
+    return entries
 
 
 def sources(store: Path, layout: StoreLayout) -> dict[int, str]:

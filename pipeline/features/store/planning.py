@@ -88,9 +88,9 @@ class Plan:
 
     def places_of_rows(self, ids: np.ndarray) -> np.ndarray:
         """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these [M]."""
-        rows, places = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
-        places[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
-        return places
+        rows, place_of_row = self.layout.find(self.ids, ids), np.full(self.layout.total, ABSENT)
+        place_of_row[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
+        return place_of_row
 
 
 def plan(path: Path, wanted: Wanted) -> Plan:
@@ -209,9 +209,9 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str, is_workin
 
 def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignored: Collection[str] = ()) -> str:
     """The first difference of two fingerprints in words, "" if they differ in nothing but ignored keys."""
-    before, now = ({key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
-                   for made in (made_from, fingerprint))
-    return difference(before, {"engine": now.get("engine"), **now}) or ""
+    before, wanted = ({key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
+                      for made in (made_from, fingerprint))
+    return difference(before, {"engine": wanted.get("engine"), **wanted}) or ""
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
@@ -250,21 +250,21 @@ def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
     """Resume a store of the same ids, or grow it by those that it lacks."""
     layout, ids = existing.layout, ledger.column(existing.path, "ids")
     named = layout.find(ids, wanted.ids)
-    now = _checksums(named, existing, wanted, same_ids)
+    checksums = _checksums(named, existing, wanted, same_ids)
     known = np.flatnonzero((named != ABSENT) & existing.finished[named])
     held_rows = named[known]
-    other_content = (now[known] != "") & (now[known] != existing.checksums[held_rows])
+    other_content = (checksums[known] != "") & (checksums[known] != existing.checksums[held_rows])
     other_size = ledger.other_files(existing.sizes[held_rows], wanted.sizes[known])
     wrong = np.where(existing.failed[held_rows], wanted.retry_failed, other_size | other_content)
     rows = named.copy()  # of the ids whose features are right
     rows[known[wrong]] = ABSENT
     if wanted.by_content and not same_ids:
-        _find_by_content(rows, now, existing.checksums)
+        _find_by_content(rows, checksums, existing.checksums)
     held = np.zeros(layout.total + 1, bool)
     held[rows] = True  # ABSENT is the last one
     chosen = True if wanted.chosen is None else wanted.chosen
     if same_ids and not ((rows == ABSENT) & chosen).any() and (existing.finished | held[:-1])[layout.used()].all():
-        compared = np.unique(held_rows[~wrong & (now[known] != "")] // layout.shard_rows).tolist()
+        compared = np.unique(held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows).tolist()
         return Plan("", layout, ids, ledger.pending(existing.path, layout), [], False,
                     [ledger.file(existing.path, shard) for shard in compared])
     replaced = np.flatnonzero((rows != named) & (named != ABSENT))
@@ -318,11 +318,11 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
         return checksums if wanted.checksums is None else np.where(compared, wanted.checksums, "")
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(rows), TOGETHER):
-            places = range(first, min(first + TOGETHER, len(rows)))
-            recorded = len(places) * [""] if wanted.checksums is None \
-                else wanted.checksums[first:places.stop].tolist()
+            batch = range(first, min(first + TOGETHER, len(rows)))
+            recorded = len(batch) * [""] if wanted.checksums is None \
+                else wanted.checksums[first:batch.stop].tolist()
             read = []
-            for place, file, known in zip(places, wanted.files(places), recorded, strict=True):
+            for place, file, known in zip(batch, wanted.files(batch), recorded, strict=True):
                 row = rows[place]
                 try:
                     changed = file.changed_at() or 0

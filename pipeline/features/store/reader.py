@@ -71,8 +71,8 @@ class FeatureStore:
         """
         with refusing(InputError, lambda error: f"{self.path}: holds {self.layout.kind}; {error}", StoreError):
             sources = sources_of(manifest, self.layout.kind)
-        own = self.fingerprint.get("ids") == sources.digest
-        if own:
+        same_ids = self.fingerprint.get("ids") == sources.digest
+        if same_ids:
             rows = self.layout.find(self._whole("ids"), sources.ids)
         else:  # by content alone; features that depend on ids are of no other manifest
             checksums = None if self.fingerprint.get("depends_on_id", True) else sources.checksums
@@ -81,7 +81,7 @@ class FeatureStore:
             if not len(rows) or (rows == ABSENT).any():
                 raise StoreError(f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}")
         store = self if np.array_equal(rows, self.rows) else self._of(rows)
-        if own and not self.layout.sizes and not np.array_equal(self.ids, sources.ids):
+        if same_ids and not self.layout.sizes and not np.array_equal(self.ids, sources.ids):
             raise StoreError(f"{self.path}: its ids are not the manifest's; run `pipeline verify`")
         changed = np.flatnonzero(store.done & ledger.other_files(store.columns("bytes"), sources.sizes))
         if len(changed):
@@ -139,8 +139,8 @@ class FeatureStore:
             StoreError: If a file differs from the ledger.
         """
         self.require_extracted(rows)
-        for file, _, found in verify.changed(self.path, self.rows[rows]):
-            raise StoreError(f"{file}: {'its bytes have changed since they were written' if found else 'is missing'}; "
+        for file, _, exists in verify.changed(self.path, self.rows[rows]):
+            raise StoreError(f"{file}: {'its bytes have changed since they were written' if exists else 'is missing'}; "
                              "run `pipeline verify --repair`")
 
     @property

@@ -123,12 +123,12 @@ def _require_own(path: Path, layout: StoreLayout) -> None:
     for name, (shape, _) in layout.arrays().items():
         file = path / name / "zarr.json"
         try:
-            found = parsing.from_json(file.read_text(encoding="utf-8"))["shape"]
+            recorded = parsing.from_json(file.read_text(encoding="utf-8"))["shape"]
         except (OSError, ValueError, KeyError, TypeError):
             continue  # lost or damaged, and made again from the layout
-        if found != [layout.total, *shape]:
+        if recorded != [layout.total, *shape]:
             raise OtherStoreError(f"{path}: zarr.json and {COPY} describe {name} of shape "
-                                  f"{[layout.total, *shape]}, its arrays are {found}; put this store's own {COPY} "
+                                  f"{[layout.total, *shape]}, its arrays are {recorded}; put this store's own {COPY} "
                                   f"there, or delete {file} if that is what is damaged")
 
 
@@ -179,9 +179,9 @@ def _most_differ(path: Path, layout: StoreLayout, sources: Sources) -> bool:
     """Whether most features were made from files of other sizes than the manifest has; a few may have been replaced."""
     sizes, differ, known = sources.sizes, 0, 0
     for shard, entry in ledger.readable(path, layout).items():
-        before, now = ledger.file_sizes(path, entry, layout), sizes[layout.places(shard)]
-        compared = (before != 0) & (before != NO_FILE) & (now != NO_FILE)
-        known, differ = known + int(compared.sum()), differ + int((compared & (before != now)).sum())
+        before, current = ledger.file_sizes(path, entry, layout), sizes[layout.places(shard)]
+        compared = (before != 0) & (before != NO_FILE) & (current != NO_FILE)
+        known, differ = known + int(compared.sum()), differ + int((compared & (before != current)).sum())
     return 2 * differ > known
 
 
@@ -206,12 +206,12 @@ def _entry(path: Path, layout: StoreLayout, shard: int, sources: Sources, folder
     if contents.arrays.keys() != layout.arrays().keys():
         return None
     status, sizes = contents.arrays["status"], contents.arrays["bytes"]
-    found = layout.find(ledger.column(path, "ids"), sources.ids)
-    place_of = {row: place for place, row in enumerate(found.tolist()) if row in rows}
+    place_of_id = layout.find(ledger.column(path, "ids"), sources.ids)
+    place_of = {row: place for place, row in enumerate(place_of_id.tolist()) if row in rows}
     done = {row: place for row, place in place_of.items() if status[row - rows.start] == DONE}
-    now = sources.sizes[list(done.values())]
+    current = sources.sizes[list(done.values())]
     failed = (rows.start + np.flatnonzero(status == FAILED)).tolist()
-    if ledger.other_files(sizes[[row - rows.start for row in done]], now).any() or list(verify.impossible(
+    if ledger.other_files(sizes[[row - rows.start for row in done]], current).any() or list(verify.impossible(
             layout, rows, contents.arrays, failed)):
         return None
     checksums = [""] * len(done) if imported(made_from) else sources.read_checksums(list(done.values()), folder)

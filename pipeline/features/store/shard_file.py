@@ -115,10 +115,10 @@ def read(path: Path, layout: StoreLayout, shard: int) -> ShardContents:
         checksums[name] = "" if content is None else blake.of_bytes(content)
         if content is None:
             continue
-        found = _plain(content, layout, shape, dtype) if name in PLAIN else decode(
+        values = _plain(content, layout, shape, dtype) if name in PLAIN else decode(
             content, layout.shard_rows, len(rows), shape, dtype, layout.compressor)
-        if found is not None:
-            arrays[name] = found[:len(rows)]
+        if values is not None:
+            arrays[name] = values[:len(rows)]
     return ShardContents(rows, checksums, arrays)
 
 
@@ -139,7 +139,7 @@ def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
     parts = {name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
              for name in [*sorted(arrays.keys() - PLAIN.keys()), "sizes"]}
     kinds = {name: part.dtype.name for name, part in parts.items()}  # numpy takes 3 µs to say it
-    found = {}
+    digests = {}
     for place in np.flatnonzero(arrays["status"] == DONE).tolist():
         count = int(arrays["counts"][place])
         digest = hashlib.blake2b(digest_size=16)
@@ -147,8 +147,8 @@ def values(rows: range, arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
             part = values[place] if name == "sizes" else values[place, :count]
             digest.update(f"{name} {kinds[name]} {part.shape}".encode())
             digest.update(part.data)
-        found[rows.start + place] = digest.hexdigest()
-    return found
+        digests[rows.start + place] = digest.hexdigest()
+    return digests
 
 
 def all_finite(values: np.ndarray) -> bool:

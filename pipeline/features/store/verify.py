@@ -57,8 +57,8 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
             group.attrs.get("ids_digest"):
         raise StoreError(f"{path}/ids: not those that were written; extract again")
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
-        found = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
-        yield from enumerate(found)
+        faults = threads.map(lambda shard: list(_faults(path, layout, maker(fingerprint), shard)), range(layout.shards))
+        yield from enumerate(faults)
 
 
 def _faults(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterator[str]:
@@ -118,10 +118,10 @@ def content(path: Path, rows: np.ndarray) -> str:
     order = np.argsort(rows // layout.shard_rows, kind="stable")
     shards = (rows // layout.shard_rows)[order]
     for entry in _entries(path, layout, rows):  # one by one: those of a million rows would fill 450 MB
-        places = order[np.searchsorted(shards, entry.shard):np.searchsorted(shards, entry.shard, "right")]
-        of_shard, digests = rows[places].tolist(), entry.failed | entry.values
-        values[places] = np.array([digests[row] for row in of_shard], object)
-        sources[places] = np.array([entry.sources.get(row) for row in of_shard], object)
+        of_entry = order[np.searchsorted(shards, entry.shard):np.searchsorted(shards, entry.shard, "right")]
+        of_shard, digests = rows[of_entry].tolist(), entry.failed | entry.values
+        values[of_entry] = np.array([digests[row] for row in of_shard], object)
+        sources[of_entry] = np.array([entry.sources.get(row) for row in of_shard], object)
     return digest_of_rows(layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True))
 
 

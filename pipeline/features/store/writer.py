@@ -71,7 +71,7 @@ class Shard:
             others: Array -> [B, ...], of all but features and status; of items [B, n, ...].
             sources: The checksums of their files or captions, "" where none was read.
         """
-        kind, places = self.arrays["features"].dtype, rows - self.rows.start
+        kind, shard_rows = self.arrays["features"].dtype, rows - self.rows.start
         # In float16 the exponent's bits show it; numpy would convert the values one after another.
         fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
             else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2))) <= np.finfo(kind).max  # NaN: False
@@ -80,8 +80,8 @@ class Shard:
             features = tensor.to(getattr(torch, kind.name)).numpy()
         for name, values in {"features": features, **others}.items():
             by_item = name not in PLAIN
-            self.arrays[name][(places, slice(values.shape[1])) if by_item else places] = values
-        self.arrays["status"][places] = DONE
+            self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = values
+        self.arrays["status"][shard_rows] = DONE
         self.sources.update((row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known)
         for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")

@@ -60,8 +60,8 @@ def released(similarity: Tensor) -> tuple[float, float, int]:
     """Compute γ_align, γ_uniform and K in 1..B − 1 as the released code has it; K is 0 for a batch of one pair."""
     batch = len(similarity)
     # exp(-0) = 1 for each pair on the diagonal.
-    others = similarity.neg().exp().sum() - similarity.diagonal().neg().exp().sum() + batch
-    align, spread = torch.stack([similarity.diagonal().mean(), others / similarity.numel()]).tolist()
+    negatives = similarity.neg().exp().sum() - similarity.diagonal().neg().exp().sum() + batch
+    align, spread = torch.stack([similarity.diagonal().mean(), negatives / similarity.numel()]).tolist()
     total = align + spread
     return align, spread, _clamped(batch, max(total, 0.0) ** 1.25, 1)
 

@@ -109,8 +109,8 @@ class CRCL(Objective):
         unused = ~negatives & ~torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
         logits = (similarity / self.options.temperature).masked_fill(unused, float("-inf"))
         logs = logits.log_softmax(1), logits.T.log_softmax(1)
-        found = sum(log.diagonal().exp() for log in logs) / 2
-        trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(found).detach()
+        confidence = sum(log.diagonal().exp() for log in logs) / 2
+        trust = torch.ones_like(similarity[0]) if self.warm else torch.as_tensor(confidence).detach()
         self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
         active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
         tangents = [log.exp().tan() for log in logs]

@@ -54,8 +54,8 @@ class Detector(MapEngine):
     def regions(self, feature_map: torch.Tensor, boxes: torch.Tensor) -> Regions:
         """Compute features, classes, attributes and corrections of boxes [R, 4] in pixels of the network's input."""
         with self.runtime.autocast():
-            found: Regions = self.network.roi_heads(feature_map, boxes, self._res5)
-        return found
+            regions_of_boxes: Regions = self.network.roi_heads(feature_map, boxes, self._res5)
+        return regions_of_boxes
 
 
 def items(regions: Regions, rows: torch.Tensor, boxes: torch.Tensor) -> Computed:

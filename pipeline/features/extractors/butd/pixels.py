@@ -32,9 +32,9 @@ def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
 def along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
     """Resize along one axis."""
     size = pixels.shape[axis]
-    places = (torch.arange(max(1, round(size * scale)), dtype=torch.float64) + 0.5) / scale - 0.5
-    places = places.clamp(0, size - 1)
-    left = places.floor().long()
+    centres = (torch.arange(max(1, round(size * scale)), dtype=torch.float64) + 0.5) / scale - 0.5
+    centres = centres.clamp(0, size - 1)
+    left = centres.floor().long()
     right = (left + 1).clamp(max=size - 1)
-    share = (places - left).to(pixels.dtype).view([-1 if each == axis else 1 for each in range(pixels.ndim)])
+    share = (centres - left).to(pixels.dtype).view([-1 if each == axis else 1 for each in range(pixels.ndim)])
     return pixels.index_select(axis, left).mul_(1 - share).add_(pixels.index_select(axis, right).mul_(share))
