@@ -87,8 +87,8 @@ def refuse_given(why: str, **given: object) -> None:
 
 def refuse_repeats(places: Iterable[Path]) -> None:
     """Check that no scores are named twice: they would count twice."""
-    found = set()
+    seen = set()
     for place in places:
-        if place.resolve() in found:
+        if place.resolve() in seen:
             raise InputError(f"{place}: is named twice; name each once")
-        found.add(place.resolve())
+        seen.add(place.resolve())

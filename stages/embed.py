@@ -80,8 +80,8 @@ class _Asked:
 
     def of(self, manifest: Manifest) -> list[Split]:
         """The requested splits of a data set."""
-        there = [name for name in SPLITS if (manifest.images["split"] == name).any()]
-        return [manifest.split(name) for name in self.splits or there]
+        non_empty = [name for name in SPLITS if (manifest.images["split"] == name).any()]
+        return [manifest.split(name) for name in self.splits or non_empty]
 
     def told(self, parts: list[Split]) -> str:
         """What was embedded, in words."""
@@ -117,15 +117,15 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
         every = [piece for part in parts for piece in pieces.with_captions(part)]
         with Progress(path.stem, "image", int(sizes[-1][0])) as bar:
-            kept = pieces.kept(path, opened, use.device, batch_size, made.recorded())
+            stored = pieces.kept(path, opened, use.device, batch_size, made.recorded())
             words = unknown.counts(parts)
-            found = pieces.run(opened, every, kept, batch_size, use.device, asked.place, bar.piece, words)
+            embedded = pieces.run(opened, every, stored, batch_size, use.device, asked.place, bar.piece, words)
             with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
-                for piece, arrays in found:
+                for piece, arrays in embedded:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
                             vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[side]
-            kept.remove()
+            stored.remove()
         return "\n".join([asked.told(parts), *unknown.told(parts, words)])
 
     unless_up_to_date(path, request, made_from, embed)

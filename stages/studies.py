@@ -72,9 +72,11 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
                 store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))
     tested = []
     for claim in known:
-        found = contrast.of(runs[claim.worse], runs[claim.better], settings.evaluate.resamples, settings.evaluate.seed
-                            ) if {claim.worse, claim.better} <= runs.keys() else None
-        tested.append(claims.Tested(claim, claims.published_difference(claim.published), found))
+        compared = None
+        if {claim.worse, claim.better} <= runs.keys():
+            compared = contrast.of(runs[claim.worse], runs[claim.better], settings.evaluate.resamples,
+                                   settings.evaluate.seed)
+        tested.append(claims.Tested(claim, claims.published_difference(claim.published), compared))
     contrast.correct([each.contrast for each in tested if each.contrast])
     schedules = _schedules([folder for heads in finished.values() for folder in heads])
     heading = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
@@ -93,15 +95,15 @@ def _features(run: Run, side: claims.SystemOfClaim) -> tuple[str, ...]:
 
 def _schedules(folders: Sequence[Path]) -> str:
     """How heads were trained; if they differ, with the names of the heads."""
-    found: dict[str, list[str]] = {}
+    heads_of: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         sizes = HeadArtefact.open(folder).request.training
         how = (f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 from "
                f"epoch {sizes.decay_epoch}, {sizes.precision}")
-        found.setdefault(how, []).append(folder.name)
-    if len(found) < 2:
-        return "".join(f"{how}; " for how in found)
-    return "heads differ: " + "".join(f"{how} ({', '.join(names)}); " for how, names in found.items())
+        heads_of.setdefault(how, []).append(folder.name)
+    if len(heads_of) < 2:
+        return "".join(f"{how}; " for how in heads_of)
+    return "heads differ: " + "".join(f"{how} ({', '.join(names)}); " for how, names in heads_of.items())
 
 
 def learn_patterns(paths: Paths, settings: Settings, generators: tuple[str, ...] = (), patterns: tuple[str, ...] = ()
@@ -161,9 +163,9 @@ def measure_throughput(paths: Paths, settings: Settings, retriever: str | None =
     say(f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}", err=False)
     (slowest, least), (fastest, most) = (of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max))
     say(f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})", err=False)
-    if said := measured.get("query"):
-        say(f"  one query: {1000 * said['retrieve']:.1f} ms by {retriever}, {1000 * said['both']:.1f} ms with "
-            f"its best {said['k']} reranked by {scorer}: {said['ratio']:.1f} times", err=False)
+    if timed := measured.get("query"):
+        say(f"  one query: {1000 * timed['retrieve']:.1f} ms by {retriever}, {1000 * timed['both']:.1f} ms with "
+            f"its best {timed['k']} reranked by {scorer}: {timed['ratio']:.1f} times", err=False)
     if measured["busy"]:
         say(f"warning: other work used {measured['others']:.1f} cores meanwhile, and the times are marked; run "
             "`pipeline throughput` again on an idle machine")

@@ -64,9 +64,9 @@ class Artefact:
         if different := difference(record.request, request.recorded()):
             return Outdated("request", different)
         for role in sorted({*record.made_from, *made_from}):
-            before, now = record.made_from.get(role), made_from.get(role)
-            if before is None or now is None or before.identity != now.identity:
-                name = getattr(now or before, "name", role)
+            before, current = record.made_from.get(role), made_from.get(role)
+            if before is None or current is None or before.identity != current.identity:
+                name = getattr(current or before, "name", role)
                 return Outdated("made_from", f"its {role} {name} is {'another' if before else 'new'}")
         if not record.finished:
             return Outdated("unfinished", "is not finished")

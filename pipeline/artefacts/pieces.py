@@ -92,10 +92,10 @@ class KeptPieces:
     def all(self, count: int) -> Iterator[Arrays]:
         """Read the results of `count` tasks in their order; InputError if one was removed."""
         for number in range(count):
-            found = self.read(number)
-            if found is None:
+            piece = self.read(number)
+            if piece is None:
                 raise InputError(f"{self._file(number)}: was removed meanwhile; run again")
-            yield found
+            yield piece
 
     def _file(self, number: int) -> Path:
         return self.folder / f"{number:05}.npz"

@@ -35,12 +35,12 @@ class Request(BaseModel):
 def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
     """Name the first difference of two JSON values: "training.epochs was 3, is 4"; None if they are equal."""
     for key in dict.fromkeys((*requested, *recorded)):
-        before, now = recorded.get(key, ABSENT), requested.get(key, ABSENT)
-        if isinstance(before, Mapping) and isinstance(now, Mapping):
-            if inner := difference(before, now):
+        before, current = recorded.get(key, ABSENT), requested.get(key, ABSENT)
+        if isinstance(before, Mapping) and isinstance(current, Mapping):
+            if inner := difference(before, current):
                 return f"{key}.{inner}"
-        elif before != now:
-            return f"{key} was {_short(before)}, is {_short(now)}"
+        elif before != current:
+            return f"{key} was {_short(before)}, is {_short(current)}"
     return None
 
 

@@ -68,14 +68,14 @@ def fetched(table: pd.DataFrame, folder: Path | None, asked: bool, left_out: Lef
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
     lost = {address: reason for address, reason in reasons.items() if reason}
-    kept = table[~table["file"].isin(lost)].reset_index(drop=True)
-    if kept.empty:
+    fetched_rows = table[~table["file"].isin(lost)].reset_index(drop=True)
+    if fetched_rows.empty:
         first, reason = next(iter(lost.items()))
         raise InputError(f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})")
     captions = table["file"].value_counts()
     for address, reason in lost.items():  # an address that is dead is no fault of the annotations
         left_out.add("not fetched", f"{address[:1000]} ({reason})", by_origin=True, count=int(captions[address]))
-    return kept.assign(file=[names.get(file, file) for file in kept["file"]])
+    return fetched_rows.assign(file=[names.get(file, file) for file in fetched_rows["file"]])
 
 
 def name_of(address: str) -> str:
@@ -93,13 +93,13 @@ def content_of(address: str) -> bytes:
     for handler in (_Http(), _Https(), urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
                     urllib.request.HTTPDefaultErrorHandler()):
         opener.add_handler(handler)  # no proxies of the environment, no file: and ftp:
-    with opener.open(urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS) as there:
+    with opener.open(urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"}), timeout=SECONDS) as page:
         content, end = bytearray(), time.monotonic() + WHOLE
-        while len(content) <= LARGEST and (more := there.read1(1 << 20)):
+        while len(content) <= LARGEST and (more := page.read1(1 << 20)):
             content += more
             if time.monotonic() > end:
                 raise OSError(f"takes longer than {WHOLE:.0f} s")
-        lacking = there.length
+        lacking = page.length
     if not 0 < len(content) <= LARGEST:
         raise OSError(f"has {'no' if not content else f'more than {LARGEST:,}'} bytes")
     if lacking:
@@ -109,14 +109,14 @@ def content_of(address: str) -> bytes:
 
 def is_public(address: str) -> bool:
     """Whether an address is public, not one of this machine or its network."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in NAT64 else None
-        inner = inner or found.ipv4_mapped or found.sixtofour
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address):
+        inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF) if parsed in NAT64 else None
+        inner = inner or parsed.ipv4_mapped or parsed.sixtofour
         if inner is None:
-            return found in UNICAST and found.is_global
-        found = inner
-    return found.is_global and not found.is_multicast
+            return parsed in UNICAST and parsed.is_global
+        parsed = inner
+    return parsed.is_global and not parsed.is_multicast
 
 
 def _connect(*arguments: Any, **named: Any) -> socket.socket:

@@ -68,20 +68,20 @@ def coco(source: Source) -> pd.DataFrame:
         file = TextFile(path)
         source.say(f"{path}: read as COCO's JSON, {file.called}; {COCO_COLUMNS}")
         return _file(source, file, "")
-    found = _captions_in(path)
-    years = sorted({match[4] for match in map(NAME.fullmatch, (file.stem for file, _ in found)) if match})
+    files_read = _captions_in(path)
+    years = sorted({match[4] for match in map(NAME.fullmatch, (file.stem for file, _ in files_read)) if match})
     if len(years) > 1:
         raise InputError(f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
-                         f"such as --annotations {found[0][0]}")
-    source.say(f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in found)}; "
+                         f"such as --annotations {files_read[0][0]}")
+    source.say(f"{path}: read as COCO's folder of annotations: {', '.join(file.name for file, _ in files_read)}; "
                f"{COCO_COLUMNS}; split by the names of the files")
-    return pd.concat([_file(source, TextFile(file), f"{place}/") for file, place in found], ignore_index=True)
+    return pd.concat([_file(source, TextFile(file), f"{place}/") for file, place in files_read], ignore_index=True)
 
 
 def _captions_in(folder: Path) -> list[tuple[Path, str]]:
     """Files of captions, and the folder of their images, such as train2014."""
-    found = [(file, NAME.fullmatch(file.stem)) for file in sorted(folder.glob("captions_*.json"))]
-    return [(file, match[2]) for file, match in found if match]
+    named = [(file, NAME.fullmatch(file.stem)) for file in sorted(folder.glob("captions_*.json"))]
+    return [(file, match[2]) for file, match in named if match]
 
 
 def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
@@ -95,16 +95,16 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
         else:
             for image, _ in objects:
                 source.left_out.add("no caption", f"{path}, image_id {image}")
-    places = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
-    if (places < 0).any():
-        for image in table.loc[places < 0, "image_id"]:
+    file_of_row = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
+    if (file_of_row < 0).any():
+        for image in table.loc[file_of_row < 0, "image_id"]:
             source.left_out.add("image not listed", f"{path}, image_id {image}")
-        table, places = table[places >= 0], places[places >= 0]
+        table, file_of_row = table[file_of_row >= 0], file_of_row[file_of_row >= 0]
     if (table["caption_id"] == NO_ID).any():
         table["caption_id"] = range(len(table))
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(file_of_row, kind="stable")
     table = table.iloc[order].reset_index(drop=True)
-    table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(places[order])
+    table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(file_of_row[order])
     if match := NAME.match(path.stem):
         table["split"] = match[3].lower()
     return table
@@ -128,10 +128,10 @@ def _of_objects(annotations: TextFile, images: Iterable[int], objects: Iterable[
                 ) -> Iterator[tuple[int, int, str]]:
     """A row for each image, with the names of its objects, each once, in the order of the annotations."""
     names = {whole(each["id"]): text(each["name"]) for _, each in members_of(annotations, "categories")}
-    own: dict[int, dict[str, None]] = {image: {} for image in images}
+    names_of: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category in objects:
-        own[image][names[whole(category)]] = None
-    return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in own.items())
+        names_of[image][names[whole(category)]] = None
+    return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in names_of.items())
 
 
 def karpathy(source: Source) -> pd.DataFrame:

@@ -44,38 +44,38 @@ def with_checksums(manifest: Manifest, known: Path, on_images: Callable[[int], o
         return manifest
     names = images["file"] if manifest.kind == "image" \
         else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
-    before, found = _read(known, names)
-    now, folder = np.empty_like(before), str(manifest.images_folder)
+    before, checksums = _read(known, names)
+    states, folder = np.empty_like(before), str(manifest.images_folder)
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
         for first in range(0, len(names), TOGETHER):
             here = slice(first, min(first + TOGETHER, len(names)))
-            now[here] = [_state(f"{folder}/{file}") for file in images["file"].iloc[here]]
-            changed = first + np.flatnonzero((now[here] != before[here]).any(axis=1))
+            states[here] = [_state(f"{folder}/{file}") for file in images["file"].iloc[here]]
+            changed = first + np.flatnonzero((states[here] != before[here]).any(axis=1))
             read = manifest.gallery(rows=changed.tolist())
             parts = threads.map(_checksums, [read[start:start + TASK] for start in range(0, len(read), TASK)])
-            found[changed] = [*chain.from_iterable(parts)]
+            checksums[changed] = [*chain.from_iterable(parts)]
             on_images(here.stop - first)
-    if not np.array_equal(now, before):
-        now[now[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
+    if not np.array_equal(states, before):
+        states[states[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
         with suppress(OSError), replacing(known, durable=False) as partial:  # a root that is read-only, or full
-            pd.DataFrame(now, columns=STATE).assign(name=names, checksum=found).to_parquet(partial, index=False)
-    of_image = dict(zip(images["image_id"], found, strict=True))
+            pd.DataFrame(states, columns=STATE).assign(name=names, checksum=checksums).to_parquet(partial, index=False)
+    of_image = dict(zip(images["image_id"], checksums, strict=True))
     table = manifest.table.assign(**{PHOTOGRAPH: manifest.table["image_id"].map(of_image).fillna("")})
     return replace(manifest, source=arranged(table))
 
 
 def _read(known: Path, names: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
     """The states and checksums that were kept, int64 [I, 4] and str [I]; UNKNOWN and "" for other files."""
-    states, found = np.full((len(names), len(STATE)), UNKNOWN), np.full(len(names), "", object)
+    states, checksums = np.full((len(names), len(STATE)), UNKNOWN), np.full(len(names), "", object)
     try:
         table = pd.read_parquet(known).drop_duplicates("name").set_index("name")
-        places = table.index.get_indexer(pd.Index(names))
-        there = places >= 0
-        states[there] = table[STATE].to_numpy(np.int64)[places[there]]
-        found[there] = table["checksum"].to_numpy(object)[places[there]]
+        row_of_name = table.index.get_indexer(pd.Index(names))
+        is_known = row_of_name >= 0
+        states[is_known] = table[STATE].to_numpy(np.int64)[row_of_name[is_known]]
+        checksums[is_known] = table["checksum"].to_numpy(object)[row_of_name[is_known]]
     except (OSError, ValueError, TypeError, KeyError):
         states[:] = UNKNOWN
-    return states, found
+    return states, checksums
 
 
 def _checksums(files: list[GalleryFile]) -> list[str]:

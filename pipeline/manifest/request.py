@@ -34,8 +34,8 @@ class ManifestRequest(Request):
         if any(remote.address(place) for place in (path, *sources)):
             return None
         states = remembered.states_of(sources)
-        places = tuple(str(place) for place in (path, *sources))
-        return None if states is None else cls.model_validate({**settings, "places": places, "states": states})
+        paths = tuple(str(place) for place in (path, *sources))
+        return None if states is None else cls.model_validate({**settings, "places": paths, "states": states})
 
     def versions(self) -> Versions:
         """Collect the versions of all readers, see `Request.versions`."""

@@ -30,16 +30,16 @@ ROOT, VERB = "ROOT", "V"
 def read(path: Path, captions: Iterable[str]) -> list[str]:
     """Read the graphs of captions one by one, and check each. Where a caption occurs twice, the last one counts."""
     # Unicode may write a letter in two ways, and file and manifest may differ in that.
-    own = [normalize("NFC", caption) for caption in captions]
-    found = dict.fromkeys(own, "")
+    normalized = [normalize("NFC", caption) for caption in captions]
+    graph_of = dict.fromkeys(normalized, "")
     with refusing(KeyError, f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}"):
         for caption, entry in members_of(TextFile(path)):
-            if (known := normalize("NFC", caption)) in found:
+            if (known := normalize("NFC", caption)) in graph_of:
                 try:
-                    found[known] = _graph(entry, len(caption.split()))
+                    graph_of[known] = _graph(entry, len(caption.split()))
                 except ValueError as error:
                     raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
-    return [found[caption] for caption in own]
+    return [graph_of[caption] for caption in normalized]
 
 
 def _graph(entry: Any, words: int) -> str:
@@ -56,7 +56,7 @@ def _graph(entry: Any, words: int) -> str:
         if role != ROOT:
             place[name] = len(phrases)
             phrases.append((role, spans))
-    found = []
+    places = []
     for edge in edges:
         if not (isinstance(edge, list) and len(edge) in (2, 3) and all(isinstance(end, str) for end in edge)):
             raise ValueError("has an edge that is not [name, name, role]")
@@ -66,8 +66,8 @@ def _graph(entry: Any, words: int) -> str:
         if phrases[start][0] != VERB or phrases[end][0] == VERB:
             raise ValueError(f"has an edge from {edge[0][:20]!a} to {edge[1][:20]!a}; expected one from a verb, of "
                              f"role {VERB}, to another phrase")
-        found.append([start, end])
-    return json.dumps([phrases, found], separators=(",", ":"))
+        places.append([start, end])
+    return json.dumps([phrases, places], separators=(",", ":"))
 
 
 def _node(name: str, node: Any, words: int) -> tuple[str, list[int]]:

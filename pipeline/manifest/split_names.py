@@ -19,5 +19,5 @@ def split_of(name: str) -> str | None:
 
 def split_in(stem: str) -> str | None:
     """Which split a file's name says, such as "val" for "coco_karpathy_val"; None if it says none, or two."""
-    found = {SPLIT_OF[name.lower()] for name in IN_NAME.findall(stem)}
-    return found.pop() if len(found) == 1 else None
+    splits = {SPLIT_OF[name.lower()] for name in IN_NAME.findall(stem)}
+    return splits.pop() if len(splits) == 1 else None

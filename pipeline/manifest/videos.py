@@ -97,10 +97,10 @@ def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, lis
 
 
 def _number(video: str, path: Path) -> int:
-    found = re.fullmatch(r"video(\d{1,18})", video)
-    if found is None:
+    match = re.fullmatch(r"video(\d{1,18})", video)
+    if match is None:
         raise InputError(f"{path}: expected clips called video0, video1 and so on, got {video[:40]!a}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _is_msrvtt(path: Path) -> bool:
@@ -146,10 +146,10 @@ def names_of(path: Path) -> list[str]:
     """Read the names of a list of clips, in order. Nothing is unpickled."""
     with (refusing((ValueError, OSError, EOFError), f"{path}: expected an array of text without pickled objects"),
           refusing(FileNotFoundError, f"{path}: no such list of clips")):
-        found = npy.mapped(path)
-    if found.dtype.kind != "U" or found.ndim != 1:
-        raise InputError(f"{path}: expected a list of names, got {found.dtype} {list(found.shape)}")
-    return [str(name) for name in found]
+        names = npy.mapped(path)
+    if names.dtype.kind != "U" or names.ndim != 1:
+        raise InputError(f"{path}: expected a list of names, got {names.dtype} {list(names.shape)}")
+    return [str(name) for name in names]
 
 
 def splits_of(folder: Path) -> dict[str, list[str]]:
@@ -171,10 +171,10 @@ def hgr(source: Source) -> pd.DataFrame:
         captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
     clips = []
     for number, (split, name) in enumerate((split, name) for split, names in splits.items() for name in names):
-        own = captions.get(name)
-        if not isinstance(own, list) or not own or not all(isinstance(caption, str) for caption in own):
+        of_clip = captions.get(name)
+        if not isinstance(of_clip, list) or not of_clip or not all(isinstance(caption, str) for caption in of_clip):
             raise InputError(f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions")
-        clips.append((number, f"{name}.mp4", split, own))
+        clips.append((number, f"{name}.mp4", split, of_clip))
     table = table_of(clips).assign(kind="video")
     if has_graphs:
         table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])

@@ -166,15 +166,15 @@ def _samples(shard: Shard, left_out: LeftOut) -> Iterator[Sample]:
 
 def _described(shard: Shard, parts: dict[str, str]) -> tuple[str | None, list[str]]:
     """The split and captions of a sample: the lines of its text, or else what its JSON says."""
-    told: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
-    told = told if isinstance(told, dict) else {}
+    described: Any = parsing.from_json(shard.read(parts[".json"])) if ".json" in parts else {}
+    described = described if isinstance(described, dict) else {}
     captions = [line.strip() for suffix in TEXTS if suffix in parts
                 for line in shard.read(parts[suffix]).decode("utf-8-sig").split("\n") if line.strip()]
     if not captions:
-        named = list(told)
+        named = list(described)
         captions = [caption for column in find(named).roles.get("caption", ())
-                    for caption in cells.captions_of(told[named[column]]) if caption]
-    split = told.get("split")
+                    for caption in cells.captions_of(described[named[column]]) if caption]
+    split = described.get("split")
     return (split_of(split) or split) if isinstance(split, str) else None, captions
 
 

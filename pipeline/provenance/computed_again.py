@@ -47,10 +47,10 @@ def scores(store: System, paths: Paths) -> Step:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
         what, names = f"by {made.fusion.method} of its members", made.fusion.members
-    places, other = [paths.similarity(made.dataset, name, str(made.split)) for name in names], None
-    if all(path.exists() for path in places):
+    stores, other = [paths.similarity(made.dataset, name, str(made.split)) for name in names], None
+    if all(path.exists() for path in stores):
         try:
-            parts = [System.open(path) for path in places]
+            parts = [System.open(path) for path in stores]
             if made.rescored:
                 again, _ = layout.divided(stored.compute(parts[0], made, store.store.record.made_from, paths).scores)
             elif made.fusion:

@@ -123,17 +123,17 @@ def read_heads(folder: Path, needed: Collection[str] | None = None,
 
     Those named in `needed` (None for all) must be readable; `skipped` is called with the reason for any other.
     """
-    found = []
+    heads = []
     for file in sorted(folder.glob(f"*/{FILE}")):
         if file.parent.suffix in SET_ASIDE:
             continue
         try:
-            found.append(_read(file.parent))
+            heads.append(_read(file.parent))
         except InputError as error:
             if needed is None or file.parent.name in needed:
                 raise
             skipped(str(error))
-    finished = [head for head in found if head.artefact.record.finished]
+    finished = [head for head in heads if head.artefact.record.finished]
     return tuple(sorted(finished, key=lambda head: (list(FEATURES).index(head.feature), head.name)))
 
 

@@ -204,7 +204,7 @@ class PaperTable(ABC):
         for test_set, _ in self.columns.blocks if base else ():
             pairs = [[each.numbers.get((test_set, name), Cell()).number for each in (row, base) if each]
                      for name in self.columns.compared()]
-            changes = [here - there for here, there in pairs if here is not None and there is not None]
+            changes = [first - second for first, second in pairs if first is not None and second is not None]
             if changes and len(changes) == len(pairs):
                 total = sum(changes, Decimal())
                 shown = table.rounded(float(total / len(changes)), places=3) if self.columns.by_mean else total

@@ -71,8 +71,8 @@ class Tested(NamedTuple):
 
 def load(root: Path) -> list[Claim]:
     """Read manifests/claims.yaml."""
-    own = root / "manifests" / "claims.yaml"
-    file = own if own.is_file() else resources.files("manifests") / "claims.yaml"
+    in_project = root / "manifests" / "claims.yaml"
+    file = in_project if in_project.is_file() else resources.files("manifests") / "claims.yaml"
     with refusing((OSError, ValueError, TypeError), lambda error: f"{file}: {first_fault(error)}"):
         return [Claim.model_validate(entry) for entry in from_yaml(file.read_text(encoding="utf-8"))]
 
@@ -90,11 +90,11 @@ def published_difference(pair: PublishedPair | None) -> float | None:
 
 def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
     wanted = {**pair.rows, **own}
-    found = [row for row in published.load(pair.table)
-             if all(row.cells.get(column) == cell for column, cell in wanted.items())]
-    value = found[0].value(RSUM) if len(found) == 1 else None
+    matching = [row for row in published.load(pair.table)
+                if all(row.cells.get(column) == cell for column, cell in wanted.items())]
+    value = matching[0].value(RSUM) if len(matching) == 1 else None
     if value is None:
-        raise InputError(f"{pair.table}.csv: {len(found)} rows with {wanted}; expected one, with an RSUM")
+        raise InputError(f"{pair.table}.csv: {len(matching)} rows with {wanted}; expected one, with an RSUM")
     return float(value)
 
 

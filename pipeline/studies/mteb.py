@@ -80,14 +80,14 @@ class MtebEncoder:
         """
         vectors = []
         for batch in inputs:
-            found = []
+            sides = []
             if "image" in batch:
-                found.append(self._images([upright_rgb(image) for image in batch["image"]]))
+                sides.append(self._images([upright_rgb(image) for image in batch["image"]]))
             if "text" in batch:
-                found.append(self._captions(batch["text"]))
-            if not found:
+                sides.append(self._captions(batch["text"]))
+            if not sides:
                 raise InputError(f"inputs with {', '.join(map(str, batch))}: expected image or text")
-            vectors.append(np.sum(found, axis=0))
+            vectors.append(np.sum(sides, axis=0))
         return np.concatenate(vectors)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
@@ -191,8 +191,8 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
         if image < 0:
             continue  # a candidate that is right for no image
         pair = (f"image-{image}", f"caption-{caption}")
-        query, found = pair if direction == "i2t" else pair[::-1]
-        relevant.setdefault(query, {})[found] = 1
+        query, match = pair if direction == "i2t" else pair[::-1]
+        relevant.setdefault(query, {})[match] = 1
     queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
     name = manifest.dataset
     described = TaskMetadata(

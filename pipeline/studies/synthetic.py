@@ -98,13 +98,13 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     (least, most), (first, last) = settings.tested, settings.seen
     ranges = {"rmse_seen": (first, last), "rmse_unseen_smaller": (least, first - 1),
               "rmse_unseen_larger": (last + 1, most)}
-    found = {}
+    error_of = {}
     with torch.no_grad():
         for name, (start, end) in ranges.items():
             sizes = torch.arange(start, end + 1)
             apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
-            found[name] = float((apart.square().sum(1) / sizes).mean().sqrt())
-    return found
+            error_of[name] = float((apart.square().sum(1) / sizes).mean().sqrt())
+    return error_of
 
 
 def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     with refusing((KeyError, TypeError), "results/synthetic.json: not as `pipeline synthetic` writes it; delete it "
                   "and run that again"):
         rows = list(results["rows"])
-        found: dict[tuple[str, str], set[str]] = {}
+        patterns_of: dict[tuple[str, str], set[str]] = {}
         for one in rows:
-            found.setdefault((one["input_repr"], one["decoder"]), set()).add(one["pattern"])
-    return [one for one in rows if found[one["input_repr"], one["decoder"]] == set(PATTERNS)]
+            patterns_of.setdefault((one["input_repr"], one["decoder"]), set()).add(one["pattern"])
+    return [one for one in rows if patterns_of[one["input_repr"], one["decoder"]] == set(PATTERNS)]

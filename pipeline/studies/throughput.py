@@ -87,10 +87,10 @@ def _timed(steps: Mapping[str, Step], settings: Throughput, progress: Callable[[
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
     """Describe how each number was measured, for a caption or a footnote, by throughput.yaml."""
-    said = {**s.model_dump(), **BERT, "recipe": recipe, "dimension": dimension, "found": FOUND, "ensemble": ENSEMBLE,
-            "machine": _machine(s.device)}
-    said |= {name: text.format(**said) for name, text in SAID["parts"].items()}
-    return {name: text.format(**said) for name, text in SAID["methods"].items()}
+    named = {**s.model_dump(), **BERT, "recipe": recipe, "dimension": dimension, "found": FOUND, "ensemble": ENSEMBLE,
+             "machine": _machine(s.device)}
+    named |= {name: text.format(**named) for name, text in SAID["parts"].items()}
+    return {name: text.format(**named) for name, text in SAID["methods"].items()}
 
 
 def _machine(device: str) -> str:

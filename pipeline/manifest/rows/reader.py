@@ -80,8 +80,8 @@ class _Table:
             part[LANGUAGE] = [str(value or "").strip() for value in taken(values["language"][0])]
         part |= {edge: taken(seconds) for edge, seconds in zip(SPAN, span, strict=False)}
         for role, used in self.ids.items():
-            if used and role in values and (found := cells.whole(taken(values[role][0]))) is not None:
-                part[role] = found
+            if used and role in values and (values_read := cells.whole(taken(values[role][0]))) is not None:
+                part[role] = values_read
             else:
                 self.ids[role] = False
         return pd.DataFrame(part)

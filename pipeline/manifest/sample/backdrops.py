@@ -39,9 +39,9 @@ class Backdrop(Canvas):
 
     def draw(self, strokes: list[Any], x: float = 0.0, y: float = 0.0) -> None:
         """Draw a list of strokes around a point."""
-        for kind, points, *others in strokes:
+        for kind, points, *sizes in strokes:
             placed = [(x + dx, y + dy) for dx, dy in points]
-            getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *others)
+            getattr(self, kind)(*((placed,) if kind == "polygon" else chain(*placed)), *sizes)
 
     def free(self, places: Sequence[float]) -> float:
         """The place in the background farthest from tall things; a random one of those with enough room."""

@@ -69,9 +69,9 @@ def replacing_sample(folder: Path, listing: Path, name: str, count: int) -> Iter
     try:
         folder.mkdir(parents=True, exist_ok=True)
         listing.unlink(missing_ok=True)
-        own = {name.format(number) for number in range(count)}
+        sample_files = {name.format(number) for number in range(count)}
         for path in folder.glob(f"{name.partition('_')[0]}_*{Path(name).suffix}*"):
-            if path.name not in own:
+            if path.name not in sample_files:
                 path.unlink()
         yield
     except OSError as error:

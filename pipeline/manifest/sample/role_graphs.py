@@ -37,12 +37,12 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
         verbs = [place for place, phrase in enumerate(clause) if phrase.verb]
         for place, phrase in enumerate(clause):
             before = [verb for verb in verbs if verb < place]
-            own = before[-1] if before else verbs[0] if verbs else None  # else the first verb after it
-            role = "V" if phrase.verb else "NOUN" if own is None else _role(
-                [plain[at] for at in phrase.places], plain[clause[own].places[0]], bool(before))
+            head = before[-1] if before else verbs[0] if verbs else None  # else the first verb after it
+            role = "V" if phrase.verb else "NOUN" if head is None else _role(
+                [plain[at] for at in phrase.places], plain[clause[head].places[0]], bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
-            if own is not None and not phrase.verb:
-                edges.append([names[own], names[place], role])
+            if head is not None and not phrase.verb:
+                edges.append([names[head], names[place], role])
             elif before and not clause[place - 1].verb:  # "we see a ball floating": the ball belongs to both verbs
                 edges.append([names[place], names[place - 1], "ARG1"])
     return nodes, edges

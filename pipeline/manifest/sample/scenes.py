@@ -113,12 +113,12 @@ def compose(seed: int, index: int) -> Scene:
     every = themes(seed)
     name, shape, colour = every[index % len(every)]
     setting = SETTINGS[name]
-    layouts = [make for make, places in LAYOUTS.items() if any(shape in FITS[place] for place in places)]
+    layouts = [make for make, kinds in LAYOUTS.items() if any(shape in FITS[place] for place in kinds)]
     slots, relations = pick(rng, layouts)(rng)
     theme = pick(rng, [k for k, slot in enumerate(slots) if shape in FITS[slot.place]])
     things = {theme: _thing(rng, slots[theme], shape, colour)}
-    others = [k for k in range(len(slots)) if k != theme]
-    for k in sorted(others, key=lambda k: len(FITS[slots[k].place])):  # slots that few shapes fit are filled first
+    free = [k for k in range(len(slots)) if k != theme]
+    for k in sorted(free, key=lambda k: len(FITS[slots[k].place])):  # slots that few shapes fit are filled first
         used = {each.shape for each in things.values()} | {each.colour for each in things.values()}
         another = pick(rng, [each for each in FITS[slots[k].place] if each not in used])
         things[k] = _thing(rng, slots[k], another, pick(rng, [c for c in COLOURS if c not in {*used, *setting.hides}]))
@@ -155,8 +155,8 @@ def _trio(rng: Rng) -> Arrangement:
     """Three things side by side, one of them large."""
     large = rng.integers(3)
     sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
-    places = zip((0.19, 0.50, 0.81), sizes, strict=True)
-    slots = [Slot("ground", x + rng.uniform(-0.02, 0.02), _foot(rng), size) for x, size in places]
+    thirds = zip((0.19, 0.50, 0.81), sizes, strict=True)
+    slots = [Slot("ground", x + rng.uniform(-0.02, 0.02), _foot(rng), size) for x, size in thirds]
     return slots, [Relation("left", 0, 1), Relation("left", 1, 2)]
 
 

@@ -44,8 +44,8 @@ class _Teller:
 
     def __getitem__(self, name: str) -> str:
         """Fill a place in one of `FORMS`: by the method of that name, or by one of the phrases in scenes.yaml."""
-        said: str = pick(self.rng, WORLD[name]) if name in WORLD else getattr(self, name)()
-        return said
+        text: str = pick(self.rng, WORLD[name]) if name in WORLD else getattr(self, name)()
+        return text
 
     def _chance(self, share: float) -> bool:
         return bool(self.rng.random() < share)
@@ -167,8 +167,8 @@ class _Teller:
         return f"{self.setting()} {self.mood()}, where {self.clause()}"
 
     def others(self) -> str:
-        others = sum(thing.slot.count for thing in self.scene.things[1:])
-        return "another object" if others == 1 else f"{WORLD['numbers'][others]} other objects"
+        count = sum(thing.slot.count for thing in self.scene.things[1:])
+        return "another object" if count == 1 else f"{WORLD['numbers'][count]} other objects"
 
     def positions(self) -> str:
         """What is left, in the middle and right, if no two share a side; otherwise a phrase about two things."""

@@ -193,13 +193,13 @@ def _some(one: np.ndarray, other: np.ndarray, rows: list[int], columns: list[int
     if len(rows) * len(rows if columns is None else columns) <= FEW:
         yield from fingerprints.every(rows, columns)
     elif columns is None:
-        found: set[tuple[int, int]] = set()
+        pairs: set[tuple[int, int]] = set()
         for order in (rows, rows[::-1]):
             last: dict[str, int] = {}  # split -> the last image of it so far
             for row in order:
-                found |= {(min(row, column), max(row, column)) for column in last.values()}
+                pairs |= {(min(row, column), max(row, column)) for column in last.values()}
                 last[str(one[row])] = row
-        yield from found
+        yield from pairs
     else:
         mine, theirs = ({str(splits[row]): row for row in reversed(each)}
                         for splits, each in ((one, rows), (other, columns)))
@@ -216,11 +216,11 @@ def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str,
 
 
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = defaultdict(set)
+    images_of_text: dict[str, set[int]] = defaultdict(set)
     for caption, image in zip(collection.captions, collection.caption_image.tolist(), strict=True):
         if text := _plain(caption):
-            found[text].add(image)
-    return found
+            images_of_text[text].add(image)
+    return images_of_text
 
 
 def _plain(caption: str) -> str:

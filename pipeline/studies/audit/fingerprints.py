@@ -35,24 +35,24 @@ class Fingerprints(NamedTuple):
 def take(collection: Collection, threads: int, progress: Callable[[int], object] = lambda images: None) -> Fingerprints:
     """Read all images of a collection once, on several threads."""
     count = len(collection.files)
-    found = Fingerprints([""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool))
+    fingerprints = Fingerprints([""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool))
 
     def one(row: int) -> None:
         path = collection.folder / collection.files[row]
         try:
             content = path.read_bytes()
-            found.content[row] = hashlib.blake2b(content, digest_size=16).hexdigest()
+            fingerprints.content[row] = hashlib.blake2b(content, digest_size=16).hexdigest()
             bits = differences(GalleryFile.named(path).frames(1)[0])
         except (OSError, images.ImageError):
             return
-        found.look[row] = np.packbits(bits).view(np.uint64)
-        found.is_seen[row] = bool(bits.any())
+        fingerprints.look[row] = np.packbits(bits).view(np.uint64)
+        fingerprints.is_seen[row] = bool(bits.any())
 
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, count, TOGETHER):  # a pool of threads keeps a kilobyte for each waiting task
             for done, _ in enumerate(pool.map(one, range(start, min(start + TOGETHER, count))), start=start + 1):
                 progress(done)
-    return found
+    return fingerprints
 
 
 def differences(image: Image.Image) -> np.ndarray:
@@ -113,15 +113,15 @@ def _near(one: np.ndarray, other: np.ndarray, most_bits: int, alone: bool) -> It
     bits, for 153 choices those that have the same 28 bits.
     """
     equal = _bands_to_share(most_bits, max(len(one), len(other)))
-    found = np.zeros(0, np.int64)
+    near_pairs = np.zeros(0, np.int64)
     width = (64 - max(len(one), len(other)).bit_length()) // max(1, equal)
     first_keys = _keys(one, most_bits + equal, equal, width)
     second_keys = repeat(None) if alone else _keys(other, most_bits + equal, equal, width)
     for keys in zip(first_keys, second_keys, strict=False):
         for first, second in _with_equal(*keys):
             near = _apart(one[first], other[second]) <= most_bits
-            found = np.union1d(found, first[near] * len(other) + second[near])
-    for place in np.array_split(found, len(found) // BLOCK + 1):
+            near_pairs = np.union1d(near_pairs, first[near] * len(other) + second[near])
+    for place in np.array_split(near_pairs, len(near_pairs) // BLOCK + 1):
         first, second = np.divmod(place, max(1, len(other)))
         apart = _apart(one[first], other[second])
         yield from zip(first.tolist(), second.tolist(), apart.tolist(), strict=True)
@@ -185,8 +185,8 @@ def _with_equal(one: np.ndarray, other: np.ndarray | None) -> Iterator[tuple[np.
     while start < len(rows):
         stop = max(start + 1, int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1)
         here = count[start:stop]
-        places = np.arange(before[start], before[stop]) + np.repeat(begin[start:stop] - before[start:stop], here)
-        yield np.repeat(rows[start:stop], here), columns[places]
+        order = np.arange(before[start], before[stop]) + np.repeat(begin[start:stop] - before[start:stop], here)
+        yield np.repeat(rows[start:stop], here), columns[order]
         start = stop
 
 

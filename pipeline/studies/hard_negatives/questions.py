@@ -133,12 +133,12 @@ def recognised(path: Path) -> str:
     """Recognise a format by the names in a folder, or by the keys of a file's first entry."""
     if path.is_dir():
         names = {file.name for file in path.iterdir()}
-        found = [form for form, wanted in (("sugarcrepe", {f"{name}.json" for name in SUGARCREPE}), ("aro", {*ARO}),
+        forms = [form for form, wanted in (("sugarcrepe", {f"{name}.json" for name in SUGARCREPE}), ("aro", {*ARO}),
                                            ("winoground", {"examples.jsonl"})) if wanted & names]
-        if len(found) != 1:
+        if len(forms) != 1:
             raise InputError(f"{path}: expected the files of sugarcrepe, aro or winoground, got "
                              f"{', '.join(sorted(names)[:8]) or 'none'}; name one file, or --format")
-        return found[0]
+        return forms[0]
     if path.suffix not in (".json", ".jsonl"):
         return "csv"
     keys = set(_entries(path)[0])
@@ -167,19 +167,19 @@ def from_csv(path: Path, left_out: LeftOut) -> list[Question]:
         sides = [_side(name) for name in header]
         if not {"image", "positive", "negative"} <= {*sides} or sides.count("image") > 1:
             raise InputError(f"{path}: the first line must be {EXPECTED}, got {','.join(header)[:80]!r}")
-        found = []
+        questions = []
         for line in filter(None, lines):
             place = f"line {lines.line_num}"
             if len(line) != len(header):
                 left_out.add(f"not {len(header)} fields", f"{place}: {','.join(line)[:80]}")
             else:
-                found += _question([*zip(sides, line, strict=True)], "all", place, left_out)
-    return found
+                questions += _question([*zip(sides, line, strict=True)], "all", place, left_out)
+    return questions
 
 
 def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry, by its keys; its category is the entry's, else the file's name."""
-    found = []
+    questions = []
     for number, entry in enumerate(_entries(path), 1):
         values = [(side, value) for key, held in entry.items() if (side := _side(key)) is not None
                   for value in (held if isinstance(held, list) else [held]) if isinstance(value, str)]
@@ -188,8 +188,8 @@ def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
                              f"{', '.join(entry)[:120]}; expected such as filename, caption, negative_caption")
         if "bbox_x" in entry:
             raise InputError(f"{path}: asks about boxes, as ARO does; read it with --format aro")
-        found += _question(values, path.stem, f"entry {number} of {path.name}", left_out)
-    return found
+        questions += _question(values, path.stem, f"entry {number} of {path.name}", left_out)
+    return questions
 
 
 def _side(name: str) -> str | None:
@@ -211,28 +211,28 @@ def _question(values: Sequence[tuple[str | None, str]], category: str, place: st
 
 def sugarcrepe(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is the file's name."""
-    found = [path / f"{name}.json" for name in SUGARCREPE] if path.is_dir() else [path]
-    return [question for file in found for question in from_entries(file, left_out)]
+    files = [path / f"{name}.json" for name in SUGARCREPE] if path.is_dir() else [path]
+    return [question for file in files for question in from_entries(file, left_out)]
 
 
 def winoground(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a group of two questions of each entry; their category is the entry's `collapsed_tag`."""
     file = path / "examples.jsonl" if path.is_dir() else path
-    found = []
+    questions = []
     for number, entry in enumerate(_entries(file)):
         captions = [_text(entry, f"caption_{side}", file) for side in (0, 1)]
         category = _text(entry, "collapsed_tag", file) if "collapsed_tag" in entry else "all"
-        found += [Question(_text(entry, f"image_{side}", file), (captions[side],), (captions[1 - side],), category,
-                           f"{number}") for side in (0, 1)]
-    return found
+        questions += [Question(_text(entry, f"image_{side}", file), (captions[side],), (captions[1 - side],), category,
+                               f"{number}") for side in (0, 1)]
+    return questions
 
 
 def aro(path: Path, left_out: LeftOut) -> list[Question]:
     """Make a question of each entry; its category is "relation" or "attribution"."""
-    found = [path / name for name in ARO] if path.is_dir() else [path]
+    files = [path / name for name in ARO] if path.is_dir() else [path]
     return [Question(_crop(entry, file), (_text(entry, "true_caption", file),),
                      (_text(entry, "false_caption", file),), file.stem.rsplit("_", 1)[-1])
-            for file in found for entry in _entries(file)]
+            for file in files for entry in _entries(file)]
 
 
 def _entries(path: Path) -> list[Mapping[str, Any]]:
@@ -240,10 +240,10 @@ def _entries(path: Path) -> list[Mapping[str, Any]]:
     with refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}"):
         held = [from_json(line) for line in text_of(path).split("\n") if line.strip()] if path.suffix == ".jsonl" \
             else from_json(text_of(path))
-    found = list(held.values()) if isinstance(held, dict) else held
-    if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
+    entries = list(held.values()) if isinstance(held, dict) else held
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{path}: expected a list of objects")
-    return found
+    return entries
 
 
 def _text(entry: Mapping[str, Any], key: str, path: Path) -> str:

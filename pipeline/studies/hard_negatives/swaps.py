@@ -54,22 +54,22 @@ def number(caption: str, every: Sequence[str]) -> str | None:
 
 def order(caption: str, every: Sequence[str]) -> str | None:
     """Swap two nouns."""
-    found = list(WORD.finditer(caption))
-    lower = [match[0].lower() for match in found]
+    words = list(WORD.finditer(caption))
+    lower = [match[0].lower() for match in words]
     for names in (set(NOUNS), set(NOUNS.values())):
-        places = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
-        for first, second in itertools.pairwise(places):
+        nouns = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
+        for first, second in itertools.pairwise(nouns):
             between = lower[first + 1:second]
             if lower[first] != lower[second] and not set(between) <= JOINING:
-                return _exchanged(caption, found[first], found[second])
+                return _exchanged(caption, words[first], words[second])
     return None
 
 
 def left_and_right(caption: str, every: Sequence[str]) -> str | None:
     """Swap left and right."""
-    found = list(WORD.finditer(caption))
-    lower = ["", *(match[0].lower() for match in found), ""]
-    sides = [match for at, match in enumerate(found, 1) if lower[at] in ("left", "right")
+    words = list(WORD.finditer(caption))
+    lower = ["", *(match[0].lower() for match in words), ""]
+    sides = [match for at, match in enumerate(words, 1) if lower[at] in ("left", "right")
              and lower[at - 1] not in WORDS["before_no_side"] and lower[at + 1] not in WORDS["after_no_side"]]
     for match in reversed(sides):
         caption = _put(caption, match, "right" if match[0].lower() == "left" else "left")

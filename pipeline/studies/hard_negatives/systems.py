@@ -33,14 +33,14 @@ class OfHead:
 
         place: the file that names them, for messages. Raises InputError if none has any.
         """
-        source, found = self.opened.source, rows_of(files, self.opened.manifest, place)
-        self.rows = np.array([-1 if row is None else row for row in found])
-        there = (self.rows >= 0) & source.done[self.rows]
-        self.rows = self.rows[there]
-        if not there.any():
+        source, row_of_file = self.opened.source, rows_of(files, self.opened.manifest, place)
+        self.rows = np.array([-1 if row is None else row for row in row_of_file])
+        stored = (self.rows >= 0) & source.done[self.rows]
+        self.rows = self.rows[stored]
+        if not stored.any():
             raise InputError(f"{source.path}: has features of none of the images of {place}; name their data set with "
                              "--images-of, or extract them")
-        return there
+        return stored
 
     def images(self) -> np.ndarray:
         """Embed the images that were found: unit vectors, float32 [I, d]."""
@@ -91,9 +91,9 @@ class OfEncoder:
 
     def find(self, files: Sequence[str], place: Path) -> np.ndarray:
         """Look for images by file name, COCO's number or image id, see `OfHead.find`."""
-        found = rows_of(files, self.manifest, place)
-        self.rows = np.array([row for row in found if row is not None])
-        return np.array([row is not None for row in found])
+        row_of_file = rows_of(files, self.manifest, place)
+        self.rows = np.array([row for row in row_of_file if row is not None])
+        return np.array([row is not None for row in row_of_file])
 
     def images(self) -> np.ndarray:
         """Embed the images that were found."""

@@ -83,8 +83,8 @@ def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
     """Measure each row and each column, to about the last digit of float64."""
     # Memory holds a block as it is, in float64, and as deviations.
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
-    first, *others = share(blocks, lambda: _Worker(source), lambda cells: None)
-    for other in others:
+    first, *rest = share(blocks, lambda: _Worker(source), lambda cells: None)
+    for other in rest:
         for mine, theirs in ((first.rows, other.rows), (first.columns, other.columns)):
             mine.merge(slice(None), theirs.count, theirs.mean, theirs.squares, theirs.least, theirs.greatest)
     return first.rows, first.columns

@@ -26,7 +26,7 @@ class Pairs(NamedTuple):
 
 def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str, int]:
     """Count the candidates of a query, for each direction and language. Raises InputError if k is above the pool."""
-    found = {}
+    widths = {}
     for number, part in enumerate(pool.parts(protocol), -1):
         folds, where = _folds(part), f" in {part.language}" if part.language else ""
         for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
@@ -34,8 +34,8 @@ def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str
             if k != "all" and k > size:
                 raise InputError(f"k {k} is above the pool: a query of protocol {part.rules.name} has {size} {called}"
                                  f"{where}; give a smaller k, or all")
-            found[of_language(number, name)] = size if k == "all" else k
-    return found
+            widths[of_language(number, name)] = size if k == "all" else k
+    return widths
 
 
 def _folds(part: Part) -> list[tuple[Ids, Ids]]:
@@ -49,26 +49,26 @@ def find(pool: System, protocol: Protocol, k: int | Literal["all"], block_megaby
     Equally similar candidates come in an order that is drawn once for each query, by the order of ids: it depends
     neither on rows and columns nor on the size of blocks. An index has its own order.
     """
-    found, done, widths = {}, 0, sizes(pool, protocol, k)
+    candidates, done, widths = {}, 0, sizes(pool, protocol, k)
     for number, part in enumerate(pool.parts(protocol), -1):
         for name, queries, rows, columns in (("i2t", pool.queries[0], part.images, part.captions),
                                              ("t2i", pool.queries[1], part.captions, part.images)):
             key = of_language(number, name)
-            places = np.full((queries, widths[key]), -1, np.int64)
-            retrieved = np.zeros(places.shape)
+            best_of_query = np.full((queries, widths[key]), -1, np.int64)
+            retrieved = np.zeros(best_of_query.shape)
             for fold in _folds(part):
                 asked, best, scores = _of_fold(part.system, name, fold, widths[key], block_megabytes,  # type: ignore[arg-type]
                                                after(progress, done), index)
-                places[rows[asked]], retrieved[rows[asked]] = columns[best], scores
+                best_of_query[rows[asked]], retrieved[rows[asked]] = columns[best], scores
                 done += len(asked)
-            found[key] = Scored(places, retrieved, np.zeros(places.shape, np.float32))
-    return found
+            candidates[key] = Scored(best_of_query, retrieved, np.zeros(best_of_query.shape, np.float32))
+    return candidates
 
 
 def _of_fold(pool: System, name: Direction, fold: tuple[Ids, Ids], k: int, block_megabytes: float,
              progress: Progress, index: str | None) -> tuple[Ids, Ids, np.ndarray]:
     """The queries of a fold with their candidates and these candidates' scores."""
-    images, captions = (places[np.lexsort((ids[places], datasets[places]))] for places, (datasets, ids) in
+    images, captions = (rows[np.lexsort((ids[rows], datasets[rows]))] for rows, (datasets, ids) in
                         zip(fold, (pool.items("image"), pool.items("caption")), strict=True))
     if name == "i2t":
         images = images[images < pool.queries[0]]

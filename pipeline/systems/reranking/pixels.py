@@ -62,14 +62,14 @@ class PixelScorer(ABC):
         texts = captions[manifest_rows(self.captions, "caption", caption_ids)]
         # Pairs of an image go together, which is then decoded once.
         order = np.lexsort((np.array([len(text) for text in texts]), rows))
-        found, size = np.empty(len(rows), np.float32), self.source.batch_size
+        scores_of_pairs, size = np.empty(len(rows), np.float32), self.source.batch_size
         for start in range(0, len(order), size):
             batch = order[start:start + size]
             unique, place = np.unique(rows[batch], return_inverse=True)
             inputs = self._prepared(unique, texts[batch].tolist())
-            found[batch] = self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
+            scores_of_pairs[batch] = self.scores(dict(inputs), torch.from_numpy(place)).float().cpu().numpy()
             progress(start + len(batch))
-        return found
+        return scores_of_pairs
 
     def _path(self, row: int) -> Any:
         return self.images.images_folder / self.images.images["file"].iloc[row]

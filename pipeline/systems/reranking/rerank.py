@@ -101,19 +101,19 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         if draft is None:
             return Outcome(System.open(job.path).made_from, 0, written=False)
         job.retriever.check()
-        found, kept, scored = None if differs else _earlier_candidates(job), None, 0
-        if found is None:
-            found, kept, scored = _score(job, by_pair, executor, report)
+        scored_candidates, pieces, scored = None if differs else _earlier_candidates(job), None, 0
+        if scored_candidates is None:
+            scored_candidates, pieces, scored = _score(job, by_pair, executor, report)
         if job.tune and (record := _made(job, scorers).reranked):
-            k, how, tuned = tuning.tune(job.retriever, found, record, job.block_megabytes)
+            k, how, tuned = tuning.tune(job.retriever, scored_candidates, record, job.block_megabytes)
             job = replace(job, k=k, how=how)
         made = _made(job, scorers, tuned)
         ids = (job.retriever.image_ids, job.retriever.caption_ids, job.retriever.caption_image)
-        arrays = {f"{name}_{kind}": values for name, each in found.items() for kind, values in (
+        arrays = {f"{name}_{kind}": values for name, each in scored_candidates.items() for kind, values in (
             ("candidates", each.places), ("retrieved", each.retrieved), ("scores", each.scores))}
         layout.begin(draft, dict(zip(layout.IDS, ids, strict=True)) | arrays, made)
-    if kept is not None:
-        kept.remove()
+    if pieces is not None:
+        pieces.remove()
     return Outcome(made, scored, written=True)
 
 
@@ -126,11 +126,11 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
 
 def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
-    (kind, name), found = job.scorer, {"retriever": job.retriever.reference}
+    (kind, name), references = job.scorer, {"retriever": job.retriever.reference}
     for number, scorer in enumerate(scorers):
         of_pixels_or_head = Reference(kind=kind, name=name, identity=digest(scorer.made_from))
-        found[f"scorer.{number}" if number else "scorer"] = getattr(scorer, "reference", of_pixels_or_head)
-    return found | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
+        references[f"scorer.{number}" if number else "scorer"] = getattr(scorer, "reference", of_pixels_or_head)
+    return references | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
 
 
 def _differs_before_ordering(job: Job, request: RerankRequest, made_from: Mapping[str, Reference]) -> Outdated | None:
@@ -145,9 +145,9 @@ def _earlier_candidates(job: Job) -> dict[str, reranked.Scored] | None:
     """Read the candidates that an earlier run scored; None if they are not enough."""
     store = Artefact.open(job.path)
     Artefact.open(job.path, *store.record.contents)
-    found = reranked.read(job.path, layout.group(job.path), job.pool.shape)
+    stored = reranked.read(job.path, layout.group(job.path), job.pool.shape)
     wanted = candidates.sizes(job.pool, job.protocol, job.k)
-    return found if all(found[name].places.shape[1] >= k for name, k in wanted.items()) else None
+    return stored if all(stored[name].places.shape[1] >= k for name, k in wanted.items()) else None
 
 
 def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None = None) -> Made:
@@ -199,20 +199,20 @@ def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Execu
            ) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
     """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
-    found = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
-    pairs = candidates.wanted(found, captions)
+    to_score = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
+    pairs = candidates.wanted(to_score, captions)
     made_from = {key: digest(each.made_from) for key, each in scorers.items()}
     parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)
                                         for key, each in made_from.items()})
     distractors = [each.reference.identity for each in job.distractors]
     request = {"retriever": job.retriever.reference.identity, "distractors": distractors, "shard": shards.SHARD,
                "scorers": [[*key, each] for key, each in made_from.items()], "pairs": shards.digest_of(pool, pairs)}
-    kept = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
-    missing = sum(len(parts[number].rows) for number in kept.missing(len(parts)))
+    pieces = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
+    missing = sum(len(parts[number].rows) for number in pieces.missing(len(parts)))
     report.start(missing)
     scores = np.empty(len(pairs.image), np.float32)
-    done = kept.run(shards.score, parts, executor,
-                    lambda number, before: None if before else report.pairs(len(parts[number].rows)))
+    done = pieces.run(shards.score, parts, executor,
+                      lambda number, before: None if before else report.pairs(len(parts[number].rows)))
     for part, arrays in zip(parts, done, strict=True):
         scores[part.rows] = arrays["scores"]
-    return candidates.with_scores(found, pairs, scores, captions), kept, missing
+    return candidates.with_scores(to_score, pairs, scores, captions), pieces, missing

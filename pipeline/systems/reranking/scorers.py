@@ -60,12 +60,12 @@ class StoredSystem:
         """Read pairs from the matrix, see `PairScorer.score`."""
         rows = self._places("image", self.store.image_ids, image_ids)
         columns = self._places("caption", self.store.caption_ids, caption_ids)
-        found = np.empty(len(rows), np.float32)
+        scores = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            found[part] = self.matrix.pairs(rows[part], columns[part])
+            scores[part] = self.matrix.pairs(rows[part], columns[part])
             progress(min(start + AT_ONCE, len(rows)))
-        return found
+        return scores
 
     def _places(self, what: str, ids: Ids, wanted: Ids) -> Ids:
         return rows_of(ids, wanted, lambda each: f"{self.store.path}: does not score {what} {each}; score both systems "
@@ -95,8 +95,8 @@ class TrainedScorer:
     def made_from(self) -> dict[str, Any]:
         """The head by its checkpoint, its features and its manifests, by digest."""
         head, asked = self.head.artefact, self.head.artefact.request
-        own = head.dataset
-        elsewhere = {} if own in (self.images.dataset, self.captions.dataset) else {"trained_on": own}
+        trained_on = head.dataset
+        elsewhere = {} if trained_on in (self.images.dataset, self.captions.dataset) else {"trained_on": trained_on}
         return {"kind": head.facts.scorer, "name": self.name, "recipe": asked.name, "feature": asked.feature,
                 "series": system_name(asked.name, asked.feature, asked.text), "seed": asked.seed,
                 "checkpoint": head.checkpoint, "store": self.store.identity,

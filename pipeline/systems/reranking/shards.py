@@ -55,14 +55,14 @@ def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
         if not wanted():
             raise InputError("the run that wanted these pairs is over")
 
-    found = scorer.score(task.image_ids, task.caption_ids, check)
-    if found.shape != task.image_ids.shape or found.dtype != np.float32:
-        raise InputError(f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {found.dtype} "
-                         f"{list(found.shape)}")
-    if len(wrong := np.flatnonzero(~np.isfinite(found))):
-        raise InputError(f"{task.name}: gives {found[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
+    scores = scorer.score(task.image_ids, task.caption_ids, check)
+    if scores.shape != task.image_ids.shape or scores.dtype != np.float32:
+        raise InputError(f"{task.name}: expected float32 {list(task.image_ids.shape)}, received {scores.dtype} "
+                         f"{list(scores.shape)}")
+    if len(wrong := np.flatnonzero(~np.isfinite(scores))):
+        raise InputError(f"{task.name}: gives {scores[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
                          f"{task.caption_ids[wrong[0]]}")
-    return {"scores": found}
+    return {"scores": scores}
 
 
 def divide(pool: System, pairs: Pairs, scorers: Mapping[tuple[int, int], tuple[str, str, PairSource, str]]
@@ -83,8 +83,8 @@ def digest_of(pool: System, pairs: Pairs) -> str:
 
 def _items(pool: System, pairs: Pairs) -> list[Ids]:
     """The data set and the id of each pair's image, then those of its caption: int64 [P]."""
-    return [values[places] for items, places in ((pool.items("image"), pairs.image),
-                                                 (pool.items("caption"), pairs.caption)) for values in items]
+    return [values[rows] for items, rows in ((pool.items("image"), pairs.image),
+                                             (pool.items("caption"), pairs.caption)) for values in items]
 
 
 def _cut(image: Ids, owner: Ids) -> Iterator[Ids]:

@@ -131,7 +131,7 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
     """Find the stored matrices, of which there is one or more."""
     import zarr
 
-    found: list[zarr.Array] = []
+    arrays: list[zarr.Array] = []
     for number in count():
         name = f"similarity_{number}" if number else "similarity"
         if number and name not in group:
@@ -139,8 +139,8 @@ def matrices(group: zarr.Group) -> tuple[zarr.Array, ...]:
         array = group[name]
         if not isinstance(array, zarr.Array):
             raise KeyError(name)
-        found.append(array)
-    return tuple(found)
+        arrays.append(array)
+    return tuple(arrays)
 
 
 def vectors(store: Artefact, side: Side, length: int, digests: Digests = digest.of_files) -> np.ndarray:

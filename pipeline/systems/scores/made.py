@@ -272,10 +272,10 @@ def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
     """Say how two systems differ, member by member; "" if they are seeds of one system."""
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
-    found: list[str] = []
+    differing: list[str] = []
     for one, other in zip(mine, others, strict=True):
-        found += [what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)]
-        found += [f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
-                  for key in dict.fromkeys((*one.settings, *other.settings))
-                  if one.settings.get(key) != other.settings.get(key)]
-    return ", ".join(dict.fromkeys(found))
+        differing += [what for key, what in SHARED_DIGESTS.items() if getattr(one, key) != getattr(other, key)]
+        differing += [f"{key} {one.settings.get(key)} and {other.settings.get(key)}"
+                      for key in dict.fromkeys((*one.settings, *other.settings))
+                      if one.settings.get(key) != other.settings.get(key)]
+    return ", ".join(dict.fromkeys(differing))

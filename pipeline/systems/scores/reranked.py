@@ -60,12 +60,12 @@ class Combination:
 
     def of(self, retrieved: np.ndarray, scored: np.ndarray, are_logits: bool) -> Floats:
         """Combine the scores of queries' candidates."""
-        there, here = retrieved.astype(np.float64), scored.astype(np.float64)
+        first, second = retrieved.astype(np.float64), scored.astype(np.float64)
         if are_logits and self.name != "scorer":
-            here = 0.5 * (1 + np.tanh(0.5 * here))  # the sigmoid, without overflow
+            second = 0.5 * (1 + np.tanh(0.5 * second))  # the sigmoid, without overflow
         if self.name == "norm_add":
-            there, here = _scaled(there), _scaled(here)
-        return here if self.name == "scorer" else self.weight * there + (1 - self.weight) * here
+            first, second = _scaled(first), _scaled(second)
+        return second if self.name == "scorer" else self.weight * first + (1 - self.weight) * second
 
 
 def _scaled(scores: Floats) -> Floats:
@@ -142,8 +142,8 @@ class Reranked(Folded):
         """Restrict the pool. It must be one fold, see `direction`."""
         chosen = self.chosen[0][images], self.chosen[1][captions]
         inside = [each for each in self.languages if (each.folds[1][chosen[1]] >= 0).any()]
-        own = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
-        return Reranked(own.source, own.candidates, own.folds, own.name, chosen, own.languages)
+        part = inside[0] if len(inside) == 1 and len(self.languages) > 1 else self
+        return Reranked(part.source, part.candidates, part.folds, part.name, chosen, part.languages)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Reorder one direction's candidates."""
@@ -166,12 +166,12 @@ class Reranked(Folded):
         asked = asked[asked < len(mine.places)]  # distractors are no queries
         place = np.full(self.source.shape[1 if by_image else 0] + 1, -1, np.int32)  # the last entry is that of -1
         place[sought] = np.arange(len(sought))
-        places = place[mine.places[asked]]
+        placed = place[mine.places[asked]]
         left_out = self.folds[0 if by_image else 1][asked] < 0
-        if (places[~left_out] < 0).any():
+        if (placed[~left_out] < 0).any():
             raise self.of_another_pool()
         source = of_direction(select(self.source, *self.chosen), name, block_bytes)
-        return _Reordered(source, places, _dense(mine.worth[asked]), by_image, block_bytes)
+        return _Reordered(source, placed, _dense(mine.worth[asked]), by_image, block_bytes)
 
 
 def _dense(worth: Floats) -> np.ndarray:
@@ -180,9 +180,9 @@ def _dense(worth: Floats) -> np.ndarray:
     ascending = np.take_along_axis(worth, order, 1)
     steps = np.zeros(worth.shape, np.int64)
     np.cumsum(ascending[:, 1:] > ascending[:, :-1], axis=1, out=steps[:, 1:])
-    found = np.empty_like(steps)
-    np.put_along_axis(found, order, steps, 1)
-    return found.astype(np.min_scalar_type(worth.shape[1]))
+    dense = np.empty_like(steps)
+    np.put_along_axis(dense, order, steps, 1)
+    return dense.astype(np.min_scalar_type(worth.shape[1]))
 
 
 class _Reordered(QueryByQuery):
@@ -200,9 +200,9 @@ class _Reordered(QueryByQuery):
         if self.same is not None:
             scores = scores[:, self.same]
         above = scores.max(1, keepdims=True) + 1
-        places = self.places[which]
-        asking = len(places)  # fewer if the slice ends among distractors, which are no queries
-        np.put_along_axis(scores[:asking], places, above[:asking] + self.worth[which], 1)
+        candidates = self.places[which]
+        asking = len(candidates)  # fewer if the slice ends among distractors, which are no queries
+        np.put_along_axis(scores[:asking], candidates, above[:asking] + self.worth[which], 1)
         return scores
 
 
@@ -273,26 +273,26 @@ def _reordered(retriever: Scores, found: Mapping[Direction, Scored], in_folds: t
 
 def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> dict[str, Scored]:
     """Read the candidates of both directions."""
-    own = [group[name].shape[0] for name in IDS[:2]]  # type: ignore[union-attr]
-    whole = pool or (own[0], own[1])
-    found: dict[str, Scored] = {}
+    sides = [group[name].shape[0] for name in IDS[:2]]  # type: ignore[union-attr]
+    whole = pool or (sides[0], sides[1])
+    by_direction: dict[str, Scored] = {}
     for name in _names(group):
-        queries, candidates = (own[0], whole[1]) if name.endswith("i2t") else (own[1], whole[0])
-        places, retrieved, scores = (whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
-                                     for each in ("candidates", "retrieved", "scores"))
-        known = places[(places >= 0).all(1)] if places.ndim == 2 else places
-        if not (places.shape == retrieved.shape == scores.shape and places.ndim == 2 and len(places) == queries
-                and places.dtype == np.int64 and ((places >= 0).all(1) | (places == -1).all(1)).all()
+        queries, candidates = (sides[0], whole[1]) if name.endswith("i2t") else (sides[1], whole[0])
+        indices, retrieved, scores = (whole_array(path / f"{name}_{each}", group[f"{name}_{each}"])
+                                      for each in ("candidates", "retrieved", "scores"))
+        known = indices[(indices >= 0).all(1)] if indices.ndim == 2 else indices
+        if not (indices.shape == retrieved.shape == scores.shape and indices.ndim == 2 and len(indices) == queries
+                and indices.dtype == np.int64 and ((indices >= 0).all(1) | (indices == -1).all(1)).all()
                 and known.max(initial=0) < candidates and np.isfinite(scores).all() and np.isfinite(retrieved).all()):
-            raise InputError(f"{path}: its candidates {name} do not fit its {own[0]} images and {own[1]} captions; run "
-                             "`pipeline rerank` again")
-        found[name] = Scored(places, retrieved.astype(np.float64), scores.astype(np.float32))
-    return found
+            raise InputError(f"{path}: its candidates {name} do not fit its {sides[0]} images and {sides[1]} captions; "
+                             "run `pipeline rerank` again")
+        by_direction[name] = Scored(indices, retrieved.astype(np.float64), scores.astype(np.float32))
+    return by_direction
 
 
 def _names(group: zarr.Group) -> list[str]:
     """The names under which a store keeps candidates: those of both directions, then those of each language."""
-    found: list[str] = list(get_args(Direction))
-    while f"{of_language(len(found) // 2 - 1, found[0])}_candidates" in group:
-        found += [of_language(len(found) // 2 - 1, name) for name in get_args(Direction)]
-    return found
+    names: list[str] = list(get_args(Direction))
+    while f"{of_language(len(names) // 2 - 1, names[0])}_candidates" in group:
+        names += [of_language(len(names) // 2 - 1, name) for name in get_args(Direction)]
+    return names

@@ -46,14 +46,14 @@ def write(path: Path, system: System, count: int, seed: int, block_megabytes: fl
         listed = path.suffix == ".json"
         file.write("{" if listed else "")
         for number, (way, asking, answering) in enumerate(WAYS):
-            places, scores = top(system.scores, way, count, generator, block_megabytes, after(progress, before))
-            before += len(places)
+            best, scores = top(system.scores, way, count, generator, block_megabytes, after(progress, before))
+            before += len(best)
             queries, candidates = system.ids(asking), system.ids(answering)
-            for query, row, values in zip(queries.tolist(), candidates[places].tolist(), scores.tolist(), strict=True):
+            for query, row, values in zip(queries.tolist(), candidates[best].tolist(), scores.tolist(), strict=True):
                 if listed:
-                    found = {f"{answering}:{each}": value for each, value in zip(row, values, strict=True)}
+                    score_of = {f"{answering}:{each}": value for each, value in zip(row, values, strict=True)}
                     file.write("" if number == 0 and query == queries[0] else ",\n")
-                    file.write(f'"{asking}:{query}": {json.dumps(found)}')
+                    file.write(f'"{asking}:{query}": {json.dumps(score_of)}')
                 else:
                     file.writelines(f"{asking}:{query} Q0 {answering}:{each} {rank} {value!r} {name}\n"
                                     for rank, (each, value) in enumerate(zip(row, values, strict=True), 1))
@@ -113,10 +113,10 @@ def _placed(path: Path, run: Run, collection: Collection, positives: Positives, 
         order = np.argsort(key, kind="stable")
     wanted = positives.query * size + positives.candidate
     at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-    found = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
+    is_listed = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
     score = run.score[order][at] if len(key) else np.zeros(len(wanted))
     by_query = np.lexsort((run.score, query))
     ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
     listed = (run.score[by_query[first:last]] for first, last in ends)
-    above, tied = around(listed, np.where(found, score, np.nan), positives.start)
-    return Placements.of(positives, np.where(found, above, NEVER), np.where(found, tied, 1), max(size, 1))
+    above, tied = around(listed, np.where(is_listed, score, np.nan), positives.start)
+    return Placements.of(positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1))

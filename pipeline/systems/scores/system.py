@@ -112,8 +112,8 @@ class System(Collection):
     @classmethod
     def open_among(cls, path: Path, distractors: Sequence[System]) -> System:
         """Open a head's scores, or a reranked system's, with the vectors of distractors."""
-        own = cls.open_vectors(path)
-        return (cls.open(path) if own.made_from.reranked else own).among(distractors)
+        pool = cls.open_vectors(path)
+        return (cls.open(path) if pool.made_from.reranked else pool).among(distractors)
 
     @property
     def path(self) -> Path:
@@ -302,9 +302,9 @@ class System(Collection):
     def items(self, side: Side) -> tuple[Ids, Ids]:
         """Give each image's or caption's place among `datasets`, and its id there: int64 [I] or [C] each."""
         every = self.pools or (self,)
-        places = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
-                  for each in every]
-        return np.concatenate(places), np.concatenate([each.ids(side) for each in every])
+        datasets_of = [np.full(len(each.ids(side)), self.datasets.index(each.made_from.dataset), np.int64)
+                       for each in every]
+        return np.concatenate(datasets_of), np.concatenate([each.ids(side) for each in every])
 
     def write(self, draft: Draft, made: Made, method: str = "mean",
               progress: layout.Progress = lambda images: None) -> None:
