@@ -23,7 +23,7 @@ from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
-from pipeline.provenance.results import HITS, digest_of
+from pipeline.provenance import results
 from pipeline.systems.scores.made import Made
 
 PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
@@ -69,21 +69,18 @@ def rendered(page: str) -> str:
 
 def of_results(path: Path, name: str, recipe: str | None = None, commit: str | None = None) -> None:
     """Recalls and RSUM of a run's systems, or of one recipe's, those with equal hits of every image in one row."""
-    every = from_json(path.read_text(encoding="utf-8"))
-    made = {system: Made.model_validate(entry["made_from"]) for system, entry in every.items()}
-    entries = {system: entry for system, entry in every.items() if recipe in (None, made[system].recipe)}
-    if edited := [system for system, entry in entries.items() if entry["digest"] != digest_of(entry)]:
-        raise InputError(f"{path}: the entry of {edited[0]} was edited; run `pipeline evaluate` again")
-    labels = {system: _label(made[system]) for system in entries}
+    every = results.read(path)
+    entries = {system: result for system, result in every.items() if recipe in (None, result.made.recipe)}
+    labels = {system: _label(result.made) for system, result in entries.items()}
     if len({*labels.values()}) < len(labels):
         labels = {system: system for system in entries}
     rows: dict[str, list[Any]] = {}
     for system, entry in entries.items():
-        if "all" not in entry:
+        if "all" not in entry.numbers:
             raise InputError(f"{path}: {system} was not measured by the protocol `all`, whose table this is")
-        found = entry["all"]
+        found = entry.numbers["all"]
         values = [*(found[way][f"R@{k}"] for way, k in RECALLS), found["RSUM"]]
-        row = rows.setdefault(digest(entry[HITS]), ["", *values])
+        row = rows.setdefault(digest(entry.hits), ["", *values])
         row[0] = " = ".join(filter(None, (row[0], labels[system])))
     columns = [("features", ""), *((f"{f'{way} ' * (k == 1)}R@{k}", ".1f") for way, k in RECALLS), ("RSUM", ".1f")]
     numbers.write(numbers.FILES / f"{name}.json", "pipeline evaluate", columns, [*rows.values()], commit)

@@ -18,6 +18,7 @@ from pipeline.evaluation.retrieval import Protocol, Ties, relevance, workers
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
+from pipeline.provenance.results import Distractors, EvaluateRequest, Result
 from pipeline.report import evaluated
 from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths, systems
@@ -54,6 +55,8 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
         if pool is None:
             _evaluate_run(asked, settings, truth, output)
             return
+        plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})  # only the options count here
+        asked = replace(asked, settings=truth.chosen(plain))
         notes = _noted(judged.notes_of_vectors(pool) if embeddings else [])
         by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
         pool, (numbers,), (hits,), tables, more = asked.measure(pool, [by], truth, columns.manifest)
@@ -61,8 +64,7 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
         notes += more
         _write_files(pool, files, tables, settings.evaluate)
         if keep:
-            results.record(paths.recorded, pool, [System.open_vectors(path) for path in distractors], asked.recorded,
-                           numbers, hits)
+            _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
         click.echo(_written([("", numbers | ({"notes": notes} if notes else {}))], output))
 
 
@@ -71,13 +73,21 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
     paths = asked.paths
     measured_run = _measure_run(replace(asked, settings=truth.chosen(settings.evaluate)), settings)
     with exclusive(paths.metrics):
-        write_json(paths.metrics, measured_run)
+        results.write(paths.metrics, measured_run)
         shutil.rmtree(paths.headline, ignore_errors=True)
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
-        [(name, numbers | _described(Made.model_validate(result["made_from"]))) for name, result in measured_run.items()
-         for numbers in results.protocols(result).values()], output))
+        [(name, numbers | _described(result.made)) for name, result in measured_run.items()
+         for numbers in result.numbers.values()], output))
+
+
+def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: judged.Truth, numbers: dict[str, Any],
+          hits: dict[str, Any]) -> None:
+    """Keep one pool's numbers in results/recorded.json."""
+    protocol, name = numbers["protocol"], results.name_beyond(pool, distractors)
+    request = asked.request(name, [protocol], truth, distractors)
+    results.add(asked.paths.recorded, Result.of(pool, request, {protocol: numbers}, {protocol: hits}, distractors))
 
 
 def _described(made: Made) -> dict[str, Any]:
@@ -119,8 +129,8 @@ def _written(pairs: evaluated.Results, output: str) -> str:
     return evaluated.to_markdown(pairs) if output == "markdown" else evaluated.to_text(pairs)
 
 
-def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
-    """Measure every system of the run, and those made by name, by their protocols; with what made each.
+def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
+    """Measure every system of the run, and those made by name, by their protocols.
 
     Ablations that are not scored are left out.
     """
@@ -138,8 +148,8 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Any]:
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
         _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
-        entries[name] = results.entry(store, asked.recorded, dict(zip(names, every, strict=True)),
-                                    dict(zip(names, hits, strict=True)))
+        entries[name] = Result.of(store, asked.request(name, names, truth), dict(zip(names, every, strict=True)),
+                                  dict(zip(names, hits, strict=True)))
         tables += rows
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
@@ -156,10 +166,11 @@ class _Asked:
     extended: str | None
     per_query: Path | None
 
-    @property
-    def recorded(self) -> dict[str, Any]:
-        """The record in results of how they were measured."""
-        return self.settings.model_dump(exclude={"block_megabytes"}) | {"extended": self.extended}
+    def request(self, name: str, protocols: list[str], truth: judged.Truth, distractors: Sequence[System] = ()
+                ) -> EvaluateRequest:
+        """The request that a result's record holds."""
+        return EvaluateRequest(name=name, protocols=protocols, settings=self.settings, judgements=truth.digest(),
+                               ties=self.ties, extended=self.extended, distractors=[*map(Distractors.of, distractors)])
 
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""

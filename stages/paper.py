@@ -31,7 +31,7 @@ def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Ro
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
-    beyond = results.read_recorded(paths.recorded) if request.measured and paths.recorded.exists() else {}
+    beyond = results.read(paths.recorded, results.COMMAND) if request.measured and paths.recorded.exists() else {}
     inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
     built = {name: tables.TABLES.find(name)(inputs, request) for name in settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
@@ -95,7 +95,7 @@ def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, .
     """The systems on the run's data set, by the first system's protocol, and the number of training images."""
     if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
         return (), 0
-    systems = [system for system in read_metrics(read_json(paths.metrics, "evaluate"))
+    systems = [system for system in read_metrics(scored_systems.metrics(paths))
                if system.origin.dataset == settings.run.dataset]
     first = tuple(system for system in systems if system.origin.protocol == systems[0].origin.protocol)
     split = manifest.Manifest.load(paths.manifest(settings.run.dataset)).images["split"]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pipeline import manifest
 from pipeline.files.atomic import exclusive, write_text
+from pipeline.provenance.results import Result
 from pipeline.report import names, page
 from pipeline.report.heads import read_heads
 from pipeline.report.page import charts, explorer, headline, systems
@@ -124,7 +125,7 @@ def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
 
 
 def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, features: dict[str, Path],
-                metrics: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+                metrics: Mapping[str, Result], described: dict[str, Any]) -> dict[str, Any]:
     run = settings.run
     table = paths.manifest(run.dataset)
     data = card.model_dump() | ({"manifest digest": manifest.Manifest.load(table).digest} if table.exists() else {})
@@ -136,4 +137,4 @@ def _provenance(paths: Paths, settings: Settings, card: manifest.Dataset, featur
     return {"Data": data, "Settings of the run": used,
             **{f"Features: {name}": made_from(path) for name, path in features.items()},
             **{f"Head: {name}": description for name, description in described.items()},
-            **{f"System: {name}": entry["made_from"] for name, entry in metrics.items()}}
+            **{f"System: {name}": result.record.facts for name, result in metrics.items()}}

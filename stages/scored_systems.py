@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pipeline.files.results import read_json
 from pipeline.manifest import Manifest, dataset
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record, results
+from pipeline.provenance.results import Result
 from pipeline.settings import Settings
 from pipeline.settings.features import of_ensemble
 from pipeline.settings.paths import Paths, ensembles, of_seed, reranked, rescored, system_name, systems
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
 
 
-def metrics(paths: Paths) -> dict[str, Any]:
+def metrics(paths: Paths) -> dict[str, Result]:
     """The content of results/metrics.json, checked against what made it."""
-    entries: dict[str, Any] = read_json(paths.metrics, "evaluate")
-    results.refuse_edited(paths.metrics, entries, paths.similarity)
-    return entries
+    found = results.read(paths.metrics)
+    results.refuse_stale(paths.metrics, found, paths.similarity)
+    return found
 
 
 def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
@@ -129,17 +129,14 @@ def photographs(paths: Paths, settings: Settings, given: Path | None) -> Path:
     return given or Manifest.load(paths.manifest(settings.run.dataset)).images_folder
 
 
-def truth(paths: Paths, settings: Settings, entries: Mapping[str, Any]) -> Truth:
+def truth(paths: Paths, settings: Settings, entries: Mapping[str, Result]) -> Truth:
     """The right answers by which results/metrics.json was measured; without entries, those of the settings."""
     measured = next(iter(entries.values()), None)
     if measured is None:
         return Truth.of(settings.evaluate).or_of(
             dataset(settings.run.dataset, paths.root).protocols_of(settings.score.split))
-    numbers, how = results.protocols(measured), measured.get("evaluated_with") or {}
-    judged = Truth(Path(how["qrels"]) if how.get("qrels") else None, how.get("same_text") is not None,
-                  left_out=1.0).or_of(list(numbers))  # `evaluate` has refused too much
-    recorded = next(iter(numbers.values())).get("relevance", {}).get("digest")
-    if judged.digest() != recorded:
+    judged = measured.truth
+    if judged.digest() != measured.request.judgements:
         raise InputError(f"{judged.qrels}: changed since {paths.metrics} was measured; run `pipeline evaluate` again")
     return judged
 

@@ -12,12 +12,12 @@ from pipeline.files.compared import MATCHES, Step
 from pipeline.files.parsing import from_json
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.result import Result
+from pipeline.provenance.results import Result
 from pipeline.provenance.trace import image_of, query, trace
+from pipeline.provenance.traced import Traced
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store
-from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages.progress import Progress, say
 
@@ -51,12 +51,12 @@ def trace_result(paths: Paths, settings: Settings, result: Path, name: str | Non
                          f"{wrong[0].what} {wrong[0].verdict}")
 
 
-def _read(paths: Paths, path: Path, name: str | None) -> Result:
+def _read(paths: Paths, path: Path, name: str | None) -> Traced:
     """A system of metrics.json, or a store of similarities or embeddings."""
     if is_store(path):
         if name is not None:
             raise InputError(f"{path}: is one system's store; leave out {name}")
-        return Result(path, System.open_either(path).made_from)
+        return Traced(path, System.open_either(path).made_from)
     with (refusing((FileNotFoundError, IsADirectoryError),
                    f"{path}: no result there; make results/metrics.json with `pipeline evaluate`"),
           refusing((ValueError, KeyError, TypeError, AttributeError),
@@ -67,9 +67,9 @@ def _read(paths: Paths, path: Path, name: str | None) -> Result:
                              "it again, and trace a store of the same system")
         if name is None or name not in metrics:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
-        made_from = Made.model_validate(metrics[name]["made_from"])
-        store = paths.similarity(made_from.dataset, name, str(made_from.split))
-        return Result(store, made_from, path, metrics[name])
+        result = Result.read(metrics[name])
+        store = paths.similarity(result.made.dataset, result.system.name, str(result.made.split))
+        return Traced(store, result.made, path, result)
 
 
 def _text(steps: list[Step]) -> list[str]:

@@ -56,6 +56,11 @@ class Record(BaseModel):
         """The record with other fields, not yet sealed."""
         return self.model_copy(update=fields)
 
+    def sealed(self) -> "Record":
+        """The record with the seal of its other fields."""
+        record = self.changed(contents=dict(sorted(self.contents.items())))
+        return record.changed(seal=record.computed_seal)
+
     def refers(self, name: str) -> Reference:
         """The reference to this artefact by the name under which the project has it."""
         return Reference(kind=self.kind, name=name, identity=self.identity)
@@ -63,8 +68,7 @@ class Record(BaseModel):
 
 def save(folder: Path, record: Record) -> Record:
     """Seal a record and write it into a folder; the sealed record."""
-    record = record.changed(contents=dict(sorted(record.contents.items())))
-    record = record.changed(seal=record.computed_seal)
+    record = record.sealed()
     atomic.write_text(folder / FILE, json.dumps(record.model_dump(), indent=1))
     return record
 

@@ -6,7 +6,6 @@ that too.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance import results
-from pipeline.settings import Evaluate
+from pipeline.provenance.results import Result
 from pipeline.settings.paths import Paths
 from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import judged, layout, measured
@@ -104,39 +102,33 @@ def _first_difference(kept: Any, again: Similarity) -> str | None:
     return None
 
 
-def numbers(path: Path, entry: Mapping[str, Any], block_megabytes: float, manifest: Manifest | None = None
-            ) -> Iterator[Step]:
+def numbers(path: Path, result: Result, block_megabytes: float, manifest: Manifest | None = None) -> Iterator[Step]:
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
-    pool, how = System.open(path), entry.get("evaluated_with")
+    pool, request = System.open(path), result.request
     # If the manifest has changed, another step says so.
     known = manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
     pool = judged.with_languages(pool, known)
-    extended = how.get("extended") if how else None
-    # Recalls do not depend on how intervals are drawn. If a result does not record that, only recalls are compared.
-    chosen = {key: value for key, value in how.items() if key != "extended"} if how else {"resamples": 1, "seed": 0}
-    settings = Evaluate.model_validate(chosen | {"block_megabytes": block_megabytes})
-    beyond, truth = measured.extend(pool, extended, settings) if extended else {}, judged.Truth.of(settings).or_of(
-        list(results.protocols(entry)))
-    truth = replace(truth, left_out=1.0)  # what is left out is recorded, and compared
+    settings, truth = request.settings.model_copy(update={"block_megabytes": block_megabytes}), result.truth
+    beyond = measured.extend(pool, request.extended, settings) if request.extended else {}
     try:
         pool = judged.judge(pool, truth, known)
         beyond |= judged.told(pool, truth)
     except InputError as error:
         yield Step(path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error))
         return
-    for protocol, recorded in results.protocols(entry).items():
+    for protocol, recorded in result.numbers.items():
         own = pool.protocol is not None and pool.protocol.name == protocol
         rules = pool.protocol if own and pool.protocol else truth.protocols([protocol])[0]
-        whole = measured.measure(pool, rules, recorded["ties"], settings)
+        whole = measured.measure(pool, rules, request.ties, settings)
         again = whole.numbers | beyond
-        interval, beside = again.pop("interval"), {"interval"} if how else {"interval", "extended"}
-        same = _alike({key: each for key, each in recorded.items() if key not in beside}, again)
+        interval = again.pop("interval")
+        same = _alike({key: each for key, each in recorded.items() if key != "interval"}, again)
         rsum, ends = f"RSUM {recorded['RSUM']:.1f}", _ends(recorded.get("interval"))
         yield Step(path, f"measured again, {protocol}", rsum,
                    rsum if same else f"RSUM {again['RSUM']:.1f}, and other numbers")
-        yield Step(path, f"intervals again, {protocol}", ends if how else None,
+        yield Step(path, f"intervals again, {protocol}", ends,
                    ends if _alike(recorded.get("interval"), interval) else f"{_ends(interval)}, and other intervals")
-        if protocol in (kept := entry.get(results.HITS, {})):
+        if protocol in (kept := result.hits):
             size = f"{recorded['images']} images"
             yield Step(path, f"hits of each image again, {protocol}", size,
                        size if _same_hits(kept[protocol], whole.hits) else f"{size}, and other hits")

@@ -14,8 +14,8 @@ from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance import computed_again, results
-from pipeline.provenance.result import Result
+from pipeline.provenance import computed_again
+from pipeline.provenance.traced import Traced
 from pipeline.settings.paths import Paths
 from pipeline.systems.reranking import SCORERS, PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
@@ -29,19 +29,19 @@ PAIRS = 2048
 ROUNDING = 1e-5
 
 
-def steps(result: Result, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
+def steps(traced: Traced, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
     """Compare the result's own store and numbers, then the stores that an ensemble was made of."""
-    if result.entry is not None and result.source is not None:
-        yield Step(result.source, "its entry of this system", result.entry.get("digest"),
-                   results.digest_of(result.entry))
-    above = None if result.entry is None else results.system(result.entry).identity
-    yield from _store(result.path, above, paths, manifest, result.entry is not None)
-    if result.entry is not None and result.path.exists():
+    result = traced.result
+    if result is not None and traced.file is not None:
+        yield from result.verify(traced.file, result.request.name)
+    above = None if result is None else result.system.identity
+    yield from _store(traced.path, above, paths, manifest, result is not None)
+    if result is not None and traced.path.exists():
         try:
-            yield from computed_again.numbers(result.path, result.entry, block_megabytes, manifest)
+            yield from computed_again.numbers(traced.path, result, block_megabytes, manifest)
         except InputError as error:
-            yield Step(result.path, "measured again", "its numbers", str(error))
-    yield from _parts(result.path, paths, manifest, {result.path})
+            yield Step(traced.path, "measured again", "its numbers", str(error))
+    yield from _parts(traced.path, paths, manifest, {traced.path})
 
 
 def _parts(path: Path, paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:

@@ -1,56 +1,172 @@
-"""Results on disk: each system's numbers, how they were measured, what made them, and a digest.
+"""Results on disk: each system's numbers, with the record of what they were measured of, how, when and where.
 
-They include the hits of each image, by which tables test systems against each other. The run's own systems are in
-results/metrics.json, which each `pipeline evaluate` rewrites. results/recorded.json keeps its entries: those of single
-stores, of larger pools and of heads that were trained on other data.
+    NAME:
+      record        a `Record`; its facts are those of the system, its contents digests of all that follows
+      PROTOCOL: …   the numbers by each protocol
+      image_hits    by protocol the hits of each image, by which tables test systems against each other
+
+The run's own systems are in results/metrics.json, which each `pipeline evaluate` rewrites. results/recorded.json keeps
+its entries: those of single stores, of larger pools and of heads that were trained on other data.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Self
 
-from pipeline.artefacts import Reference
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from pipeline import artefacts
+from pipeline.artefacts import Record, Reference, Request, Versions
+from pipeline.compute import made_with
+from pipeline.evaluation.metrics import METRICS, parse_all
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.evaluation.retrieval import Ties
 from pipeline.files.atomic import exclusive, write_json
+from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.files.results import read_json
-from pipeline.parts.errors import InputError
+from pipeline.parts.errors import InputError, refusing
+from pipeline.settings import Evaluate
+from pipeline.systems.scores.judged import Truth
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
-# The key of an entry with the hits of each image, by protocol, see `pipeline.evaluation.statistics.image_hits`.
-HITS = "image_hits"
 # The keys of an entry that are not protocols.
-BESIDE = ("system", "made_from", "evaluated_with", HITS, "digest")
+RECORD, HITS = "record", "image_hits"
+# A setting that changes no number.
+LEFT_OUT = {"block_megabytes": 32.0}
 
 
-def entry(system: System, evaluated_with: Mapping[str, Any], numbers: Mapping[str, Any],
-          hits: Mapping[str, Any]) -> dict[str, Any]:
-    """Compose an entry. evaluated_with: the settings that give the numbers again. numbers, hits: by protocol."""
-    found = {"system": system.reference.model_dump(), "made_from": system.made_from.recorded(),
-             "evaluated_with": dict(evaluated_with), **numbers, HITS: dict(hits)}
-    return found | {"digest": digest(found)}
+class Distractors(BaseModel):
+    """A store of vectors that enlarges a pool."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: str
+    split: str
+    images: int
+    captions: int
+
+    @classmethod
+    def of(cls, store: System) -> Self:
+        """Describe a store."""
+        return cls(dataset=store.made_from.dataset, split=str(store.split), images=len(store.image_ids),
+                   captions=len(store.caption_ids))
 
 
-def system(found: Mapping[str, Any]) -> Reference:
-    """Read which system an entry is of, as it was when it was measured."""
-    return Reference.model_validate(found["system"])
+class EvaluateRequest(Request):
+    """The numbers of one system."""
+
+    kind: ClassVar[str] = "result"
+
+    name: str  # The entry's name
+    protocols: list[str]
+    settings: Annotated[Evaluate, BeforeValidator(lambda value: LEFT_OUT | value if isinstance(value, dict) else value),
+                        PlainSerializer(lambda settings: settings.recorded(LEFT_OUT))]
+    judgements: str | None = None  # Digest of the file of judgements that the settings name
+    ties: Ties = "expected"
+    extended: str | None = None  # The judgements beyond the data set's own, such as CxC's
+    distractors: list[Distractors] = Field(default_factory=list)
+
+    def versions(self) -> Versions:
+        """Collect the versions of the evaluation and of the metrics that the settings name."""
+        return artefacts.versions("evaluation", *((METRICS, each.name) for each in parse_all(self.settings.metrics)))
 
 
-def protocols(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the numbers of an entry."""
-    return {name: numbers for name, numbers in found.items() if name not in BESIDE}
+@dataclass(frozen=True)
+class Result:
+    """A system's entry in a file of results."""
+
+    record: Record
+    numbers: Mapping[str, Any]  # by protocol
+    hits: Mapping[str, Any]  # by protocol, see `pipeline.evaluation.statistics.image_hits`
+
+    @classmethod
+    def of(cls, system: System, request: EvaluateRequest, numbers: Mapping[str, Any], hits: Mapping[str, Any],
+           distractors: Sequence[System] = ()) -> Self:
+        """Record the numbers of a system, which were measured now."""
+        made_from = {"system": system.reference} | {
+            f"distractor.{number}": each.reference for number, each in enumerate(distractors)}
+        record = Record(kind=request.kind, request=request.recorded(), made_from=made_from,
+                        versions=dict(request.versions()), facts=system.made_from.recorded(),
+                        machines=[made_with.today()], finished=True)
+        return cls(record, numbers, hits).sealed()
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Self:
+        """Read an entry. A ValueError, or one of its kind, if it is none."""
+        numbers = {protocol: value for protocol, value in entry.items() if protocol not in (RECORD, HITS)}
+        result = cls(Record.model_validate(entry[RECORD]), numbers, entry.get(HITS, {}))
+        _ = result.request, result.made, result.system
+        return result
+
+    def sealed(self) -> Self:
+        """The result with digests of its numbers and hits in its record, and a seal."""
+        return replace(self, record=self.record.changed(contents=self._digests).sealed())
+
+    @property
+    def _digests(self) -> dict[str, str]:
+        return {part: digest(value) for part, value in {**self.numbers, HITS: self.hits}.items()}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The entry as JSON values."""
+        return {RECORD: self.record.model_dump(), **self.numbers, HITS: self.hits}
+
+    @cached_property
+    def request(self) -> EvaluateRequest:
+        """What was measured, and how."""
+        return EvaluateRequest.model_validate(self.record.request)
+
+    @cached_property
+    def made(self) -> Made:
+        """The facts of the system."""
+        return Made.model_validate(self.record.facts)
+
+    @property
+    def truth(self) -> Truth:
+        """The right answers by which it was measured; what is left out of them was refused then."""
+        return replace(Truth.of(self.request.settings).or_of(self.request.protocols), left_out=1.0)
+
+    @property
+    def system(self) -> Reference:
+        """The system as it was when it was measured."""
+        return self.record.made_from["system"]
+
+    def verify(self, file: Path, name: str) -> Iterator[Step]:
+        """Compare the entry of a name in a file with its record, and the record with its seal."""
+        record = self.record
+        yield Step(file, f"the name of the entry {name}", self.request.name, name)
+        yield Step(file, f"the seal of {name}", record.seal, record.computed_seal)
+        for part in dict.fromkeys((*record.contents, *self._digests)):
+            yield Step(file, f"{part} of {name}", record.contents.get(part), self._digests.get(part))
+
+    def with_protocols_of(self, earlier: "Result | None") -> "Result":
+        """Add the numbers by other protocols of an earlier entry, if all else was the same."""
+        if earlier is None or _without_protocols(earlier) != _without_protocols(self):
+            return self
+        numbers, hits = {**earlier.numbers, **self.numbers}, {**earlier.hits, **self.hits}
+        request = self.request.model_copy(update={"protocols": list(numbers)})
+        return Result(self.record.changed(request=request.recorded()), numbers, hits).sealed()
 
 
-def headline(found: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _without_protocols(result: Result) -> tuple[Any, ...]:
+    record = result.record
+    return record.made_from, record.versions, result.request.model_copy(update={"protocols": []})
+
+
+def headline(results: Mapping[str, Result]) -> dict[str, dict[str, float]]:
     """The numbers that a reader looks at first: system -> {"RSUM": ..., "i2t R@1": ..., ...}, in percent.
 
     With captions in several languages, also mR of each and their mean. A split other than `test` and a protocol other
     than `all` are appended to the system's name.
     """
-    return {_named(name, measured["made_from"]["split"], protocol): {
+    return {_named(name, str(result.made.split), protocol): {
         str(statistic): at(numbers, statistic) for statistic in STATISTICS} | _by_language(numbers)
-        for name, measured in found.items() for protocol, numbers in protocols(measured).items()}
+        for name, result in results.items() for protocol, numbers in result.numbers.items()}
 
 
 def _named(name: str, split: str, protocol: str) -> str:
@@ -67,52 +183,67 @@ def _by_language(numbers: Mapping[str, Any]) -> dict[str, float]:
     return {f"{language} mR": found["mR"] for language, found in numbers.get("languages", {}).items()} | mean
 
 
-def digest_of(found: Mapping[str, Any]) -> str:
-    """Compute the digest that an entry must have."""
-    return digest({key: value for key, value in found.items() if key != "digest"})
+def parsed(tree: Any, path: Path | str = "metrics", command: str = "evaluate") -> dict[str, Result]:
+    """Read the entries of a parsed file of results.
 
-
-def refuse_edited(path: Path, metrics: Mapping[str, Any], similarity: Callable[[str, str, str], Path]) -> None:
-    """Refuse entries that were edited, or whose scores were made again since.
-
-    No scores are read. similarity: from a data set, a system's name and a split to its store, which need not exist.
+    Raises:
+        InputError: If one is none.
     """
-    for name, found in metrics.items():
-        if not isinstance(found, Mapping) or not isinstance(found.get("made_from"), Mapping):
-            raise InputError(f"{path}: the entry of {name} does not say what made it; run `pipeline evaluate` again")
-        made_from = found["made_from"]
-        if found.get("digest") != digest_of(found):
-            raise InputError(f"{path}: the entry of {name} is not as it was measured; run `pipeline evaluate` again")
-        store = similarity(str(made_from.get("dataset")), name, str(made_from.get("split")))
-        if store.exists() and System.open(store).reference != system(found):
+    results = {}
+    if not isinstance(tree, Mapping):
+        raise InputError(f"{path}: no mapping of systems to numbers; run `pipeline {command}` again")
+    for name, entry in tree.items():
+        with refusing((ValueError, TypeError, KeyError, AttributeError), f"{path}: the entry of {name} does not say "
+                      f"what made it; delete it, and run `pipeline {command}` again"):
+            results[name] = Result.read(entry)
+    return results
+
+
+def read(path: Path, command: str = "evaluate") -> dict[str, Result]:
+    """Read a file of results. command: what makes it.
+
+    Raises:
+        InputError: If it is missing, or an entry was edited or copied.
+    """
+    results = parsed(read_json(path, command), path, command)
+    for name, result in results.items():
+        if any(step.recorded != step.found for step in result.verify(path, name)):
+            raise InputError(f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
+                             f"{command}` again")
+    return results
+
+
+def refuse_stale(path: Path, results: Mapping[str, Result], similarity: Callable[[str, str, str], Path]) -> None:
+    """Refuse results whose scores were made again since; no scores are read.
+
+    similarity: from a data set, a system's name and a split to its store, which need not exist.
+    """
+    for name, result in results.items():
+        store = similarity(result.made.dataset, result.system.name, str(result.made.split))
+        if store.exists() and System.open(store).reference != result.system:
             raise InputError(f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`")
 
 
-def record(path: Path, pool: System, distractors: Sequence[System], evaluated_with: Mapping[str, Any],
-           numbers: Mapping[str, Any], hits: Mapping[str, Any]) -> str:
-    """Write one pool's numbers and hits into results/recorded.json instead of an earlier entry; return its name."""
+def write(path: Path, results: Mapping[str, Result]) -> None:
+    """Write a file of results."""
+    write_json(path, {name: result.entry for name, result in results.items()})
+
+
+def name_beyond(pool: System, distractors: Sequence[System]) -> str:
+    """Name an entry of results/recorded.json.
+
+    Raises:
+        InputError: If it is not known what made the system.
+    """
     if not pool.made_from.is_known:
         raise InputError(f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record")
-    among = [{"dataset": each.made_from.dataset, "split": each.split, **each.reference.model_dump(),
-              "images": len(each.image_ids), "captions": len(each.caption_ids)} for each in distractors]
-    name = ", among ".join((f"{pool.name} on {pool.made_from.dataset}",
-                            *(f"{each['dataset']} {each['split']}" for each in among)))
+    return ", among ".join((f"{pool.name} on {pool.made_from.dataset}",
+                            *(f"{each.made_from.dataset} {each.split}" for each in distractors)))
+
+
+def add(path: Path, result: Result) -> None:
+    """Write a result into results/recorded.json. Of an earlier entry the other protocols stay, if all else is equal."""
+    name = result.request.name
     with exclusive(path):  # another process may add an entry of its own
-        entries = read_recorded(path) if path.exists() else {}
-        before = entries.get(name, {})
-        kept = before if before.get("system") == pool.reference.model_dump() else {}
-        entries[name] = entry(pool, {**evaluated_with, "distractors": among},
-                              {**protocols(kept), numbers["protocol"]: numbers},
-                              {**kept.get(HITS, {}), numbers["protocol"]: hits})
-        write_json(path, entries)
-    return name
-
-
-def read_recorded(path: Path) -> dict[str, Any]:
-    """Read results/recorded.json, refusing entries that are not as they were measured."""
-    entries = read_json(path, COMMAND)
-    for name, found in entries.items():
-        if not isinstance(found, dict) or found.get("digest") != digest_of(found):
-            raise InputError(f"{path}: the entry of {name} is not as it was measured; delete it, and run `pipeline "
-                             f"{COMMAND}` again")
-    return entries
+        results = read(path, COMMAND) if path.exists() else {}
+        write(path, results | {name: result.with_protocols_of(results.get(name))})

@@ -24,7 +24,7 @@ from pipeline.manifest import Manifest
 from pipeline.manifest.table import NO_IMAGE
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
-from pipeline.provenance.result import Result
+from pipeline.provenance.traced import Traced
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_vectors_alone
@@ -33,7 +33,7 @@ from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
 
-def trace(result: Result, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
+def trace(result: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made_from = result.made_from
     dataset, split = made_from.dataset, str(made_from.split)
@@ -108,7 +108,7 @@ def image_of(manifest: Manifest, caption: int) -> int:
     return int(found.iloc[0])
 
 
-def query(result: Result, image: int, caption: int | None) -> str:
+def query(result: Traced, image: int, caption: int | None) -> str:
     """State in words the rank of a query's relevant item: a caption's image, or the best of an image's captions."""
     store = System.open(result.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))

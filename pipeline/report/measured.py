@@ -12,7 +12,7 @@ from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, TASKS, Statist
 from pipeline.evaluation.statistics import ImageHits
 from pipeline.files.left_out import by_reason
 from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.results import HITS
+from pipeline.provenance.results import Result
 from pipeline.report import names
 from pipeline.report.table import Cell, number
 from pipeline.settings.features import FEATURES
@@ -151,18 +151,17 @@ def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}  # embeddings too, by near negatives
 
 
-def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
-    """Read the evaluated systems of a parsed `results/metrics.json`, in its order.
+def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
+    """Read the evaluated systems of `results/metrics.json`, in its order.
 
     A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is kept. So are two
-    systems of one seed that differ in their names alone: the first is kept. InputError if a system does not say what
-    made it, if a metric is missing or not finite, if a system and seed has two numbers, or if its seeds differ in
-    settings.
+    systems of one seed that differ in their names alone: the first is kept. InputError if a metric is missing or not
+    finite, if a system and seed has two numbers, or if its seeds differ in settings.
     """
     by_origin: dict[Origin, dict[int, tuple[bool, MeasuredSystem]]] = defaultdict(dict)
-    for name, made_from, protocol, scores in _evaluations(metrics):
-        lone = made_from.ensemble is None
-        seed, run = _run(name, metrics[name], made_from, protocol, scores)
+    for name, result, protocol, scores in _evaluations(metrics):
+        lone = result.made.ensemble is None
+        seed, run = _run(name, result, protocol, scores)
         before = by_origin[run.origin].get(seed)
         if before and before[0] == lone and before[1].values != run.values:
             raise InputError(f"metrics hold {name!r} and {before[1].systems[0]!r}, the same system and seed; drop one")
@@ -171,21 +170,14 @@ def read_metrics(metrics: Mapping[str, Any]) -> tuple[MeasuredSystem, ...]:
     return tuple(_over_seeds([runs[seed][1] for seed in sorted(runs)]) for runs in by_origin.values())
 
 
-def _evaluations(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Made, str, Mapping[str, Any]]]:
-    """(system, what made it, protocol, scores) for each system and protocol."""
-    if not isinstance(metrics, Mapping):
-        raise InputError("metrics are no mapping of systems to scores; run `pipeline evaluate` again")
-    for name, system in metrics.items():
-        if not isinstance(system, Mapping) or "made_from" not in system:
-            raise InputError(f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again")
-        with refusing(ValueError, f"metrics of {name!r} do not say what made them; run `pipeline evaluate` again"):
-            made_from = Made.model_validate(system["made_from"])
-        for protocol, scores in system.items():
-            if protocol != "made_from" and isinstance(scores, Mapping) and "RSUM" in scores:
-                yield name, made_from, protocol, scores
-        whole = system.get("coco_5k")
-        if isinstance(whole, Mapping) and "cxc" in whole.get("extended", {}):
-            yield name, made_from, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
+def _evaluations(metrics: Mapping[str, Result]) -> Iterator[tuple[str, Result, str, Mapping[str, Any]]]:
+    """(system, its result, protocol, scores) for each system and protocol."""
+    for name, result in metrics.items():
+        for protocol, scores in result.numbers.items():
+            yield name, result, protocol, scores
+        whole = result.numbers.get("coco_5k", {})
+        if "cxc" in whole.get("extended", {}):
+            yield name, result, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
 
 
 def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
@@ -207,13 +199,11 @@ def _reading(what: str) -> AbstractContextManager[None]:
                     f"{error}; run `pipeline evaluate` again")
 
 
-def _run(name: str, entry: Mapping[str, Any], made: Made, protocol: str, scores: Mapping[str, Any]
-         ) -> tuple[int, MeasuredSystem]:
+def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) -> tuple[int, MeasuredSystem]:
     """One system by one protocol, with its seed."""
-    with _reading("recorded distractors"):
-        distractors = tuple(f"{int(each['images']):,} images and {int(each['captions']):,} captions of "
-                            f"{names.dataset(each['dataset'])}"
-                            for each in entry.get("evaluated_with", {}).get("distractors", ()))
+    made = result.made
+    distractors = tuple(f"{each.images:,} images and {each.captions:,} captions of {names.dataset(each.dataset)}"
+                        for each in result.request.distractors)
     with _reading(f"metrics of {name!r}"):
         letters = made.letters
         origin = Origin(
@@ -232,7 +222,7 @@ def _run(name: str, entry: Mapping[str, Any], made: Made, protocol: str, scores:
     if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
         raise InputError(f"{where}: {bad[0]} is not a finite number; run `pipeline evaluate` again")
     with _reading(f"the hits of each image of {name!r}"):
-        hits_kept = entry.get(HITS, {}).get(protocol, {})
+        hits_kept = result.hits.get(protocol, {})
         hits = ImageHits(hits_kept)
         tested = {column: TestedColumn(hits, column) for column in STATISTICS if hits_kept} | {
             Statistic(language, "mR"): TestedColumn(ImageHits(language_hits), RSUM)

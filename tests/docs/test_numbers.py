@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import invented_results
 import pytest
 from pages import PAGES, ROOT
 
 from benchmarks import docs, measure, numbers, slopes
-from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made
 
@@ -88,19 +88,19 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
         numbers.write(path, "true", [("", ""), ("RSUM", ".1f")], [["R"]])
 
 
-def entry(features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a") -> dict[str, Any]:
+def entry(name: str, features: list[str], ensemble: str | None, scores: str, rsum: float, recipe: str = "a"
+          ) -> dict[str, Any]:
     recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
     made_from = Made(features=dict.fromkeys(features, ""), ensemble=ensemble, recipe=recipe,
                      untrained=[name for name in features if name == "patch"])
-    said = {"made_from": made_from.recorded(), "image_hits": {"all": scores},
-            "all": {"i2t": recalls, "t2i": recalls, "RSUM": rsum}}
-    return said | {"digest": digest(said)}
+    numbers = {"i2t": recalls, "t2i": recalls, "RSUM": rsum}
+    return invented_results.result(name, made_from.recorded(), {"all": numbers}, {"all": scores}).entry
 
 
 def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
-    results = {"a": entry(["region"], None, "x", 230.25), "b": entry(["patch"], None, "y", 40),
-               "c": entry(["region"], "R", "x", 230.25), "d": entry(["region", "patch"], "RP", "z", 231)}
+    results = {"a": entry("a", ["region"], None, "x", 230.25), "b": entry("b", ["patch"], None, "y", 40),
+               "c": entry("c", ["region"], "R", "x", 230.25), "d": entry("d", ["region", "patch"], "RP", "z", 231)}
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
     found = numbers.read(tmp_path / "run.json")
@@ -112,20 +112,20 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
     empty = "<!-- numbers: run -->\n<!-- end -->"
     assert docs.rendered(f"{empty}\nkept\n{empty}").count("\nkept\n") == 1
     assert docs.rendered(f"{empty}\nkept\n{empty}").count("| features |") == 2
-    results["e"] = entry(["region"], "R", "rescored", 240)
+    results["e"] = entry("e", ["region"], "R", "rescored", 240)
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run")
     assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["a = c", "b", "d", "e"]
-    results["f"] = entry(["grid"], None, "of another recipe", 250, "b")
+    results["f"] = entry("f", ["grid"], None, "of another recipe", 250, "b")
     (tmp_path / "metrics").write_text(json.dumps(results))
     docs.of_results(tmp_path / "metrics", "run", "b")
     assert [row[0] for row in numbers.read(tmp_path / "run.json")["rows"]] == ["grid alone"]
     results["b"]["all"]["RSUM"] = 50
     (tmp_path / "metrics").write_text(json.dumps(results))
-    with pytest.raises(InputError, match="the entry of b was edited"):
+    with pytest.raises(InputError, match="the entry of b is not as it was measured"):
         docs.of_results(tmp_path / "metrics", "run")
-    of_coco = {key: value for key, value in entry(["region"], None, "x", 230).items() if key not in ("all", "digest")}
-    (tmp_path / "metrics").write_text(json.dumps({"a": of_coco | {"digest": digest(of_coco)}}))
+    of_coco = invented_results.result("a", {"recipe": "a"}, {})
+    (tmp_path / "metrics").write_text(json.dumps({"a": of_coco.entry}))
     with pytest.raises(InputError, match="a was not measured by the protocol `all`"):
         docs.of_results(tmp_path / "metrics", "run")
 

@@ -15,8 +15,9 @@ from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again, of_scores, results
-from pipeline.provenance.result import Result
+from pipeline.provenance import computed_again, of_scores
+from pipeline.provenance.results import EvaluateRequest, Result
+from pipeline.provenance.traced import Traced
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import measured
@@ -47,7 +48,7 @@ def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
 def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, stored: Callable[..., System],
                                                scenes: Manifest, tmp_path: Path) -> None:
     system = stored(rows)
-    steps = of_scores.steps(Result(system.path, system.made_from), Paths(tmp_path), scenes, 32)
+    steps = of_scores.steps(Traced(system.path, system.made_from), Paths(tmp_path), scenes, 32)
     (step,) = [each for each in steps if each.what == "whose scores, by the manifest"]
     assert step.verdict == verdict
     assert (step.found == "the same image twice") == (verdict == DIFFERS)
@@ -58,7 +59,7 @@ def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scen
     other = replace(system, caption_image=1 - system.caption_image)
     saved.save(system.path, [as_similarity(system.similarity)], system.image_ids,  # type: ignore[list-item]
                system.caption_ids, other.caption_image, system.made_from)
-    steps = of_scores.steps(Result(system.path, System.open(system.path).made_from), Paths(tmp_path), scenes, 32)
+    steps = of_scores.steps(Traced(system.path, System.open(system.path).made_from), Paths(tmp_path), scenes, 32)
     found = next(each.found for each in steps if each.what == "whose scores, by the manifest")
     assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
 
@@ -76,7 +77,7 @@ def test_members_of_members_are_followed(stored: Callable[..., System], scenes: 
     file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
     file.write_bytes(bytes(reversed(file.read_bytes())))
     outer = System.open(paths.similarity("sample", "outer", "test"))
-    steps = [step for step in of_scores.steps(Result(outer.path, outer.made_from), paths, scenes, 32)
+    steps = [step for step in of_scores.steps(Traced(outer.path, outer.made_from), paths, scenes, 32)
              if step.path.is_relative_to(file.parents[2])]
     assert DIFFERS in {step.verdict for step in steps}
 
@@ -102,7 +103,7 @@ def test_every_number_is_compared_with_what_the_scores_give(key: str, value: Any
     system = stored([0, 1, 2, 3])
     found = measured.measure(system, "all", "expected", SETTINGS)
     numbers = found.numbers if value is None else found.numbers | {key: value}
-    entry = results.entry(system, {"resamples": SETTINGS.resamples, "seed": SETTINGS.seed}, {"all": numbers},
-                          {"all": found.hits})
-    verdicts = [step.verdict for step in computed_again.numbers(system.path, entry, 32, scenes)]
+    request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
+    result = Result.of(system, request, {"all": numbers}, {"all": found.hits})
+    verdicts = [step.verdict for step in computed_again.numbers(system.path, result, 32, scenes)]
     assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (3, differ, 3 - differ)

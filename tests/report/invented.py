@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.measured import Results, read_metrics
+import invented_results
+
+from pipeline.provenance import results
+from pipeline.report import measured as measured_here
+from pipeline.report.measured import MeasuredSystem, Results
+from pipeline.report.page import headline
 from pipeline.report.table import Panel, Table, TableRequest
 from pipeline.report.tables import TABLES
 
@@ -67,7 +72,17 @@ def system(
         ],
     }
     name = f"{recipe}-{ensemble or '-'.join(features)}-{text}-s{seed} {dataset}"
-    return {name: {"made_from": made_from, protocol: scores}}
+    return {name: invented_results.result(name, made_from, {protocol: scores}).entry}
+
+
+def read_metrics(tree: Any) -> tuple[MeasuredSystem, ...]:
+    """As from results/metrics.json with this content."""
+    return measured_here.read_metrics(results.parsed(tree))
+
+
+def headlines(tree: Any, *bold: Any) -> list[headline.Headline]:
+    """As from results/metrics.json with this content."""
+    return headline.headlines(results.parsed(tree), *bold)
 
 
 def member(

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from invented import system
+from invented import read_metrics, system
 from invented_heads import head
 from safetensors.numpy import load_file
 
 from pipeline.report import figures
 from pipeline.report.heads import read_heads
-from pipeline.report.measured import read_metrics
 
 
 def cross(recipe: str, tasks: list[str], r1: float, seed: int = 0, layers: list[int] | None = None, **settings: Any
@@ -23,7 +22,7 @@ def cross(recipe: str, tasks: list[str], r1: float, seed: int = 0, layers: list[
     entries = system("sample", "all", recipe=recipe, text="bert", ensemble=None, r1=r1, seed=seed,
                      settings={"architecture": architecture, "tasks": tasks, **settings})
     for entry in entries.values():
-        entry["made_from"]["members"][0]["head"] = f"{recipe}-region-bert-s{seed}"
+        entry["record"]["facts"]["members"][0]["head"] = f"{recipe}-region-bert-s{seed}"
     return entries
 
 
@@ -51,7 +50,7 @@ def test_reranked_systems_of_several_sizes_are_one_line() -> None:
         recipe = f"join-{images or 'all'}"
         for name, entry in cross(recipe, ["emb", "ce"], r1, **({"images": images} if images else {})).items():
             step = {"name": "rerank", "with": f"{recipe}-region-bert", "k": 20}
-            entry["made_from"] |= {"visual": ["region"], "steps": [step]}
+            entry["record"]["facts"] |= {"visual": ["region"], "steps": [step]}
             metrics |= {f"{name}+rerank": entry}
     drawing = figures.draw("training_images", inputs(metrics, train_images=600))
     assert drawing.numbers["images"].tolist() == [100, 600]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from invented import BERT, built, system
+from invented import BERT, built, headlines, read_metrics, system
 
 from pipeline.evaluation.metrics import RSUM, Statistic
 from pipeline.features.extractors import ENGINES
 from pipeline.files.weights import RELEASED, checkpoints
 from pipeline.parts.errors import InputError
 from pipeline.report import result_rows
-from pipeline.report.measured import outside_benchmarks, read_metrics
+from pipeline.report.measured import outside_benchmarks
 from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
-from pipeline.report.page.headline import headlines
 from pipeline.report.table import TableRequest
 
 
@@ -68,7 +67,7 @@ def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
 ])
 def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[str, Any], told: str) -> None:
     other = system("sample", "all", seed=1, settings=change.get("settings"))
-    only(other)["made_from"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
+    only(other)["record"]["facts"]["members"][0] |= {key: value for key, value in change.items() if key != "settings"}
     with pytest.raises(InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"):
         read_metrics(system("sample", "all") | other)
 
@@ -76,7 +75,7 @@ def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(change: dict[s
 def reranked(k: int, **options: Any) -> dict[str, Any]:
     """An ensemble on COCO 5K, its first `k` candidates reranked."""
     entry = system("coco", "coco_5k", **options)
-    only(entry)["made_from"]["steps"] = [{"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}]
+    only(entry)["record"]["facts"]["steps"] = [{"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}]
     return {f"reranked {k} {name}": value for name, value in entry.items()}
 
 
@@ -244,7 +243,7 @@ def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) 
 
 def broken(**changes: Any) -> dict[str, Any]:
     measured = system("sample", "all")
-    only(measured)["made_from"].update(changes)
+    only(measured)["record"]["facts"].update(changes)
     return measured
 
 
@@ -267,16 +266,16 @@ def with_value(value: Any) -> dict[str, Any]:
     ("measured", "message"),
     [
         ([], "no mapping"),
-        ({"x": 3}, "do not say what made them"),
-        (without("made_from"), "do not say what made them"),
+        ({"x": 3}, "does not say what made it"),
+        (without("record"), "does not say what made it"),
         (without("all", "images"), "'images'"),
         (without("all", "i2t"), "'i2t'"),
-        (without("made_from", "members"), "do not say which networks and settings made them"),
+        (without("record", "facts", "members"), "do not say which networks and settings made them"),
         (broken(members=[]), "do not say which networks and settings made them"),
         (broken(members=[{"head": "h", "checkpoint": "c", "store": "s", "weights": "w"}]), "which networks"),
-        (broken(members=[3]), "do not say what made them"),
-        (broken(seed="first"), "do not say what made them"),
-        (broken(unheard="of"), "do not say what made them"),
+        (broken(members=[3]), "does not say what made it"),
+        (broken(seed="first"), "does not say what made it"),
+        (broken(unheard="of"), "does not say what made it"),
         (broken(features={}, ensemble=None), "features"),
         (with_value(float("nan")), "RSUM is not a finite number"),
         (with_value("high"), "high"),

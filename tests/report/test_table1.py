@@ -195,7 +195,7 @@ def test_same_system_on_other_features_is_told_apart() -> None:
 def test_published_weights_are_not_said_to_be_trained_here() -> None:
     measured = system("coco", "coco_1k_5fold", recipe="vse_infty")
     for entry in measured.values():
-        for member in entry["made_from"]["members"]:
+        for member in entry["record"]["facts"]["members"]:
             member["published"] = True
     (panel,) = build(measured)
     assert panel.made_from[-1] == "Training: d = 1024, by its authors (published weights)."

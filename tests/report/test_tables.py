@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import built, everything, system, texts
+from invented import built, everything, headlines, system, texts
 
 from pipeline import settings
 from pipeline.evaluation.metrics import STATISTICS
 from pipeline.heads.pooling import POOLINGS
 from pipeline.parts.errors import InputError
 from pipeline.report import published, tables
-from pipeline.report.page.headline import headlines
 from pipeline.report.table import TableRequest
 from pipeline.report.tables.ablations import ABLATIONS, TABLES
 

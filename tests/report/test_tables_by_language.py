@@ -7,11 +7,10 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from invented import built, system
+from invented import built, headlines, system
 
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, markdown, published
-from pipeline.report.page.headline import headlines
 from pipeline.report.table import Panel, TableRequest
 
 ENGLISH = {"languages": ["en"]}

@@ -16,7 +16,7 @@ def cross(recipe: str, tasks: list[str], scorer: list[str] | None = None, k: Any
     settings = {"architecture": {"name": "cross"}, "tasks": tasks, "objective": {"name": "triplet"}} | settings
     ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe=recipe, text="bert", ensemble=None, r1=60.0,
                               settings=settings).items()
-    made_from = entry["made_from"]
+    made_from = entry["record"]["facts"]
     if scorer:
         made_from |= {"visual": ["region"], "steps": [{"name": "rerank", "with": "other-region-bert", "k": k}]}
         if scorer != tasks:
@@ -75,9 +75,9 @@ def test_embeddings_alone_stand_in_table_9() -> None:
 def test_a_head_that_scores_pairs_is_told_from_the_retrievers_own(scorer: dict[str, Any], label: str) -> None:
     found = cross("emb", ["emb"], ["emb"])
     ((_name, entry),) = found.items()
-    own = entry["made_from"]["members"][0]["checkpoint"]
+    own = entry["record"]["facts"]["members"][0]["checkpoint"]
     by = ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer
-    entry["made_from"]["reranked"] = {"retriever": "a", "scorer": by, "k": 20, "protocol": {"name": "all"}}
+    entry["record"]["facts"]["reranked"] = {"retriever": "a", "scorer": by, "k": 20, "protocol": {"name": "all"}}
     (panel,) = built("rerank_table1", found).panels
     (row,) = (row for group in panel.groups for row in group.rows if row.sources)
     assert row.cells[0].text.startswith(label)

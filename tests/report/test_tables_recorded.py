@@ -9,15 +9,15 @@ from invented import built, system, texts
 
 from pipeline.parts.errors import InputError
 
-OTHER = {"dataset": "flickr8k", "split": "train+val", "seal": "s", "images": 6000, "captions": 30000}
+OTHER = {"dataset": "flickr8k", "split": "train+val", "images": 6000, "captions": 30000}
 
 
 def recorded(dataset: str, protocol: str, trained_on: str, distractors: list[dict[str, Any]], **asked: Any
              ) -> dict[str, Any]:
     """An entry of results/recorded.json."""
     ((name, entry),) = system(dataset, protocol, **asked).items()
-    entry["made_from"] |= {"trained_on": trained_on}
-    entry["evaluated_with"] = {"distractors": distractors}
+    entry["record"]["facts"] |= {"trained_on": trained_on}
+    entry["record"]["request"]["distractors"] = distractors
     return {f"{name} {len(distractors)}": entry}
 
 
@@ -57,9 +57,9 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
 
 def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:
     ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="clip", ensemble=None).items()
-    (member,) = entry["made_from"]["members"]
+    (member,) = entry["record"]["facts"]["members"]
     of_encoder = {**member, "feature": "", "encoder": {"title": "CLIP ViT-B/32"}}
-    entry["made_from"] |= {"features": {}, "members": [of_encoder]}
+    entry["record"]["facts"] |= {"features": {}, "members": [of_encoder]}
     (row,) = measured_rows("rerank_table6", {name: entry}, {})
     assert (row[1], row[8]) == ("CLIP ViT-B/32, zero-shot", "50.0")
 
@@ -76,5 +76,5 @@ def test_no_other_table_shows_them(name: str) -> None:
 
 
 def test_distractors_of_another_form_are_refused() -> None:
-    with pytest.raises(InputError, match="recorded distractors cannot be read at 'images'"):
+    with pytest.raises(InputError, match="does not say what made it"):
         built("rerank_table5", {}, recorded=recorded("coco", "enlarged", "coco", [{"dataset": "cc"}]))

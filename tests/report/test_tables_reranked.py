@@ -14,7 +14,8 @@ from pipeline.report.table import MISSING, Panel
 def measured(dataset: str = "flickr30k", protocol: str = "flickr30k_1k", **step: Any) -> dict[str, Any]:
     """A system that was reranked by another, at 60, 65, 70 both ways."""
     ((name, entry),) = system(dataset, protocol, r1=60.0).items()
-    entry["made_from"] |= {"steps": [{"name": "rerank", "with": "vse2ad-RGP-bigru", **step}], "visual": ["region"]}
+    steps = [{"name": "rerank", "with": "vse2ad-RGP-bigru", **step}]
+    entry["record"]["facts"] |= {"steps": steps, "visual": ["region"]}
     return {f"{name}+{step}": entry}
 
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from invented import built, system
+from invented import built, headlines, system
 
 from pipeline.evaluation.metrics import RSUM, evaluate
 from pipeline.evaluation.statistics import ImageHits, pack
 from pipeline.parts.errors import InputError
 from pipeline.report import latex, measured
 from pipeline.report.emphasis import PairedTests
-from pipeline.report.page.headline import headlines
 from pipeline.report.table import Bold, Panel, TableRequest
 
 SMALL = {"region": "pyramid36-small"}
@@ -136,7 +135,7 @@ def test_the_sums_that_tie_are_red_and_there_is_no_second_best() -> None:
 def test_rows_that_do_not_compete_are_not_tested() -> None:
     found = three()
     name = list(found)[1]
-    found[name]["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    found[name]["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]
     panel = shown(found)
     assert len(bold_sums(panel)) == 1
     assert note(panel)
@@ -154,7 +153,7 @@ def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
 
 def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     found = three()
-    next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    next(iter(found.values()))["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found)
     assert [any(cell.bold for cell in each.numbers.values()) for each in headline.rows] == [False, True, False]
     assert "never bold" in headline.notes[-1].text
@@ -172,7 +171,7 @@ def test_a_row_by_itself_is_not_bold(bold: Bold) -> None:
 @pytest.mark.parametrize("bold", ["tied", "best"])
 def test_nor_is_a_row_beside_rows_that_do_not_compete(bold: Bold) -> None:
     found = row(NAMES[0], THREE[0]) | row(NAMES[1], THREE[2])
-    next(iter(found.values()))["made_from"]["steps"] = [{"name": "csls", "bank": "test"}]
+    next(iter(found.values()))["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found, bold)
     assert bold_sums(shown(found, bold)) == []
     assert not any(cell.bold for each in headline.rows for cell in each.numbers.values())

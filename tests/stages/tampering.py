@@ -11,8 +11,8 @@ import numpy as np
 import zarr
 from safetensors.torch import load_file, save_file
 
-from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
+from pipeline.provenance.results import Result
 
 Change = Callable[[Path], object]
 
@@ -80,7 +80,9 @@ MEMBER = ("facts", "members", 0)
 CHECKED: dict[str, tuple[Change, ...]] = {
     "results/metrics.json": (
         edit("vse2ad-R-bigru-s0", "all", "t2i", "R@1"), edit("vse2ad-R-bigru-s0", "all", "interval", "t2i", "R@1", 0),
-        edit("vse2ad-R-bigru-s0", "made_from", "recipe"), edit("vse2ad-R-bigru-s0", "system", "identity"),
+        edit("vse2ad-R-bigru-s0", "record", "facts", "recipe"),
+        edit("vse2ad-R-bigru-s0", "record", "made_from", "system", "identity"),
+        edit("vse2ad-R-bigru-s0", "record", "request", "name"),
         edit("vse2ad-R-bigru-s0", "image_hits", "all", "codes")),
     "similarities/*/*.zarr/record.json": (
         edit(*MEMBER, "settings", "learning_rate"), edit(*MEMBER, "checkpoint"), edit("request", "name"),
@@ -143,7 +145,7 @@ def measured_anew(metrics: Path, name: str, change: Callable[[dict[str, Any]], o
     """Change an entry of the results and write a new digest of it."""
     tree = json.loads(metrics.read_text())
     change(tree[name])
-    tree[name]["digest"] = digest({key: value for key, value in tree[name].items() if key != "digest"})
+    tree[name] = Result.read(tree[name]).sealed().entry
     metrics.write_text(json.dumps(tree))
 
 

@@ -105,12 +105,12 @@ def test_a_record_that_was_deleted_is_said_not_to_be_recorded(pipeline: Any, run
 
 def test_results_without_a_digest_make_no_tables(refused: Callable[..., str], run: Path) -> None:
     entries = json.loads(METRICS.read_text())
-    del entries[ENSEMBLE]["digest"]
+    entries[ENSEMBLE]["record"]["contents"] = {}
     entries[ENSEMBLE]["all"]["t2i"]["R@1"] = 99.0
     METRICS.write_text(json.dumps(entries))
     for command in ("tables", "report", "figures"):
         assert f"the entry of {ENSEMBLE} is not as it was measured" in refused(command)
-    del entries[ENSEMBLE]["made_from"]
+    del entries[ENSEMBLE]["record"]
     METRICS.write_text(json.dumps(entries))
     for command in ("tables", "report", "figures"):
         assert f"the entry of {ENSEMBLE} does not say what made it" in refused(command)

@@ -20,6 +20,7 @@ from pipeline.evaluation.statistics import ImageHits, intervals
 from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
 from pipeline.provenance import computed_again
+from pipeline.provenance.results import Result
 from pipeline.report import measured as report_measured
 from pipeline.systems.scores import measured
 from pipeline.systems.scores.system import System
@@ -49,20 +50,20 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     found = intervals(metrics)
     assert numbers["interval"]["t2i"]["R@5"] == [found["t2i", "R@5"].low, found["t2i", "R@5"].high]
     assert numbers["interval"]["RSUM"] == [found["", "RSUM"].low, found["", "RSUM"].high]
-    assert results["vse2ad-RG-bigru-s0"]["made_from"] == store.made_from.recorded()
+    assert results["vse2ad-RG-bigru-s0"]["record"]["facts"] == store.made_from.recorded()
 
 
 def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, refused: Callable[..., str]) -> None:
     named = ("--metric", "nDCG@10", "--metric", "rr", "--metric", "MedR", "--metric", "mR")
     assert scored_run("evaluate", *RUN, *named)[0] == 0
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))["vse2ad-R-bigru-s0"]
-    assert entry["evaluated_with"]["metrics"] == ["nDCG@10", "MRR", "MedR", "mR"]
+    assert entry["record"]["request"]["settings"]["metrics"] == ["nDCG@10", "MRR", "MedR", "mR"]
     assert {"nDCG@10", "MRR", "MedR"} <= entry["all"]["t2i"].keys() & entry["all"]["interval"]["t2i"].keys()
     assert entry["all"]["mR"] == pytest.approx(entry["all"]["RSUM"] / 6)
     store = Path("similarities/sample/vse2ad-R-bigru-s0.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, entry, 32)} == {MATCHES}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)} == {MATCHES}
     entry["all"]["t2i"]["nDCG@10"] += 0.1
-    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32)}
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
     out = scored_run("evaluate", *RUN, *named)[1]
     assert "MRR: image → caption " in out
     assert "there is no metric 'nDGC@10'" in refused("evaluate", *RUN, "--metric", "nDGC@10")
@@ -78,10 +79,10 @@ def test_the_hits_of_each_image_are_kept_sealed_and_traced(scored_run: Any) -> N
     recalls = [numbers[way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
     assert hits.statistics.tolist() == pytest.approx([*recalls, numbers["RSUM"]])
     store = Path(f"similarities/sample/{name}.zarr")
-    steps = {step.what: step.verdict for step in computed_again.numbers(store, entry, 32)}
+    steps = {step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
     assert steps["hits of each image again, all"] == MATCHES
     entry["image_hits"]["all"]["values"][-2] += 0.5
-    steps = {step.what: step.verdict for step in computed_again.numbers(store, entry, 32)}
+    steps = {step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)}
     assert [what for what, verdict in steps.items() if verdict == DIFFERS] == ["hits of each image again, all"]
     edited = json.loads(file.read_text(encoding="utf-8"))
     edited[name]["image_hits"]["all"]["values"][-2] += 0.5

@@ -15,7 +15,8 @@ from scored import CAPTIONS, IMAGES, score
 
 from pipeline.files.compared import DIFFERS, MATCHES
 from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again, results
+from pipeline.provenance import computed_again
+from pipeline.provenance.results import Result
 
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
@@ -60,9 +61,9 @@ def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Man
     assert headline["de mR"] == found["de"]["mR"]
     assert headline["mR"] == entry["all"]["mean_of_languages"]["mR"]
     store = Path(f"similarities/sample/{NAME}.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {MATCHES}
     found["de"]["i2t"]["R@1"] += 0.1
-    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)}
 
 
 def test_equal_captions_of_a_run_are_right_by_language_and_traced(scored_run: Any, manifest: Manifest,
@@ -72,7 +73,7 @@ def test_equal_captions_of_a_run_are_right_by_language_and_traced(scored_run: An
     assert code == 0, err
     assert "relevance: equal captions, 24 pairs" in out
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
-    assert list(results.protocols(entry)) == ["same_text"]
+    assert list(Result.read(entry).numbers) == ["same_text"]
     found = entry["same_text"]
     assert (found["captions"], found["t2i"]["R@1"], found["relevance"]["source"]) == (2, 100, "equal captions")
     assert {name: numbers["captions"] for name, numbers in found["languages"].items()} == {"de": 1, "en": 1}
@@ -83,9 +84,9 @@ def test_equal_captions_of_a_run_are_right_by_language_and_traced(scored_run: An
         hits = part[part["direction"] == "i2t"][f"{NAME} R@1"]
         assert 100 * hits.mean() == pytest.approx(numbers["i2t"]["R@1"])
     store = Path(f"similarities/sample/{NAME}.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {MATCHES}
     found["relevance"]["pairs"]["t2i"] = 23
-    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)}
     assert scored_run("evaluate", *RUN, "-S", "evaluate.same_text=positive", "--per-query", "again.csv")[1] == out
     assert Path("again.csv").read_bytes() == Path("q.csv").read_bytes()
     assert "set one" in refused("evaluate", *RUN, "-S", "evaluate.same_text=positive", "-S", "evaluate.qrels=q.txt")
@@ -97,19 +98,19 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(scored_r
     judged = ("-S", "evaluate.qrels=q.txt")
     assert scored_run("evaluate", *RUN, *judged)[0] == 0
     entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
-    assert list(results.protocols(entry)) == ["qrels"]
+    assert list(Result.read(entry).numbers) == ["qrels"]
     assert list(entry["qrels"]["languages"]) == ["en"]
     assert entry["qrels"]["queries"] == {"i2t": IMAGES, "t2i": IMAGES}
     assert scored_run("plan", *RUN, *judged)[0] == 0
     before = plans.read()["evaluate"]
     store = Path(f"similarities/sample/{NAME}.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {MATCHES}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {MATCHES}
     Path("q.txt").write_text("100 0 10 1\n")
-    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)}
+    assert DIFFERS in {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)}
     assert scored_run("plan", *RUN, *judged)[0] == 0
     assert plans.read()["evaluate"] != before
     Path("q.txt").unlink()
-    assert {step.verdict for step in computed_again.numbers(store, entry, 32, manifest)} == {DIFFERS}
+    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)} == {DIFFERS}
     assert "cannot read q.txt" in refused("plan", *RUN, *judged)
     assert "cannot read q.txt" in refused("evaluate", *RUN, *judged)
 

@@ -11,6 +11,7 @@ import invented_run
 import pytest
 import saved
 
+from pipeline.provenance import results
 from pipeline.report.measured import read_metrics
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
@@ -57,7 +58,7 @@ def summary(pipeline: Callable[..., Any]) -> str:
 
 
 def test_every_system_is_what_its_record_says(summary: str, pipeline: Callable[..., Any], tmp_path: Path) -> None:
-    metrics = json.loads((tmp_path / "results" / "metrics.json").read_text(encoding="utf-8"))
+    metrics = results.read(tmp_path / "results" / "metrics.json")
     assert {*HEADS, FUSED, RERANKED, RESCORED} <= metrics.keys()
     found = {name: system.origin for system in read_metrics(metrics) for name in system.systems}
     assert {name: (found[name].recipe, found[name].visual) for name in HEADS} == {

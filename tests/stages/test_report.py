@@ -314,7 +314,7 @@ def test_a_run_that_has_not_begun_has_a_page(pipeline: Callable[..., Any], tmp_p
 def test_metrics_of_older_scores_are_refused(run: Any, refused: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "results" / "metrics.json"
     metrics = json.loads(file.read_text())
-    metrics["vse2ad-RG-bigru-s0"]["made_from"]["members"][0]["checkpoint"] = "older"
+    metrics["vse2ad-RG-bigru-s0"]["record"]["facts"]["members"][0]["checkpoint"] = "older"
     file.write_text(json.dumps(metrics))
     assert "pipeline evaluate" in refused("report")
 

@@ -77,7 +77,7 @@ def stages_run(printed: str) -> set[str]:
 def test_results_are_there_and_traceable(project: Path) -> None:
     results = json.loads((project / "results" / "metrics.json").read_text(encoding="utf-8"))
     assert {"vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0", "vse2ad-RG-bigru-s0", "vse2ad-RGP-bigru-s0"} <= set(results)
-    made_from = results["vse2ad-RGP-bigru-s0"]["made_from"]
+    made_from = results["vse2ad-RGP-bigru-s0"]["record"]["facts"]
     assert (made_from["dataset"], made_from["split"], made_from["seed"]) == ("sample", "test", 0)
     assert made_from["untrained"] == ["region", "grid", "patch"]
     assert [len(member["checkpoint"]) for member in made_from["members"]] == [64] * 3

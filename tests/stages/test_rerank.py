@@ -150,7 +150,7 @@ def test_it_is_compared_evaluated_and_named_in_tables(pipeline: Any, refused: Ca
     for command in ("ensemble", "rerank", "evaluate", "tables"):
         assert pipeline(command, *run)[0] == 0
     name = f"{R}+rr"
-    made_from = json.loads(Path("results/metrics.json").read_text())[name]["made_from"]
+    made_from = json.loads(Path("results/metrics.json").read_text())[name]["record"]["facts"]
     assert [member["head"] for member in made_from["members"]] == [R, G]
     table = Path("results/tables/vse2ad_table1.tex").read_text()
     assert "rerank (with vse2ad-RG-bigru, k 4, add 0.25)" in table

@@ -77,7 +77,7 @@ def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..
                                                   command: str) -> None:
     file = tmp_path / "results" / "metrics.json"
     metrics = json.loads(file.read_text())
-    metrics["vse2ad-RG-bigru-s0"]["made_from"]["members"][0]["checkpoint"] = "older"
+    metrics["vse2ad-RG-bigru-s0"]["record"]["facts"]["members"][0]["checkpoint"] = "older"
     file.write_text(json.dumps(metrics))
     assert "pipeline evaluate" in refused(command)
     head = tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0"

@@ -202,11 +202,11 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert numbers["t2i"]["MeanR"] > alone["t2i"]["MeanR"]
     assert numbers["RSUM"] <= alone["RSUM"]
     assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
-    kept = results.read_recorded(Path("results", "recorded.json"))
+    kept = results.read(Path("results", "recorded.json"), results.COMMAND)
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
     entry = kept[f"{HEAD} on sample, among other train+val"]
-    assert entry["enlarged"] == numbers
-    assert [(each["images"], each["captions"]) for each in entry["evaluated_with"]["distractors"]] == [(20, 100)]
+    assert entry.numbers["enlarged"] == numbers
+    assert [(each.images, each.captions) for each in entry.request.distractors] == [(20, 100)]
     Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
     assert "is not as it was measured" in refused(*enlarged, "--record")
     assert "--record needs --system" in refused("evaluate", "--record")

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.evaluation.metrics.numbers import at
+from pipeline.provenance.results import Result
 from pipeline.report import emphasis, names
 from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.report.retrieval_table import RetrievalTable
@@ -109,7 +109,7 @@ class Headline:
         return sorted({stand_in for row in self.rows for stand_in in row.stand_ins})
 
 
-def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]:
+def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
     """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM, have tables alone.
 
     bold: which numbers are bold, by the rule of the other tables.
@@ -123,7 +123,7 @@ def headlines(metrics: Mapping[str, Any], bold: Bold = "tied") -> list[Headline]
     return [_headline(systems, metrics, bold) for systems in tables.values()]
 
 
-def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bold: Bold) -> Headline:
+def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
                  if not (system.origin.zero_shot or system.origin.transductive)}
     ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
@@ -139,7 +139,7 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], bol
     return Headline(systems[0].origin, _rows(systems, metrics, best), notes if ranked else [])
 
 
-def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: Mapping[Statistic, Set[int]]
+def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best: Mapping[Statistic, Set[int]]
           ) -> list[HeadlineRow]:
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
@@ -162,16 +162,16 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Any], best: M
     return rows
 
 
-def _ends(system: MeasuredSystem, metrics: Mapping[str, Any]) -> tuple[float, float]:
+def _ends(system: MeasuredSystem, metrics: Mapping[str, Result]) -> tuple[float, float]:
     """The interval of RSUM; over several seeds, or without an interval, the lowest and highest."""
     interval = _interval(system, RSUM, metrics)
     return interval if interval and len(system.systems) == 1 else (min(system.values[RSUM]),
                                                                      max(system.values[RSUM]))
 
 
-def _interval(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Any]) -> tuple[float, float] | None:
+def _interval(system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Result]) -> tuple[float, float] | None:
     """The interval that `pipeline evaluate` wrote for one run; None where it wrote none."""
-    interval = metrics[system.systems[0]][system.origin.protocol].get("interval")
+    interval = metrics[system.systems[0]].numbers[system.origin.protocol].get("interval")
     if not interval:
         return None
     low, high = at(interval, column)

@@ -1,18 +1,17 @@
 """What is traced."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from pipeline.provenance.results import Result
 from pipeline.systems.scores.made import Made
 
 
 @dataclass(frozen=True)
-class Result:
+class Traced:
     """A system, by its store, or by its entry in a file of results."""
 
-    path: Path  # the system's similarity store
+    path: Path  # the system's store
     made_from: Made  # the result's record, or the store's if there is no result
-    source: Path | None = None  # the file of results; None if only a store is traced
-    entry: Mapping[str, Any] | None = None  # that file's entry of the system
+    file: Path | None = None  # the file of results; None if only a store is traced
+    result: Result | None = None  # that file's entry of the system
