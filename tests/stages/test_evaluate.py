@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scored import score
 
+from pipeline.compute import made_with
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Relevance
 from pipeline.evaluation.statistics import ImageHits, intervals
@@ -50,7 +51,8 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
     found = intervals(metrics)
     assert numbers["interval"]["t2i"]["R@5"] == [found["t2i", "R@5"].low, found["t2i", "R@5"].high]
     assert numbers["interval"]["RSUM"] == [found["", "RSUM"].low, found["", "RSUM"].high]
-    assert results["vse2ad-RG-bigru-s0"]["record"]["facts"] == store.made_from.recorded()
+    record = results["vse2ad-RG-bigru-s0"]["record"]
+    assert (record["facts"], record["machines"]) == (store.made_from.recorded(), [made_with.today()])
 
 
 def test_metrics_by_name_stand_in_the_results_and_are_traced(scored_run: Any, refused: Callable[..., str]) -> None:
@@ -123,7 +125,7 @@ def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> No
     results = json.loads(out)
     assert (code, list(results)[4:]) == (0, ["vse_pp-region-bigru-s0"])
     mine, other = results["vse_pp-region-bigru-s0"], results["vse2ad-grid-bigru-s0"]
-    assert {key for key in mine if mine[key] != other[key]} == {"system", "digest"}
+    assert {key for key in mine if mine[key] != other[key]} == {"record"}
     assert "ablations that are not scored are left out: vse_infty-region-bigru-s0" in err
 
 
