@@ -43,7 +43,7 @@ from pipeline.features.store.rewrite import rewrite
 from pipeline.files.digest import digest
 from pipeline.files.remembered import SETTLED
 from pipeline.manifest import Manifest, build, with_checksums
-from pipeline.manifest.build import statistics_of
+from pipeline.manifest.statistics import statistics_of
 from pipeline.provenance import record
 from pipeline.settings.paths import Paths
 from pipeline.studies.audit import fingerprints

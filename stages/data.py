@@ -78,7 +78,7 @@ def _say(table: Manifest, title: str, path: Path) -> None:
         say(f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
             "val, and its scores measured on test")
     spoken = ", ".join(f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages)
-    captions = counted(len(table.table), "caption") + (f" ({spoken})" if spoken else "")
+    captions = counted(table.captions, "caption") + (f" ({spoken})" if spoken else "")
     say(f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "
         f"{table.digest[:12]} in {path}", err=False)
 

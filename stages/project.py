@@ -62,7 +62,7 @@ def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str
     say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
-    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {len(data.table.table)} captions"
+    say(f"{name}: {len(data.table.images)} {noun} ({counts}), {data.table.captions} captions"
         + ("; the captions name no splits, so these were drawn" if data.drawn else ""), err=False)
     for feature, why in data.left_out.items():
         say(f"{feature}: left out, {why}", err=False)

@@ -100,8 +100,7 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
         for image in table.loc[file_of_row < 0, "image_id"]:
             source.left_out.add("image not listed", f"{path}, image_id {image}")
         table, file_of_row = table[file_of_row >= 0], file_of_row[file_of_row >= 0]
-    if (table["caption_id"] == NO_ID).any():
-        table["caption_id"] = range(len(table))
+    table = _numbered(table)
     order = np.argsort(file_of_row, kind="stable")
     table = table.iloc[order].reset_index(drop=True)
     table["file"] = (place + pd.Series([*files.values()], dtype="str")).array.take(file_of_row[order])
@@ -112,16 +111,20 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
 
 def _captions(annotations: TextFile, files: dict[int, str], objects: list[tuple[int, Any]], left_out: LeftOut
               ) -> Iterator[tuple[int, int, str]]:
-    """Read captions, and gather the files of images and the categories of objects, which have no captions."""
+    """Read captions, then images without any; gather the files of images, and the categories of objects."""
+    captioned = set[int]()
     for member, each in members_of(annotations, "images", "annotations"):
         if member == "images":
             files[whole(each["id"])] = text(each["file_name"])
         elif isinstance(caption := each.get("caption"), str):
-            yield whole(each["image_id"]), whole(each.get("id", NO_ID)), caption.strip()
+            captioned.add(image := whole(each["image_id"]))
+            yield image, whole(each.get("id", NO_ID)), caption.strip()
         elif "caption" in each:
             left_out.add("no caption", f"{annotations.path}, image_id {each['image_id']}")
         else:
             objects.append((whole(each["image_id"]), each.get("category_id")))
+    if captioned:
+        yield from ((image, NO_ID, "") for image in files if image not in captioned)
 
 
 def _of_objects(annotations: TextFile, images: Iterable[int], objects: Iterable[tuple[int, Any]]
@@ -132,6 +135,12 @@ def _of_objects(annotations: TextFile, images: Iterable[int], objects: Iterable[
     for image, category in objects:
         names_of[image][names[whole(category)]] = None
     return ((image, image, ", ".join(found) or NO_OBJECT) for image, found in names_of.items())
+
+
+def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """Number all captions if one of them has no id."""
+    missing = (table["caption_id"] == NO_ID) & (table["caption"] != "")
+    return table.assign(caption_id=range(len(table))) if missing.any() else table
 
 
 def karpathy(source: Source) -> pd.DataFrame:
@@ -145,8 +154,7 @@ def karpathy(source: Source) -> pd.DataFrame:
             for row in _sentences(image, number, place, source.left_out))
     with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
         table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
-    if len(table) and (table["caption_id"] == NO_ID).any():
-        table["caption_id"] = range(len(table))
+    table = _numbered(table)
     return table if len(table) and table["split"].notna().all() else table.drop(columns="split")
 
 
@@ -159,12 +167,10 @@ def _sentences(image: Any, number: int, place: str, left_out: LeftOut
         split = text(image["split"]) if "split" in image else None
         captions = [(image_id, file, split, whole(sentence.get("sentid", NO_ID)), sentence["raw"])
                     for sentence in image["sentences"]]
-    if captions and all(isinstance(row[4], str) for row in captions):
-        return captions
-    usable = [row for row in captions if isinstance(row[4], str)]
-    for _ in range(max(1, len(captions) - len(usable))):
+    usable = [row for row in captions if isinstance(row[4], str) and row[4]]
+    for _ in range(len(captions) - len(usable)):
         left_out.add("no caption", f"{where}, {file}")
-    return usable
+    return usable if captions else [(image_id, file, split, NO_ID, "")]
 
 
 COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)

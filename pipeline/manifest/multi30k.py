@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.manifest.columns import LANGUAGE
 from pipeline.manifest.reader import Reader, Source
-from pipeline.manifest.table import LANGUAGE
 from pipeline.manifest.text_file import text_of
 from pipeline.parts.errors import InputError, refusing
 

@@ -21,7 +21,8 @@ from pipeline.files import blake, containers, remote
 from pipeline.files.atomic import replacing
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.files.remembered import SETTLED, state_of
-from pipeline.manifest.table import NO_FILE, PHOTOGRAPH, Manifest, arranged
+from pipeline.manifest.columns import NO_FILE, PHOTOGRAPH, arranged
+from pipeline.manifest.table import Manifest
 
 STATE = ["size", "inode", "written", "changed"]
 UNKNOWN = -1  # in the place of a state

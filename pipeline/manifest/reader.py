@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.files import long_json, parsing
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest.table import AT_ONCE
+from pipeline.manifest.columns import AT_ONCE
 from pipeline.manifest.text_file import TextFile, text_of
 from pipeline.parts.errors import refusing
 
@@ -37,10 +37,10 @@ class Reader:
     title: str  # What the format is, for help and messages
     # Whether a file or folder looks like this format. It may read the file's beginning.
     recognises: Callable[[Path], bool]
-    # Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs to no image, which
-    # is a candidate and no query), caption_id, caption; split, if the annotations have splits; language, if captions
-    # are in several languages; role_graph, if they have role graphs; kind, if they say that the files are videos;
-    # start and end, in seconds, if these are cut into clips.
+    # Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs to no image),
+    # caption_id, caption ("" in the row of an image that has none; both are candidates and no queries); split, if the
+    # annotations have splits; language, if captions are in several languages; role_graph, if they have role graphs;
+    # kind, if they say that the files are videos; start and end, in seconds, if these are cut into clips.
     read: Callable[[Source], pd.DataFrame]
     # Whether an image of the folder that the annotations do not name is left out as an odd one.
     names_every_image: bool = False

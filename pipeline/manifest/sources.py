@@ -12,7 +12,8 @@ import numpy as np
 
 from pipeline.files import blake
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.manifest.table import PHOTOGRAPH, Manifest
+from pipeline.manifest.columns import PHOTOGRAPH
+from pipeline.manifest.table import Manifest
 from pipeline.parts.errors import InputError
 
 Kind = Literal["images", "clips", "captions"]

@@ -49,8 +49,19 @@ class Split:
                                                   of_owners(keep, self.caption_image, missing=True).nonzero()[0])
 
     def with_images(self) -> Split:
-        """The split without the captions that belong to no image: those from which heads learn."""
+        """The split without the captions that belong to no image."""
         return self.without_captions(self.caption_image < 0)
+
+    @property
+    def has_caption(self) -> np.ndarray:
+        """Whether each image has a caption, bool [I]."""
+        import numpy as np
+
+        return np.bincount(self.caption_image[self.caption_image >= 0], minlength=len(self.image_ids)) > 0
+
+    def of_pairs(self) -> Split:
+        """The images that have a caption and the captions that belong to one: those from which heads learn."""
+        return self.with_images().only(self.has_caption)
 
     def without_captions(self, leave_out: np.ndarray) -> Split:
         """The split without the captions to leave out, bool [C]; all images stay."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from json.encoder import encode_basestring
@@ -22,85 +21,29 @@ from typing import TYPE_CHECKING, Any
 from pipeline.artefacts import Reference
 from pipeline.files import atomic, parsing, remote
 from pipeline.files.gallery_file import GalleryFile, Kind
+from pipeline.manifest.columns import (
+    AT_ONCE,
+    CLIP,
+    COLUMNS,
+    LANGUAGE,
+    NO_CAPTION,
+    NO_IMAGE,
+    PHOTOGRAPH,
+    ROLE_GRAPH,
+    columns_of,
+)
 from pipeline.manifest.kept import Kept
 from pipeline.manifest.split import Split
+from pipeline.manifest.table_file import TableFile, manifest_at, no_manifest
 from pipeline.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-    import pyarrow as pa
-    from pyarrow import parquet
 
-NO_IMAGE = -1  # the image id of a caption that belongs to no image
-NO_FILE = -1  # bytes of an image whose file was not looked at
-COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
-           "caption": "str"}
-PHOTOGRAPH = "photograph"
-"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
-compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
-LANGUAGE = "language"
-"""An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
-ROLE_GRAPH = "role_graph"
-"""An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption without one."""
-CLIP = {"kind": "str", "start": "float64", "end": "float64"}
-"""The last columns, where gallery items are clips: "video", and seconds from the file's beginning, NaN for its own
-beginning and end."""
-
-AT_ONCE = 1 << 16  # rows that are read, and become Python objects, together
 ROW_GROUP = 1 << 18  # rows of a part of the file, 20 MB
 
 Keep = Callable[["pd.DataFrame"], "pd.DataFrame"]
-
-
-class _File:
-    """The rows of a manifest in its file, which stays open: a file that replaces it is not read."""
-
-    def __init__(self, file: Path, path: Path) -> None:
-        from pyarrow import parquet
-
-        self.path = path  # for messages: `file` may be a copy from an object store
-        self.opened: parquet.ParquetFile = parquet.ParquetFile(file)
-        self.columns: list[str] = self.opened.schema_arrow.names
-        if not self.opened.metadata.num_rows:
-            raise _no_manifest(path, "it has no rows")
-        self.types = {field.name: self._type(field) for field in self.opened.schema_arrow}
-
-    def _type(self, field: pa.Field) -> pa.DataType:
-        """The type of a manifest's column. The file may have another type of the same values; others are refused."""
-        import pyarrow as pa
-
-        there = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        for wanted, type_, alike in (("str", there, (pa.types.is_string, pa.types.is_large_string)),
-                                     ("int64", pa.int64(), (pa.types.is_signed_integer,)),
-                                     ("float64", pa.float64(), (pa.types.is_floating,))):
-            if _columns(self.columns).get(field.name, wanted) == wanted and any(is_(there) for is_ in alike):
-                return type_
-        raise _no_manifest(self.path, f"its column {field.name} is of type {field.type}")
-
-    def read(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Read some columns, some rows at a time."""
-        import pyarrow as pa
-
-        rows = 0
-        with _manifest_at(self.path):
-            for batch in self.opened.iter_batches(AT_ONCE, columns=list(columns)):
-                # pandas' metadata in the file is ignored
-                table = pa.table({name: batch.column(name).cast(self.types[name]) for name in columns})
-                table.validate(full=True)
-                if lacking := [name for name in columns if table[name].null_count and name not in ("start", "end")]:
-                    raise _no_manifest(self.path, f"a row has no {lacking[0]}")
-                rows += len(table)
-                yield table.to_pandas()
-        if rows != self.opened.metadata.num_rows:
-            raise _no_manifest(self.path)
-
-    def __reduce__(self) -> tuple[Callable[[Path], _File], tuple[Path]]:
-        return _reopened, (self.path,)
-
-
-def _reopened(path: Path) -> _File:
-    return _File(remote.copy(path) if remote.address(path) else path, path)
 
 
 @dataclass(frozen=True)
@@ -109,10 +52,11 @@ class Manifest:
 
     Attributes:
         source: The table, or its file. It has a row for each caption; one that belongs to no image has the image id
-            NO_IMAGE and the file "", and comes after the others. It has columns image_id, file (relative to the image
-            folder), bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph;
-            with captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind,
-            start and end. The rows of an image are consecutive, images in the annotation file's order.
+            NO_IMAGE and the file "", and comes after the others. An image that has no caption has a row with the
+            caption id NO_CAPTION and the caption "". The columns are image_id, file (relative to the image folder),
+            bytes (size on disk, or NO_FILE), split, caption_id, caption; where files were read, photograph; with
+            captions in several languages, language; with role graphs, role_graph; where an image is a clip, kind, start
+            and end. The rows of an image are consecutive, images in the annotation file's order.
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
@@ -121,7 +65,7 @@ class Manifest:
         kept: Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
     """
 
-    source: pd.DataFrame | _File = field(repr=False)
+    source: pd.DataFrame | TableFile = field(repr=False)
     dataset: str
     images_folder: Path
     left_out: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
@@ -129,7 +73,7 @@ class Manifest:
     kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.columns != [*_columns(self.columns)]:
+        if self.columns != [*columns_of(self.columns)]:
             raise InputError(f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
                              f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.columns))}")
 
@@ -140,22 +84,24 @@ class Manifest:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """All rows and columns; `rows` reads what is needed where a few are enough."""
-        return self.rows(self.columns) if isinstance(self.source, _File) else self.source
+        """All rows and columns, also the rows of images that have no caption."""
+        return _joined(self._batches(self.columns)) if isinstance(self.source, TableFile) else self.source
 
-    def rows(self, columns: Sequence[str], keep: Keep | None = None) -> pd.DataFrame:
+    def rows(self, columns: Sequence[str], keep: Keep = lambda rows: rows) -> pd.DataFrame:
         """The rows of some columns, one for each caption in order; no others are read from the file.
 
-        keep: from some rows of these columns to those that are kept; None keeps all.
+        keep: from some rows of these columns to those that are kept.
         """
-        import pandas as pd
+        return _joined(map(keep, self._captions(columns)))
 
-        found = [batch if keep is None else keep(batch) for batch in self._batches(columns)]
-        return pd.concat(found, ignore_index=True) if len(found) > 1 else found[0].reset_index(drop=True)
+    def _captions(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        for batch in self._batches([*dict.fromkeys([*columns, "caption_id"])]):
+            is_caption = batch["caption_id"] != NO_CAPTION
+            yield (batch if is_caption.all() else batch[is_caption])[list(columns)]
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         rows = self.__dict__.get("table", self.source)  # the whole, where it was read
-        if isinstance(rows, _File):
+        if isinstance(rows, TableFile):
             yield from rows.read(columns)
             return
         for first in range(0, max(1, len(rows)), AT_ONCE):
@@ -171,9 +117,14 @@ class Manifest:
 
     def _images(self) -> pd.DataFrame:
         known = [PHOTOGRAPH] if PHOTOGRAPH in self.columns else []
-        once = self.rows(["image_id", "file", "bytes", "split", *known, *self._clip],
-                         lambda rows: rows[rows["file"] != ""].drop_duplicates("image_id"))
+        once = _joined(rows[rows["file"] != ""].drop_duplicates("image_id") for rows in self._batches(
+            ["image_id", "file", "bytes", "split", *known, *self._clip]))
         return once.drop_duplicates("image_id", ignore_index=True)
+
+    @property
+    def captions(self) -> int:
+        """How many captions there are."""
+        return len(self.rows(["caption_id"]))
 
     @property
     def languages(self) -> list[str]:
@@ -225,7 +176,7 @@ class Manifest:
     @cached_property
     def captions_digest(self) -> str:
         """SHA-256 over ids and texts of the captions, in order."""
-        return self.kept.digest("captions", lambda: _digest(self._batches(["caption_id", "caption"])))
+        return self.kept.digest("captions", lambda: _digest(self._captions(["caption_id", "caption"])))
 
     @cached_property
     def digest(self) -> str:
@@ -319,15 +270,15 @@ class Manifest:
     @classmethod
     def _of_file(cls, file: Path, path: Path, kept: Kept, written: int = 0) -> Manifest:
         """Open a file that is at `path`, or was brought from there."""
-        with _manifest_at(path):
-            rows = _File(file, path)
+        with manifest_at(path):
+            rows = TableFile(file, path)
             said = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
             # An older manifest says `images_folder`, as seen from where it was made.
             seen, dataset = said.get("images_folder") or said["images"], said["dataset"]
             if "images_folder" not in said and not remote.address(seen):
                 seen = os.path.normpath(path.parent / seen)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
-                raise _no_manifest(path, f"its data set {dataset!a} is no name")
+                raise no_manifest(path, f"its data set {dataset!a} is no name")
             left_out = {parsing.text(reason): parsing.whole(count) for reason, count in said["left_out"].items()}
             return cls(rows, dataset, Path(seen), left_out, written)._with(kept)
 
@@ -336,28 +287,11 @@ class Manifest:
         return self
 
 
-def _manifest_at(path: Path) -> AbstractContextManager[None]:
-    """Refuse a file that is no manifest."""
-    import pyarrow as pa
+def _joined(batches: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
 
-    return refusing((OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException),
-                    str(_no_manifest(path)))
-
-
-def _no_manifest(path: Path, why: str = "") -> InputError:
-    return InputError(f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`")
-
-
-def _columns(known: Collection[str]) -> dict[str, str]:
-    """List the columns that a manifest with the known optional ones has: column -> dtype, in order."""
-    optional = {column: "str" for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH) if column in known}
-    return COLUMNS | optional | (CLIP if "kind" in known else {})
-
-
-def arranged(table: pd.DataFrame) -> pd.DataFrame:
-    """Convert a table to a manifest's columns, in their order and types; other columns are dropped."""
-    columns = _columns(table.columns)
-    return table[list(columns)].astype(columns)
+    every = list(batches)
+    return pd.concat(every, ignore_index=True) if len(every) > 1 else every[0].reset_index(drop=True)
 
 
 def texts(column: pd.Series) -> np.ndarray:

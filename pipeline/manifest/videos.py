@@ -28,8 +28,8 @@ import pandas as pd
 from pipeline.files import npy
 from pipeline.files.parsing import text
 from pipeline.manifest import role_graphs
+from pipeline.manifest.columns import ROLE_GRAPH
 from pipeline.manifest.reader import Reader, Source, expecting, json_of, members_of, table_of
-from pipeline.manifest.table import ROLE_GRAPH
 from pipeline.manifest.text_file import TextFile, text_of
 from pipeline.parts.errors import InputError, refusing
 

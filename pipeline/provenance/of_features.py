@@ -16,7 +16,7 @@ from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.manifest.columns import PHOTOGRAPH
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Member
 

@@ -21,7 +21,7 @@ from pipeline.artefacts.record import FILE
 from pipeline.evaluation.retrieval import Relevance, rank
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import NO_IMAGE
+from pipeline.manifest.columns import NO_IMAGE
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores
 from pipeline.provenance.traced import Traced

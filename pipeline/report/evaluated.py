@@ -88,8 +88,9 @@ def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     yield from _languages(numbers)
     if lacks := numbers.get("left_out"):
         yield f"left out of the data set or this pool: {by_reason(lacks)}"
-    if alone := numbers.get("captions_without_image"):
-        yield f"captions without an image: {alone}; they are candidates, never queries"
+    for what in ("captions_without_image", "images_without_caption"):
+        if alone := numbers.get(what):
+            yield f"{what.replace('_', ' ')}: {alone}; they are candidates, never queries"
     if lacks := numbers.get("relevance", {}).get("left_out"):
         yield f"left out of the judgements: {by_reason(lacks)}"
 

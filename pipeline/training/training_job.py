@@ -116,7 +116,10 @@ class TrainingJob:
         if alone := int((train.caption_image < 0).sum()):
             warnings.warn(f"{counted(alone, 'training caption')} without an image: left out of training", InputWarning,
                           stacklevel=2)
-        train, val = train.with_images(), val.with_images()
+        if alone := int((~train.has_caption).sum()):
+            warnings.warn(f"{counted(alone, f'training {self.manifest.noun}')} without a caption: left out of training",
+                          InputWarning, stacklevel=2)
+        train, val = train.of_pairs(), val.of_pairs()
         train = sampling.subset(train, self.training.images, self.training.subset_seed)
         train = sampling.mismatch(train, self.recipe.noise)
         sampling.require_languages(train, self.recipe.sampling)

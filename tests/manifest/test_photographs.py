@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.files import blake
 from pipeline.manifest import Manifest, build, photographs
-from pipeline.manifest.table import PHOTOGRAPH
+from pipeline.manifest.columns import PHOTOGRAPH
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from pipeline import manifest
 from pipeline.manifest import Manifest
-from pipeline.manifest.build import statistics_of
+from pipeline.manifest.columns import COLUMNS
 from pipeline.manifest.dataset import Dataset, Statistics
-from pipeline.manifest.table import COLUMNS
+from pipeline.manifest.statistics import statistics_of
 
 CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
 

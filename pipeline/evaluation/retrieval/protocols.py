@@ -17,14 +17,15 @@ class Protocol:
     Attributes:
         name: For results.
         images: The number of images that the matrix must have; None for any.
-        captions_per_image: Every image must have at least so many, and only the first so many, in the order of the
-            columns, are ranked; None for all.
+        captions_per_image: Every image that has captions must have at least so many, and only the first so many, in the
+            order of the columns, are ranked; None for all.
         folds: The images are cut, in their order, into so many consecutive parts of one size; each is ranked alone and
             the numbers are averaged.
         same_text: Captions with the same text are one query, for which all their images are right; the caller merges
             them (`pipeline.systems.scores.judged`).
-        no_image: Whether captions that belong to no image are candidates, in every fold, or are refused. They are
-            never queries.
+        unpaired: Whether captions that belong to no image and images that have no caption are candidates, or are
+            refused. Such captions are in every fold, an image is in its own. They are never queries. Where captions of
+            one text are merged, an image may have lost its own, and images are not refused.
         captions_by_language: With captions in several languages, `captions_per_image` of each; {} where it is the same.
     """
 
@@ -34,7 +35,7 @@ class Protocol:
     folds: int = 1
     captions_by_language: Mapping[str, int] = field(default_factory=dict)
     same_text: bool = False
-    no_image: Literal["candidates", "refused"] = "candidates"
+    unpaired: Literal["candidates", "refused"] = "candidates"
 
     def of_language(self, name: str) -> "Protocol":
         """The protocol for the captions of the language of a name.
@@ -67,24 +68,32 @@ class Protocol:
                              "protocol all, or select that split")
         if self.folds < 1 or images % self.folds:
             raise InputError(f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size")
-        alone = int((caption_image < 0).sum())
-        if alone and self.no_image == "refused":
-            raise InputError(f"protocol {self.name} ranks captions of its images alone, and {alone} of "
-                             f"{len(caption_image)} captions belong to none of them: use protocol all")
-        kept = self._first_captions(caption_image, images)
+        counts = np.bincount(caption_image[caption_image >= 0], minlength=images)
+        if self.unpaired == "refused":
+            self._require_pairs(caption_image, counts)
+        kept = self._first_captions(caption_image, counts)
         size = images // self.folds
         if self.folds == 1:
             return [(np.arange(images), kept)]
         fold = np.where(caption_image[kept] < 0, -1, caption_image[kept] // size)
         return [(np.arange(size) + size * each, kept[(fold < 0) | (fold == each)]) for each in range(self.folds)]
 
-    def _first_captions(self, caption_image: Ids, images: int) -> Ids:
+    def _require_pairs(self, caption_image: Ids, counts: Ids) -> None:
+        if alone := int((caption_image < 0).sum()):
+            raise InputError(f"protocol {self.name} ranks captions of its images alone, and {alone} of "
+                             f"{len(caption_image)} captions belong to none of them: use protocol all")
+        if (alone := int((counts == 0).sum())) and not self.same_text:
+            raise InputError(f"protocol {self.name} ranks images that have captions, and {alone} of {len(counts)} "
+                             "images have none: use protocol all")
+
+    def _first_captions(self, caption_image: Ids, counts: Ids) -> Ids:
+        """The columns that are ranked; counts: int64 [I], how many captions each image has."""
         if self.captions_per_image is None:
             return np.arange(len(caption_image))
         owned = np.flatnonzero(caption_image >= 0)
-        counts = np.bincount(caption_image[owned], minlength=images)
-        if counts.min() < self.captions_per_image:
-            row = int(np.argmin(counts))
+        few = (counts > 0) & (counts < self.captions_per_image)
+        if few.any():
+            row = int(np.argmax(few))
             raise InputError(f"protocol {self.name} ranks {self.captions_per_image} captions of every image, but "
                              f"image row {row} has {counts[row]}")
         # A stable sort by image keeps the captions of each in column order: the place in its image's run is
@@ -101,14 +110,14 @@ class Protocol:
 # "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
 PROTOCOLS = {each.name: each for each in (
     Protocol("all"),
-    Protocol("flickr30k_1k", images=1000, captions_per_image=5, no_image="refused"),
-    Protocol("coco_5k", images=5000, captions_per_image=5, no_image="refused"),
-    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5, no_image="refused"),
-    Protocol("multi30k_2016", images=1000, captions_per_image=12, no_image="refused",
+    Protocol("flickr30k_1k", images=1000, captions_per_image=5, unpaired="refused"),
+    Protocol("coco_5k", images=5000, captions_per_image=5, unpaired="refused"),
+    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5, unpaired="refused"),
+    Protocol("multi30k_2016", images=1000, captions_per_image=12, unpaired="refused",
              captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
-    Protocol("msrvtt_full", images=2990, same_text=True, no_image="refused"),
-    Protocol("msrvtt_1ka", images=1000, captions_per_image=1, no_image="refused"),
-    Protocol("vatex_1500", images=1500, same_text=True, no_image="refused"),
+    Protocol("msrvtt_full", images=2990, same_text=True, unpaired="refused"),
+    Protocol("msrvtt_1ka", images=1000, captions_per_image=1, unpaired="refused"),
+    Protocol("vatex_1500", images=1500, same_text=True, unpaired="refused"),
 )}
 
 

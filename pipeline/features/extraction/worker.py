@@ -20,7 +20,7 @@ from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
 from pipeline.files import blake, containers, images, remote
 from pipeline.files.gallery_file import GalleryFile
-from pipeline.manifest.table import NO_FILE
+from pipeline.manifest.columns import NO_FILE
 from pipeline.parts.errors import InputError, counted, refusing
 
 DECODERS = 2  # threads, beside those of a network on the CPU

@@ -21,7 +21,7 @@ import numpy as np
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, by_image_id
 from pipeline.files import npy
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import NO_IMAGE
+from pipeline.manifest.columns import NO_IMAGE
 from pipeline.manifest.text_file import not_utf8
 from pipeline.parts.errors import InputError, refusing
 
@@ -152,8 +152,8 @@ class TextCheck:
     def __init__(self, manifest: Manifest) -> None:
         self.manifest = manifest
         self.row_of, self.name_of = by_image_id(manifest)
-        with_image = manifest.table[manifest.table["image_id"] != NO_IMAGE]
-        self.captions = with_image.groupby("image_id", sort=False)["caption"].agg(list).tolist()
+        captions = manifest.rows(["image_id", "caption"], lambda rows: rows[rows["image_id"] != NO_IMAGE])
+        self.captions = captions.groupby("image_id", sort=False)["caption"].agg(list).tolist()
         self.compared = self.unlike = 0
         self.others: list[str] = []  # images that the manifest lacks
 

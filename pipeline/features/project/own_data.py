@@ -17,7 +17,7 @@ from pipeline.files import parsing, weights
 from pipeline.files.gallery_file import Kind
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import SPLITS, Manifest
-from pipeline.manifest.table import LANGUAGE
+from pipeline.manifest.columns import LANGUAGE
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings, load
 from pipeline.settings.features import FEATURES, of_ensemble
@@ -76,7 +76,7 @@ def choose(name: str, images: Path, captions: Path, form: str | None = None, kin
             f"{fewest} {table.noun}s in {split}" for split, fewest in FEWEST.items()) + f"; {few[0]} has "
             f"{counts.get(few[0], 0)}")
     features, left_out = _features(shipped, name, kind)
-    train = table.table[table.table["split"] == "train"]
+    train = table.rows(["split"], lambda rows: rows[rows["split"] == "train"])
     training = scaled(int(counts["train"]), len(train)) | {"device": shipped.training_of(name).device}
     return OwnData(table, bool(drawn), features, left_out, training)
 

@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from pipeline.features.store.layout import ABSENT, StoreError, StoreLayout, maker
 from pipeline.files import atomic, parsing, regular
 from pipeline.files.digest import digest
-from pipeline.manifest.table import NO_FILE
+from pipeline.manifest.columns import NO_FILE
 
 # Row -> text; JSON has the rows as text.
 ByRow = dict[Annotated[int, Field(strict=False)], str]

@@ -33,8 +33,9 @@ from pipeline.features.store.layout import (
 from pipeline.files import atomic, parsing
 from pipeline.files.compared import DIFFERS, MATCHES, MISSING
 from pipeline.files.digest import digest
+from pipeline.manifest.columns import NO_FILE
 from pipeline.manifest.sources import Sources, of as sources_of
-from pipeline.manifest.table import NO_FILE, Manifest
+from pipeline.manifest.table import Manifest
 
 
 class OtherStoreError(StoreError):

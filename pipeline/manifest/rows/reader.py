@@ -15,6 +15,7 @@ import pandas as pd
 
 from pipeline.files import containers, remote
 from pipeline.files.left_out import LeftOut
+from pipeline.manifest.columns import LANGUAGE
 from pipeline.manifest.reader import Reader, Source
 from pipeline.manifest.rows import cells, columns
 from pipeline.manifest.rows.columns import Columns
@@ -23,7 +24,6 @@ from pipeline.manifest.rows.parquet_rows import ParquetRows
 from pipeline.manifest.rows.row_file import Batch, RowFile
 from pipeline.manifest.rows.separated import SeparatedFile, layout_of
 from pipeline.manifest.split_names import split_in
-from pipeline.manifest.table import LANGUAGE
 from pipeline.manifest.text_file import TextFile
 from pipeline.parts.errors import InputError, counted
 
@@ -40,10 +40,13 @@ class _Table:
     """The rows of a manifest, as they are gathered from files."""
 
     left_out: LeftOut
-    with_alone: bool  # whether a caption without an image's name is of no image; else it is left out
+    # Whether a caption without an image's name is of no image, and an image with an empty caption has none; else both
+    # are left out.
+    with_alone: bool
     numbers: dict[Any, int] = field(default_factory=dict)  # image, or a clip's file and span -> its number
     parts: list[pd.DataFrame] = field(default_factory=list)
     captions: int = 0
+    blank: list[str] = field(default_factory=list)  # where the rows with the caption "" are
     ids: dict[str, bool] = field(default_factory=lambda: {"image id": True, "caption id": True})  # whether to be used
 
     def add(self, file: RowFile, used: Columns, split: str | None, folder: str) -> None:
@@ -64,7 +67,7 @@ class _Table:
             rows, captions = self._named(files, values, place)
             files = [name or "" for name in files]
         else:
-            rows, captions = _captions(values["caption"], place, self.left_out)
+            rows, captions = self._captions(values["caption"], place)
         span = [_seconds(values[edge][0], place) for edge in SPAN if edge in values and kind == "video"]
         images = [*zip(files, *span, strict=True)] if span else files
         numbers, whole = self.numbers, len(rows) == len(files) and rows == range(len(files))
@@ -96,13 +99,47 @@ class _Table:
                 named.append(row)
             else:
                 self.left_out.add(NOT_FETCHED if failed else "no image name", place.of(row), by_origin=failed)
-        rows, captions = _captions([[column[row] for row in named] for column in values["caption"]],
-                                   place.only(named), self.left_out)
+        rows, captions = self._captions([[column[row] for row in named] for column in values["caption"]],
+                                        place.only(named))
         return [named[row] for row in rows], captions
+
+    def _captions(self, values: list[list[Any]], place: _Place) -> tuple[Sequence[int], list[str]]:
+        """The captions of rows, and the row of each; "" for a row that says that it has none."""
+        if len(values) == 1:
+            try:
+                captions = list(map(str.strip, values[0]))
+            except TypeError:  # lists, or null
+                captions = [""]
+            if "" not in captions and not any(caption[0] == "[" for caption in captions):
+                return range(len(captions)), captions
+        rows, texts = list[int](), list[str]()
+        for row, of_row in enumerate(zip(*values, strict=True)):
+            captions = [caption for value in of_row for caption in cells.captions_of(value)]
+            good = [caption for caption in captions if caption]
+            if not good and (self.with_alone or not captions):
+                self.blank.append(place.of(row))
+                good = [""]
+            elif not good or len(of_row) == 1:  # an image may have fewer captions than there are columns
+                for _ in range(len(captions) - len(good)):
+                    self.left_out.add("no caption", place.of(row))
+            rows += [row] * len(good)
+            texts += good
+        return rows, texts
+
+    def _without_damage(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Leave out blank captions but for the only row of an image, which is an image without a caption."""
+        if not self.blank:
+            return table
+        blank = table["caption"] == ""
+        keep = ~blank | ((table["file"] != "") & ~table["image_id"].duplicated(keep=False))
+        for where, kept in zip(self.blank, keep[blank], strict=True):
+            if not kept:
+                self.left_out.add("no caption", where)
+        return table.assign(caption_id=(~blank).cumsum() - 1)[keep]
 
     def whole(self) -> pd.DataFrame:
         """All rows; an image's captions may be apart in the files."""
-        table = pd.concat(self.parts, ignore_index=True)
+        table = self._without_damage(pd.concat(self.parts, ignore_index=True))
         self.parts.clear()
         if "split" in table.columns and (table["split"].isna() | (table["split"] == "")).all():
             table = table.drop(columns="split")
@@ -137,29 +174,6 @@ class _Place:
 
     def only(self, rows: Sequence[int]) -> _Place:
         return _Place(self.file, self.batch, rows)
-
-
-def _captions(values: list[list[Any]], place: _Place, left_out: LeftOut) -> tuple[Sequence[int], list[str]]:
-    """The captions of rows, and the row of each."""
-    if len(values) == 1:
-        try:
-            captions = list(map(str.strip, values[0]))
-        except TypeError:  # lists, or null
-            captions = [""]
-        if "" not in captions and not any(caption[0] == "[" for caption in captions):
-            return range(len(captions)), captions
-    rows, texts = list[int](), list[str]()
-    for row, of_row in enumerate(zip(*values, strict=True)):
-        captions = [caption for value in of_row for caption in cells.captions_of(value)]
-        good = [caption for caption in captions if caption]
-        lost = len(captions) - len(good)
-        if good and len(of_row) > 1:
-            lost = 0  # an image may have fewer captions than there are columns
-        for _ in range(lost):
-            left_out.add("no caption", place.of(row))
-        rows += [row] * len(good)
-        texts += good
-    return rows, texts
 
 
 def _seconds(values: Iterable[Any], place: _Place) -> list[float]:

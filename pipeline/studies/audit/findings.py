@@ -218,7 +218,7 @@ def _equal_captions(one: Collection, other: Collection) -> tuple[list[tuple[str,
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
     images_of_text: dict[str, set[int]] = defaultdict(set)
     for caption, image in zip(collection.captions, collection.caption_image.tolist(), strict=True):
-        if text := _plain(caption):
+        if image >= 0 and (text := _plain(caption)):
             images_of_text[text].add(image)
     return images_of_text
 

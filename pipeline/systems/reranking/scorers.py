@@ -13,7 +13,7 @@ from pipeline.features.store import FeatureStore
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import TEMPERATURE, CrossEncoder
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import ROLE_GRAPH
+from pipeline.manifest.columns import ROLE_GRAPH
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import system_name
 from pipeline.systems.reranking.base import PairSource, manifest_rows

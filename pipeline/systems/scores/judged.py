@@ -21,7 +21,7 @@ from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.files.digest import of_folder, sha256
 from pipeline.files.left_out import SHARE
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import LANGUAGE
+from pipeline.manifest.columns import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
@@ -250,9 +250,12 @@ def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict
     made = system.made_from
     left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
     lacks: dict[str, Any] = {"left_out": left_out} if left_out else {}
-    if no_image := int((system.caption_image < 0).sum()):
-        lacks["captions_without_image"] = no_image  # candidates that are right for no image, and no queries
+    owned = system.caption_image[system.caption_image >= 0]
+    if len(owned) < len(system.caption_ids):
+        lacks["captions_without_image"] = len(system.caption_ids) - len(owned)  # candidates, no queries
     if system.relevance is None:
+        if no_caption := len(system.image_ids) - len(np.unique(owned)):
+            lacks["images_without_caption"] = no_caption  # likewise
         return lacks
     source = truth.qrels.name if truth.qrels else "equal captions"
     i2t, t2i = system.relevance.i2t, system.relevance.t2i

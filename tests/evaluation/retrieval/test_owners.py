@@ -93,6 +93,16 @@ def test_protocols_of_papers_refuse_them() -> None:
         protocol("flickr30k_1k").parts(owner, 1000)
 
 
+def test_an_image_without_a_caption_is_a_candidate_or_refused() -> None:
+    owner, scores = np.array([0, 0, 2, 2]), np.array([[1, 1, 0, 0], [2, 0, 0, 2], [0, 0, 1, 1]], np.float32)
+    measured = evaluate(scores, owner, Protocol("mine", captions_per_image=2))
+    assert (measured.queries["i2t"], measured.queries["t2i"]) == (2, 4)
+    assert (measured["i2t", "R@1"], measured["t2i", "R@1"]) == (100, 50)
+    with pytest.raises(InputError, match="mine ranks images that have captions, and 1 of 3 images have none"):
+        Protocol("mine", unpaired="refused").parts(owner, 3)
+    Protocol("mine", unpaired="refused", same_text=True).parts(owner, 3)
+
+
 def test_parts_of_a_relevance_have_no_owner_of_another_image() -> None:
     relevance = Relevance.of_owner(np.array([1, NO_IMAGE, 0]), 2).select(np.array([0]), np.array([0, 1, 2]))
     assert relevance.owner.tolist() == [NO_IMAGE, NO_IMAGE, 0]

@@ -15,8 +15,8 @@ from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.features.extractors import ENGINES
 from pipeline.features.store import FeatureStore, StoreError
+from pipeline.manifest.columns import PHOTOGRAPH
 from pipeline.manifest.sources import of as sources_of
-from pipeline.manifest.table import PHOTOGRAPH
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 

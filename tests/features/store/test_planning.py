@@ -15,7 +15,7 @@ from new_stores import prepare
 
 from pipeline.features.store import Plan, StoreLayout, Wanted, ledger, plan
 from pipeline.features.store.layout import ABSENT
-from pipeline.manifest.table import NO_FILE
+from pipeline.manifest.columns import NO_FILE
 
 SHARD = 10
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from pipeline.manifest import Manifest
-from pipeline.manifest.table import NO_FILE
+from pipeline.manifest.columns import NO_FILE
 from pipeline.studies.audit import fingerprints
 from pipeline.studies.audit.collection import Collection, photograph, trained_on
 from pipeline.studies.audit.findings import Findings, compare

@@ -1,4 +1,4 @@
-"""Captions that belong to no image, from a package's reader to the numbers: altered captions as further candidates."""
+"""Captions that belong to no image and images that have no caption, from a reader to the numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from pipeline import manifest
 from pipeline.features.store import FeatureStore
 from pipeline.files.left_out import LeftOut
-from pipeline.manifest import Manifest
-from pipeline.manifest.build import statistics_of
+from pipeline.manifest import Manifest, sources
+from pipeline.manifest.statistics import statistics_of
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.system import System
@@ -90,6 +90,45 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     assert Path("results/search.html").read_text(encoding="utf-8").count("no image") == 20
 
 
+def test_images_without_captions_are_candidates_from_the_manifest_to_the_numbers(
+        pipeline: Any, corpus: Path, store: FeatureStore, tmp_path: Path) -> None:
+    annotations = json.loads((corpus / "dataset_sample.json").read_text(encoding="utf-8"))
+    of_split = {split: [image for image in annotations["images"] if image["split"] == split]
+                for split in ("train", "test")}
+    for image in (of_split["train"][0], of_split["test"][1]):
+        image["sentences"] = []
+    (tmp_path / "dataset.json").write_text(json.dumps(annotations), encoding="utf-8")
+    code, out, err = pipeline("manifest", "sample", "--images", corpus / "images",
+                              "--annotations", tmp_path / "dataset.json")
+    assert code == 0, err
+    assert "note: 2 images without a caption, such as " in out + err
+    assert "24 images (train 16, val 4, test 4), 110 captions" in out
+    shutil.copytree(store.path, tmp_path / "features" / "sample" / "region.zarr")
+    changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
+    code, out, err = pipeline("train", "--feature", "region", *changes)
+    assert code == 0, err
+    assert "1 training image without a caption: left out of training" in err
+    code, out, err = pipeline("score", "--feature", "region", *changes)
+    assert code == 0, err
+    scored = System.open(Path("similarities/sample", f"{HEAD}.zarr"))
+    assert scored.shape == (4, 15)
+    assert sorted({*scored.caption_image.tolist()}) == [0, 2, 3]
+    code, out, err = pipeline("evaluate", "--system", scored.path, "--json")
+    assert code == 0, err
+    numbers = json.loads(out)
+    assert (numbers["images"], numbers["images_without_caption"]) == (4, 1)
+    matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
+    assert numbers["t2i"]["R@1"] == pytest.approx(100 * (matrix.argmax(0) == owner).mean())
+    assert numbers["i2t"]["R@1"] == pytest.approx(100 * (owner[matrix.argmax(1)] == np.arange(4))[[0, 2, 3]].mean())
+    code, out, err = pipeline("evaluate", "--system", scored.path)
+    assert "images without caption: 1; they are candidates, never queries" in out + err
+    code, out, err = pipeline("search", "a red house", "--top", "4")
+    assert code == 0, err
+    assert of_split["test"][1]["filename"] in out
+    code, out, err = pipeline("search", "--image", corpus / "images" / of_split["test"][1]["filename"], "--top", "1")
+    assert code == 0, err
+
+
 def lines(*rows: str) -> str:
     return "\n".join(("image,caption,split", *rows)) + "\n"
 
@@ -115,6 +154,39 @@ def test_a_row_without_an_image_is_a_caption_of_no_image(corpus: Path, tmp_path:
     pieces = list(split.pieces(1))
     assert [each.captions.tolist() for each in pieces] == [["a house", "a car"], ["a tree", "no house"]]
     assert pieces[1].caption_image.tolist() == [0, -1]
+
+
+def test_an_image_whose_caption_is_empty_has_none(corpus: Path, tmp_path: Path) -> None:
+    files = sorted(path.name for path in (corpus / "images").iterdir())[:3]
+    said: list[str] = []
+    (tmp_path / "captions.csv").write_text(lines(
+        f"{files[0]},,test", f"{files[1]},a house,test", f"{files[1]},,test", f"{files[2]},,test", f"{files[2]},,test"),
+        encoding="utf-8")
+    left_out = LeftOut()
+    made = manifest.build("mine", corpus / "images", tmp_path / "captions.csv", left_out=left_out, say=said.append)
+    made.save(tmp_path / "mine.parquet")
+    split = Manifest.load(tmp_path / "mine.parquet").split("test")
+    assert made.images["file"].tolist() == files[:2]
+    assert (split.captions.tolist(), split.caption_ids.tolist()) == (["a house"], [0])
+    assert split.caption_image.tolist() == [1]
+    assert (statistics_of(made)["test"].images, statistics_of(made)["test"].captions) == (2, 1)
+    assert left_out.counts["no caption"] == 3  # a blank beside a caption, and an image with two blanks
+    assert f"note: 1 image without a caption, such as {files[0]}: candidates, never queries" in said
+    assert split.of_pairs().image_ids.tolist() == [1]
+    assert [len(piece.captions) for piece in split.pieces(1)] == [0, 1]
+    captions = sources.Captions(made)
+    assert (captions.ids.tolist(), captions.read([0])) == ([0], ["a house"])
+
+
+def test_captions_of_images_that_have_one_have_the_digests_that_they_had(corpus: Path, tmp_path: Path) -> None:
+    files = sorted(path.name for path in (corpus / "images").iterdir())[:2]
+    both, one = tmp_path / "both.csv", tmp_path / "one.csv"
+    both.write_text(lines(f"{files[0]},a house,test", f"{files[1]},,test"), encoding="utf-8")
+    one.write_text(lines(f"{files[0]},a house,test"), encoding="utf-8")
+    with_image, without = (manifest.build("mine", corpus / "images", file) for file in (both, one))
+    assert with_image.captions_digest == without.captions_digest
+    assert with_image.images_digest != without.images_digest
+    assert with_image.digest != without.digest
 
 
 def test_a_split_of_captions_alone_is_refused(corpus: Path, tmp_path: Path) -> None:

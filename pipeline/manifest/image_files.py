@@ -1,0 +1,121 @@
+"""Find the file of each image or clip that annotations name: its name in the folder, and its size."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pipeline.files import containers, remote
+from pipeline.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES, Kind
+from pipeline.files.left_out import LeftOut
+from pipeline.manifest.columns import NO_FILE
+from pipeline.manifest.image_names import Folder, plain, unnamed
+from pipeline.parts.errors import InputError, counted, refusing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ORDINARY = re.compile(r"(?:[^/.\\\0][^/\\\0]*/)*[^/.\\\0][^/\\\0]*")
+"""Paths below a folder without a name that begins with a dot. They are safe without the slower checks."""
+
+
+def find(table: pd.DataFrame, folder: Path | None, kind: Kind, left_out: LeftOut, say: Callable[[str], object],
+           source: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Find the file of each name: the rows that have one, with the files' names, and each file's size."""
+    names = table["file"].unique().tolist()
+    if folder is not None and kind == "image" and all(map(ORDINARY.fullmatch, names)):
+        sizes = _sizes(folder, names)
+        if all(size >= 0 for size in sizes.values()):
+            return table, sizes  # as most data sets are: nothing is spelled otherwise or missing
+    file_of = {name: name for name in names}
+    for name in names:
+        if not ORDINARY.fullmatch(name):
+            file_of[name] = plain(name, folder)
+            _check_path(file_of[name], source)
+    if folder is None:
+        return _renamed(table, file_of), dict.fromkeys(file_of.values(), NO_FILE)
+    if kind == "video":
+        _check_plain(folder, [*file_of.values()])
+    sizes = _sizes(folder, [*dict.fromkeys(file_of.values())])
+    absent = [name for name, file in file_of.items() if sizes[file] < 0]
+    if absent and not remote.address(folder):
+        spelled = Folder(folder)
+        file_of |= spelled.find(absent, folder)
+        sizes |= _sizes(folder, [file_of[name] for name in absent])
+        absent = [name for name in absent if sizes[file_of[name]] < 0]
+    if changed := [name for name, file in file_of.items() if name != file and sizes[file] >= 0]:
+        say(f"note: names of {counted(len(changed), kind)} are spelled differently from their files, whose spelling "
+            f"is used, such as {file_of[changed[0]]} for {changed[0]!r}")
+    if absent:
+        hint = "" if remote.address(folder) else spelled.meant(absent[0])
+        if len(absent) == len(names):
+            raise InputError(f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
+                             f"{len(names)} {kind}s that it names are not in the folder{hint}")
+        captions = table["file"].value_counts()
+        for name in absent:
+            left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=int(captions[name]))
+            hint = ""
+        table = table[~table["file"].isin(absent)].reset_index(drop=True)
+        file_of = {name: file for name, file in file_of.items() if sizes[file] >= 0}
+    return _renamed(table, file_of), {file: sizes[file] for file in file_of.values()}
+
+
+def _renamed(table: pd.DataFrame, file_of: dict[str, str]) -> pd.DataFrame:
+    """Replace names by files. Names of one file are one image."""
+    if all(name == file for name, file in file_of.items()):
+        return table
+    several = len({*file_of.values()}) < len(file_of)
+    table = table.assign(file=table["file"].map(file_of))
+    if several:
+        table["image_id"] = table.groupby("file", sort=False)["image_id"].transform("first")
+        order = table.groupby("file", sort=False).ngroup().argsort(kind="stable")
+        table = table.iloc[order].reset_index(drop=True)
+    return table
+
+
+def note_unnamed(folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]) -> None:
+    """Count images of the folder that the annotations do not name."""
+    images, companions = unnamed(folder, named, VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES)
+    for file in images:
+        left_out.add(f"{kind} without a caption", f"{folder / file}", apart=True)  # captions of a part are ordinary
+    if companions:
+        say(f"note: ignored {counted(len(companions), 'file')} that macOS or Windows added, such as {companions[0]}")
+
+
+def _check_path(file: str, source: Path) -> None:
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "\0" in file:
+        raise InputError(f"{source}: the path {file!r} leaves the image folder")
+
+
+def _check_plain(folder: Path, files: list[str]) -> None:
+    packed = next((file for file in files if containers.inside(folder / file)), None)
+    if packed is not None or remote.address(folder):
+        where = remote.address(folder) or folder / str(packed)
+        raise InputError(f"{where}: clips are decoded from plain files of this machine; copy or unpack them")
+
+
+def _sizes(folder: Path, files: list[str]) -> dict[str, int]:
+    """File -> its size in bytes, -1 if there is none."""
+    with refusing(OSError, str):
+        sizes = containers.sizes(folder, files)
+    return sizes | {file: _size(folder, file) for file in files if file not in sizes}
+
+
+def _size(folder: Path, file: str) -> int:
+    """Its size in bytes; -1 if there is no such file."""
+    place = f"{folder}/{file}"
+    try:  # folders may be links, those are the user's own; a linked file that leads out is refused
+        told, inside = os.lstat(place), True
+        if stat.S_ISLNK(told.st_mode):
+            told, inside = os.stat(place), Path(place).resolve().is_relative_to(folder.resolve())
+        size = told.st_size if stat.S_ISREG(told.st_mode) else -1
+    except (OSError, RuntimeError):  # RuntimeError: a link that leads in a circle, before Python 3.13
+        inside, size = True, -1
+    if not inside:
+        raise InputError(f"{place}: is a link that leaves the image folder; name its target, or copy the file")
+    return size
