@@ -76,4 +76,5 @@ def manifest_at(path: Path) -> AbstractContextManager[None]:
 
 
 def no_manifest(path: Path, why: str = "") -> InputError:
+    """Say that a file is no manifest, and why."""
     return InputError(f"{path}: not a manifest{why and f', {why}'}; make it with `pipeline manifest`")
