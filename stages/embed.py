@@ -158,4 +158,4 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                              f"longer than {opened.token_limit} tokens; the encoder read their beginning")
         return "\n".join(lines)
 
-    unless_up_to_date(path, request, {"manifest": references.of_manifest(paths.manifest(name))}, embed)
+    unless_up_to_date(path, request, {"manifest": manifest.reference}, embed)

@@ -19,6 +19,7 @@ from pipeline.dual_encoders import record as records
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
+from pipeline.manifest.request import reference
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record as provenance, references
 from pipeline.settings import Settings
@@ -129,7 +130,7 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
                          caption_embeddings=vectors.captions)
         return f"{len(vectors.images)} images x {len(vectors.captions)} captions of {split}"
 
-    made_from = {"vectors": embedded.reference, "manifest": references.of_manifest(paths.manifest(dataset))}
+    made_from = {"vectors": embedded.reference, "manifest": reference(paths.manifest(dataset), dataset)}
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)
 
 

@@ -14,10 +14,9 @@ NO_FILE = -1  # bytes of an image whose file was not looked at
 COLUMNS = {"image_id": "int64", "file": "str", "bytes": "int64", "split": "str", "caption_id": "int64",
            "caption": "str"}
 PHOTOGRAPH = "photograph"
-"""An optional column: the checksum of the image file, see `photographs.with_checksums`. It is in no digest, as stores
-compare photographs themselves: a manifest with it has the digest, and so the stores and heads, that it always had."""
+"""An optional column: the checksum of the image file, see `photographs.with_checksums`."""
 LANGUAGE = "language"
-"""An optional column. A manifest without it has the digest, and so the stores and heads, that it always had."""
+"""An optional column."""
 ROLE_GRAPH = "role_graph"
 """An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption without one."""
 CLIP = {"kind": "str", "start": "float64", "end": "float64"}

@@ -44,5 +44,5 @@ class ManifestRequest(Request):
 
 def reference(manifest: Path, dataset: str) -> Reference:
     """Compose `Manifest.reference` of a file, without reading it if it is unchanged since it was digested last."""
-    identity = Kept(manifest).digest("table", lambda: Manifest.load(manifest, computed=True).digest)
+    identity = Kept(manifest).digest("manifest", lambda: Manifest.load(manifest, computed=True).digest)
     return Reference(kind="manifest", name=dataset, identity=identity)

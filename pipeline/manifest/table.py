@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.artefacts import Reference
 from pipeline.files import atomic, parsing, remote
+from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile, Kind
 from pipeline.manifest.columns import (
     AT_ONCE,
@@ -60,7 +61,7 @@ class Manifest:
         dataset: The data set's name.
         images_folder: The folder of the image files, in no digest. Unless it is absolute, it is saved relative to the
             manifest's folder, so commands find the files from any working directory.
-        left_out: Why captions were left out of it -> how many, see `pipeline.files.left_out`; in no digest.
+        left_out: Why captions were left out of it -> how many, see `pipeline.files.left_out`.
         written: When its file was written, in nanoseconds; 0 if it has no file.
         kept: Its digests and its list of images, where they are kept beside its file; a copy with changes has none.
     """
@@ -180,9 +181,8 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all rows: everything that heads, similarities and results depend on besides photographs."""
-        return self.kept.digest("table", lambda: _digest(
-            self._batches([column for column in self.columns if column != PHOTOGRAPH])))
+        """SHA-256 over all rows, with the photographs' checksums, and what was left out; not over any folder."""
+        return self.kept.digest("manifest", lambda: digest([_digest(self._batches(self.columns)), self.left_out]))
 
     @property
     def reference(self) -> Reference:
@@ -311,9 +311,9 @@ def _seconds(value: float) -> float | None:
 def _digest(batches: Iterable[pd.DataFrame]) -> str:
     """SHA-256 of a JSON list a row."""
     written: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
-    digest = hashlib.sha256()
+    hashed = hashlib.sha256()
     for batch in batches:
         columns = [map(written.get(column.dtype.kind, encode_basestring), column.tolist())
                    for _, column in batch.items()]
-        digest.update("".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode())
-    return digest.hexdigest()
+        hashed.update("".join(f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True)).encode())
+    return hashed.hexdigest()

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from pipeline.artefacts import Reference, Versions
-from pipeline.files.digest import sha256
-from pipeline.parts.errors import refusing
+from pipeline.manifest.request import reference
 from pipeline.settings.paths import Paths
 from pipeline.training import inputs
 from pipeline.training.artefact import OPENED, HeadArtefact
@@ -15,16 +14,10 @@ def of_features(store: Path) -> Reference:
     return Reference(kind="features", name=store.stem, identity=inputs.whole(store))
 
 
-def of_manifest(file: Path) -> Reference:
-    """Refer to a manifest."""
-    with refusing(FileNotFoundError, f"{file}: no manifest there; make it with `pipeline manifest {file.stem}`"):
-        return Reference(kind="manifest", name=file.stem, identity=sha256(file))
-
-
 def of_use(paths: Paths, folder: Path, dataset: str) -> tuple[dict[str, Reference], Versions]:
     """Refer to all that a head's use on a data set reads; also the versions of the head's parts."""
     head = HeadArtefact.open(folder, *OPENED).require_finished()
-    made_from = {"head": head.reference, "manifest": of_manifest(paths.manifest(dataset))}
+    made_from = {"head": head.reference, "manifest": reference(paths.manifest(dataset), dataset)}
     if not head.facts.own_network:  # which reads the manifest's photographs
         made_from["features"] = of_features(paths.features(dataset, head.request.feature))
     return made_from, head.request.versions()

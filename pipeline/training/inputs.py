@@ -10,19 +10,19 @@ from pipeline.features.store import FeatureStore, ledger, read_header
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.manifest.kept import Kept
+from pipeline.manifest.request import reference
 from pipeline.training.artefact import HeadArtefact
 from pipeline.training.request import TrainRequest
 
 
-def references(dataset: str, manifest: str, feature: str, features: str, others: Mapping[str, Path | None]
+def references(manifest: Reference, feature: str, features: str, others: Mapping[str, Path | None]
                ) -> dict[str, Reference]:
     """Compose the references to what every head is made from.
 
-    manifest: the digest of its rows. features: the digest of what made them and, for stored ones, of the bytes that
-    training reads. others: role -> the folder of another head, which must be finished, or None.
+    features: the digest of what made them and, for stored ones, of the bytes that training reads. others: role -> the
+    folder of another head, which must be finished, or None.
     """
-    return {"manifest": Reference(kind="manifest", name=dataset, identity=manifest),
-            "features": Reference(kind="features", name=feature, identity=features),
+    return {"manifest": manifest, "features": Reference(kind="features", name=feature, identity=features),
             **{role: HeadArtefact.open(folder).require_finished().reference
                for role, folder in others.items() if folder is not None}}
 
@@ -37,15 +37,14 @@ def of_files(request: TrainRequest, dataset: str, manifest: Path, store: Path, o
     finished = all(folder is None or HeadArtefact.is_finished(folder) for folder in others.values())
     if request.text != "bigru" or request.recipe.finetune or not (manifest.is_file() and store.exists() and finished):
         return None
-    kept = Kept(manifest)
 
     def read() -> str:
         table = Manifest.load(manifest)
         opened = FeatureStore(store).require(table)
         return trained_on(opened, opened.content(trained_rows(table, opened.done)))
 
-    return references(dataset, kept.digest("table", lambda: Manifest.load(manifest).digest), request.feature,
-                      stored_features(kept, store, read), others)
+    features = stored_features(Kept(manifest), store, read)
+    return references(reference(manifest, dataset), request.feature, features, others)
 
 
 def trained_rows(manifest: Manifest, done: np.ndarray) -> np.ndarray:

@@ -182,7 +182,7 @@ class TrainingJob:
         if self.content is not None and isinstance(source, FeatureStore):
             read = partial(inputs.trained_on, source, self.content)
             features = inputs.stored_features(self.manifest.kept, source.path, read)
-        found = inputs.references(self.manifest.dataset, self.manifest.digest, self.feature, features,
+        found = inputs.references(self.manifest.reference, self.feature, features,
                                   {"start": self.start, "retriever": self.retriever})
         if self.captions is not None:
             read_rows = np.flatnonzero(self.captions.done)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import saved
 from folders import tree
 
 from pipeline import training
+from pipeline.artefacts import record as records
 from pipeline.files import regular
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.system import System
@@ -151,7 +153,9 @@ def test_finished_scores_of_a_head_whose_record_was_edited_are_not_passed_over(p
 
 @pytest.mark.usefixtures("project")
 def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes: Manifest) -> None:
-    replace(scenes, left_out={"no caption": 2}).save(Path("data/sample.parquet"))
+    lacking = replace(scenes, left_out={"no caption": 2}).save(Path("data/sample.parquet"))
+    head = Path("heads", "sample", HEAD)
+    saved.changed(head, made_from=records.load(head).made_from | {"manifest": lacking.reference})
     shutil.rmtree("similarities")
     run = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]", "-S", "run.ablations=[]")
     for command in (("score", "--feature", "region"), ("ensemble", "R")):
