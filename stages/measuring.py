@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
+from pipeline.evaluation.retrieval import PROTOCOLS
 from pipeline.parts.errors import InputError
 from stages import options
 from stages.arguments import Files
 from stages.options import joined
-from stages.values import FilePath, OutputPath
+from stages.values import FilePath, OutputPath, PartName
 
 if TYPE_CHECKING:
+    from pipeline.evaluation.retrieval import Protocol
     from pipeline.systems.scores.judged import Columns, Truth
 
 
@@ -39,11 +40,13 @@ def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query
 
 
 def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
+    from pipeline.evaluation.retrieval import Protocol, protocol as find
+
     if protocol and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     if folds:
         return Protocol(f"{folds}fold" if folds > 1 else "all", folds=folds)
-    return PROTOCOLS[protocol] if protocol else None
+    return find(protocol) if protocol else None
 
 
 def _output(form: str | None, as_json: bool) -> str:
@@ -84,7 +87,7 @@ rules = joined(
     "rules", _rules,
     click.option("--folds", type=click.IntRange(min=1),
                  help="Cut the images into this many consecutive folds, each a pool of its own."),
-    click.option("--protocol", type=click.Choice(list(PROTOCOLS)),
+    click.option("--protocol", type=PartName(PROTOCOLS),
                  help="A benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")

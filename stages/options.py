@@ -23,7 +23,7 @@ from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths
 from pipeline.text import TEXTS
 from stages.arguments import Source, Workers
-from stages.values import FilePath, OutputPath, RootPath, below_root
+from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Command], Command]
@@ -229,7 +229,7 @@ def trained_on(default: str, what: str) -> Option:
 _recipe, _seed = "Which recipe: a name in manifests/recipes, or one of your own", click.IntRange(0, 2**32 - 1)
 dataset = click.option("--dataset", metavar="NAME", show_default="run.dataset", help="The data set.",
                        shell_complete=names("dataset"))
-text = click.option("--text", type=click.Choice(list(TEXTS)), default="bigru", show_default=True,
+text = click.option("--text", type=PartName(TEXTS), default="bigru", show_default=True,
                     help="Which text encoder.")
 recipe = click.option("--recipe", metavar="NAME", default="vse2ad", show_default=True, help=f"{_recipe}.",
                       shell_complete=names("recipe"))

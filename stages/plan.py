@@ -9,6 +9,7 @@ from typing import Any
 from pipeline import artefacts, heads as networks, manifest, training
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.evaluation.metrics import METRICS
+from pipeline.evaluation.retrieval.protocols import of_packages
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.files import atomic, digest
@@ -82,7 +83,8 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
         | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, rescoring.RESCORERS, reranking.SCORERS]),
         "evaluate": settings.evaluate.recorded({"block_megabytes"}) | made | {"protocols": card.protocols}
-        | {"judgements": Truth.of(settings.evaluate).digest()} | _by("evaluation", among=[METRICS]),
+        | {"judgements": Truth.of(settings.evaluate).digest()}
+        | _by("evaluation", *of_packages(card.protocols), among=[METRICS]),
         "throughput": _throughput(settings),
         "tables": {"tables": settings.tables, "typesetting": settings.typesetting.recorded({"figure_font"}), **shown}
         | _by("tables", *((TABLES, name) for name in settings.tables)),

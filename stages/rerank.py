@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline import manifest
-from pipeline.evaluation.retrieval import PROTOCOLS, Protocol
+from pipeline.evaluation.retrieval import Protocol, protocol
 from pipeline.parts.errors import InputError
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths, reranked
@@ -52,7 +52,7 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
                if_changed == "redo", name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
-            rules = PROTOCOLS[step.protocol] if step.protocol else None
+            rules = protocol(step.protocol) if step.protocol else None
             of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, rules=rules)
             _rerank(settings, _job(paths, settings, dataset, made, source, other, of_step), workers)
         return
@@ -107,7 +107,7 @@ def _protocol(paths: Paths, store: System) -> Protocol:
     known = manifest.dataset(dataset, paths.root).protocols_of(store.split)
     if len(known) > 1:
         raise InputError(f"{dataset} is measured by {' and '.join(known)}, and candidates differ; give --protocol")
-    return PROTOCOLS[known[0]]
+    return protocol(known[0])
 
 
 def _rerank(settings: Settings, job: rerank.Job, workers: Workers) -> None:

@@ -15,6 +15,7 @@ import click
 
 from pipeline.files import outputs, remote
 from pipeline.parts.errors import InputError
+from pipeline.parts.lazy import LookupTable
 
 # Where a context keeps the paths of a command line: each with the option that names it, and whether that writes.
 _PATHS = "stages.values.paths"
@@ -131,6 +132,22 @@ class Names(Text):
         if not all(names) or len(set(names)) < len(names):
             self.fail(f"{value!r}: expected names with one comma between, each once", param, ctx)
         return names
+
+
+class PartName(click.Choice[str]):
+    """The name of a part. Those of other packages are looked for only where they are asked for or listed."""
+
+    def __init__(self, table: LookupTable[Any]) -> None:
+        self.table, self.case_sensitive = table, True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All names."""
+        return tuple(self.table)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse a name that the table does not have."""
+        return str(value) if self.table.is_built_in(value) else super().convert(value, param, ctx)
 
 
 class CountOrAll(click.ParamType):

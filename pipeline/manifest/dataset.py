@@ -10,6 +10,7 @@ from pipeline.files.gallery_file import Kind
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import refusing, unknown
 from pipeline.settings import first_fault
+from pipeline.settings.parts import ProtocolName
 from pipeline.settings.recipe import Languages
 
 
@@ -42,7 +43,7 @@ class Dataset(BaseModel):
     source: str
     images: str
     annotations: str
-    protocols: list[str]
+    protocols: list[ProtocolName]
     format: str | None = None
     kind: Kind = "image"
     role_graphs: str | None = None

@@ -23,6 +23,7 @@ from pipeline.compute import made_with
 from pipeline.evaluation.metrics import METRICS, parse_all
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
 from pipeline.evaluation.retrieval import Ties
+from pipeline.evaluation.retrieval.protocols import of_packages
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
@@ -72,8 +73,9 @@ class EvaluateRequest(Request):
     distractors: list[Distractors] = Field(default_factory=list)
 
     def versions(self) -> Versions:
-        """Collect the versions of the evaluation and of the metrics that the settings name."""
-        return artefacts.versions("evaluation", *((METRICS, each.name) for each in parse_all(self.settings.metrics)))
+        """Collect the versions of the evaluation, of the metrics, and of protocols of other packages."""
+        return artefacts.versions("evaluation", *((METRICS, each.name) for each in parse_all(self.settings.metrics)),
+                                  *of_packages(self.protocols))
 
 
 @dataclass(frozen=True)

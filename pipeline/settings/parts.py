@@ -1,5 +1,6 @@
 """Parts by name in the settings. Their names and options are checked when the settings are read."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
@@ -16,10 +17,11 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable({
     "figures": "pipeline.report.figures:FIGURES",
     "heads": "pipeline.heads:HEADS",
     "importers": "pipeline.features.importers.formats:FORMATS",
-    "indexes": "pipeline.evaluation.retrieval.top:INDEXES",
+    "indexes": "pipeline.evaluation.retrieval:INDEXES",
     "metrics": "pipeline.evaluation.metrics:METRICS",
     "objectives": "pipeline.heads.objectives:OBJECTIVES",
     "poolings": "pipeline.heads.pooling:POOLINGS",
+    "protocols": "pipeline.evaluation.retrieval:PROTOCOLS",
     "readers": "pipeline.manifest.build:READERS",
     "readers of questions": "pipeline.studies.hard_negatives.questions:READERS",
     "rescorers": "pipeline.systems.rescoring:RESCORERS",
@@ -36,14 +38,13 @@ def known(kind: str, name: str) -> None:
         TABLES[kind].module(name)
 
 
-def _text(name: str) -> str:
-    known("texts", name)
-    return name
+def _named(kind: str) -> Callable[[str], str]:
+    """Check that a name is a part's."""
+    def checked(name: str) -> str:
+        known(kind, name)
+        return name
 
-
-def _tokenizer(name: str) -> str:
-    known("tokenizers", name)
-    return name
+    return checked
 
 
 def _kind_of_encoder(model: str) -> str:
@@ -57,9 +58,11 @@ def _kind_of_scorer(scorer: str) -> str:
     return scorer
 
 
-# The name of a text encoder or tokenizer; KIND:NAME of a dual encoder; KIND:NAME, or the name, of a scorer of pairs.
-TextName = Annotated[str, AfterValidator(_text)]
-TokenizerName = Annotated[str, AfterValidator(_tokenizer)]
+# The names of parts; KIND:NAME of a dual encoder; KIND:NAME, or the name, of a scorer of pairs.
+TextName = Annotated[str, AfterValidator(_named("texts"))]
+TokenizerName = Annotated[str, AfterValidator(_named("tokenizers"))]
+IndexName = Annotated[str, AfterValidator(_named("indexes"))]
+ProtocolName = Annotated[str, AfterValidator(_named("protocols"))]
 EncoderName = Annotated[str, AfterValidator(_kind_of_encoder)]
 ScorerName = Annotated[str, AfterValidator(_kind_of_scorer)]
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.section import Section
-from pipeline.settings.parts import ArchitectureSettings, ObjectiveSettings, PoolingSettings, TokenizerName
+from pipeline.settings.parts import ArchitectureSettings, IndexName, ObjectiveSettings, PoolingSettings, TokenizerName
 from pipeline.settings.section import Count, Device, Name, Share, without_repeats
 
 
@@ -42,8 +42,8 @@ class Pairs(Section):
     # The head whose embeddings say what is nearest, a system's name; null for the trained head's own, computed before
     # each epoch (ANCE).
     retriever: Name | None = None
-    # What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.top.INDEXES`.
-    index: Name = "exact"
+    # What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.INDEXES`.
+    index: IndexName = "exact"
     # How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     val_images: Annotated[int, Field(ge=2)] = 256
 

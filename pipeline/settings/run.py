@@ -8,21 +8,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pipeline.parts.section import Section
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.parts import EncoderName, Named, ScorerName, TextName
+from pipeline.settings.parts import EncoderName, Named, ProtocolName, ScorerName, TextName
 from pipeline.settings.section import Axis, Name, without_repeats
 
 if TYPE_CHECKING:
     Feature = str
 else:
     Feature = Literal[tuple(FEATURES)]
-
-
-def _known_protocol(name: str) -> str:
-    from pipeline.evaluation.retrieval import PROTOCOLS
-
-    if name not in PROTOCOLS:
-        raise ValueError(f"expected one of {', '.join(PROTOCOLS)}")
-    return name
 
 
 class Rescore(Named):
@@ -53,7 +45,7 @@ class Rerank(Section):
     k: Annotated[int, Field(ge=1)] | Literal["all"] = 20
     combine: Literal["scorer", "add", "norm_add"] = "scorer"
     weight: Annotated[float, Field(ge=0, le=1)] | None = None
-    protocol: Annotated[str, AfterValidator(_known_protocol)] | None = None
+    protocol: ProtocolName | None = None
 
     @model_validator(mode="after")
     def _has_a_weight_where_one_counts(self) -> Rerank:

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
-from pipeline.evaluation.retrieval.top import INDEXES
+from pipeline.evaluation.retrieval import INDEXES
+from pipeline.evaluation.retrieval.protocols import of_packages
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.rescoring import RESCORERS
 
@@ -98,9 +99,9 @@ class RerankRequest(Request):
     index: str | None = None
 
     def versions(self) -> Versions:
-        """Collect the versions of reranking, of the scorer and of the index."""
+        """Collect the versions of reranking, of the scorer, of the index, and of a protocol of another package."""
         index = [] if self.index is None else [(INDEXES, self.index)]
-        return artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index)
+        return artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index, *of_packages(self.protocol[:1]))
 
     def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
         """The request for the same scores of pairs, with the order of candidates that a record requests."""

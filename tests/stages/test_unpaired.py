@@ -13,12 +13,19 @@ import numpy as np
 import pytest
 
 from pipeline import manifest
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import protocol
 from pipeline.features.store import FeatureStore
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import Manifest, sources
+from pipeline.manifest.dataset import Dataset
 from pipeline.manifest.statistics import statistics_of
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
+from pipeline.provenance.results import EvaluateRequest
+from pipeline.settings import Evaluate
+from pipeline.settings.recipe import Pairs
+from pipeline.settings.run import Rerank
 from pipeline.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
@@ -44,19 +51,44 @@ READER = replace(KARPATHY, title="altered captions", recognises=lambda path: Fal
 '''
 
 
+PROTOCOL = '''"""Each image's first caption is ranked among the altered captions of all images."""
+
+from dataclasses import dataclass
+
+from pipeline.evaluation.retrieval import Protocol
+from pipeline.parts.errors import InputError
+
+
+@dataclass(frozen=True)
+class WithAltered(Protocol):
+    def parts(self, caption_image, images):
+        if (caption_image >= 0).all():
+            raise InputError(f"protocol {self.name}: there are no altered captions")
+        return super().parts(caption_image, images)
+
+
+WITH_ALTERED = WithAltered("with_altered", captions_per_image=1)
+'''
+
+
 @pytest.fixture
 def package(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with the reader `altered`."""
+    """A package with the reader `altered` and the protocol `with_altered`."""
     site = tmp_path_factory.mktemp("site")
     about = site / "vse_altered-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: vse-altered\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[vse_pipeline.readers]\naltered = vse_altered:READER\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(
+        "[vse_pipeline.readers]\naltered = vse_altered:READER\n"
+        "[vse_pipeline.protocols]\nwith_altered = vse_protocol:WITH_ALTERED\nother_name = vse_protocol:WITH_ALTERED\n",
+        encoding="utf-8")
     (site / "vse_altered.py").write_text(ALTERED, encoding="utf-8")
+    (site / "vse_protocol.py").write_text(PROTOCOL, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
     plugins.offered.cache_clear()
     yield
-    sys.modules.pop("vse_altered", None)
+    for module in ("vse_altered", "vse_protocol"):
+        sys.modules.pop(module, None)
     plugins.offered.cache_clear()
 
 
@@ -84,10 +116,44 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
     best_is_right = owner[matrix.argmax(1)] == np.arange(4)
     assert numbers["i2t"]["R@1"] == pytest.approx(100 * best_is_right.mean())
+    code, out, err = pipeline("evaluate", "--system", scored.path, "--protocol", "with_altered", "--json")
+    assert code == 0, err
+    numbers = json.loads(out)
+    assert (numbers["protocol"], numbers["captions"], numbers["queries"]["t2i"]) == ("with_altered", 24, 4)
+    ranked = [*(np.flatnonzero(owner == image)[0] for image in range(4)), *np.flatnonzero(owner < 0)]
+    first = matrix[:, ranked].argmax(1)
+    assert numbers["i2t"]["R@1"] == pytest.approx(100 * (first == np.arange(4)).mean())
+    code, out, err = pipeline("rerank", "--retriever", HEAD, "--with", HEAD, "--protocol", "with_altred")
+    assert code == 2
+    assert "'with_altred' is not one of 'all', 'flickr30k_1k'" in err
+    assert "with_altered" in err
     code, out, err = pipeline("search", "a red house upside down", "--find", "captions", "--top", "40")
     assert code == 0, err
     assert out.count("(no image)") == 20
     assert Path("results/search.html").read_text(encoding="utf-8").count("no image") == 20
+
+
+@pytest.mark.usefixtures("package")
+def test_a_protocol_of_a_package_is_known_to_settings_cards_and_records() -> None:
+    assert protocol("with_altered").captions_per_image == 1
+    with pytest.raises(InputError, match="no altered captions"):
+        evaluate(np.eye(2, dtype=np.float32), np.arange(2), "with_altered")
+    with pytest.raises(InputError, match="protocol 'other_name': expected a Protocol of this name, got WithAltered"):
+        protocol("other_name")
+    card = dict.fromkeys(("name", "title", "description", "licence", "source", "images", "annotations"), "")
+    assert Dataset.model_validate({**card, "protocols": ["with_altered"]}).protocols == ["with_altered"]
+    with pytest.raises(ValueError, match="unknown protocol 'with_altred'; did you mean with_altered"):
+        Dataset.model_validate({**card, "protocols": ["with_altred"]})
+    step = {"name": "x", "retriever": "R", "with": "G"}
+    assert Rerank.model_validate({**step, "protocol": "with_altered"}).protocol == "with_altered"
+    asked = EvaluateRequest(name="x", protocols=["all", "with_altered"], settings=Evaluate(resamples=1, seed=0, block_megabytes=1))
+    assert [*asked.versions()] == ["evaluation", "vse_protocol"]
+
+
+def test_an_unknown_index_is_refused_when_settings_are_read() -> None:
+    assert Pairs(index="exact").index == "exact"
+    with pytest.raises(ValueError, match="unknown index 'exakt'; did you mean exact"):
+        Pairs(index="exakt")
 
 
 def test_images_without_captions_are_candidates_from_the_manifest_to_the_numbers(

@@ -1,13 +1,15 @@
 """Evaluation protocols by name: which images and captions are used, and whether the test set is cut into folds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
+from pipeline.evaluation.retrieval import PROTOCOLS
 from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.parts.errors import InputError, look_up
+from pipeline.parts.errors import InputError
+from pipeline.parts.lazy import LookupTable
 
 
 @dataclass(frozen=True)
@@ -104,30 +106,38 @@ class Protocol:
 
 
 # Karpathy & Fei-Fei (CVPR 2015) set the splits; five captions an image since Hodosh et al. (JAIR 2013).
+ALL = Protocol("all")
+FLICKR30K_1K = Protocol("flickr30k_1k", images=1000, captions_per_image=5, unpaired="refused")
+COCO_5K = Protocol("coco_5k", images=5000, captions_per_image=5, unpaired="refused")
+# "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
+COCO_1K_5FOLD = Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5, unpaired="refused")
 # Multi30K's four languages and its test split of 2016 as Geigle et al. (TACL 2022, section 4) use them.
+MULTI30K_2016 = Protocol("multi30k_2016", images=1000, captions_per_image=12, unpaired="refused",
+                         captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1})
 # MSR-VTT and VATEX as HGR (Chen et al., CVPR 2020) and VSE∞'s Table 4 rank them: captions are a set of texts, and a
 # text that several clips have is one query with several right clips. 1k-A: Yu et al., ECCV 2018.
-# "1K" on COCO is the mean over five folds of the 5,000 test images, as in Faghri et al. (VSE++, BMVC 2018).
-PROTOCOLS = {each.name: each for each in (
-    Protocol("all"),
-    Protocol("flickr30k_1k", images=1000, captions_per_image=5, unpaired="refused"),
-    Protocol("coco_5k", images=5000, captions_per_image=5, unpaired="refused"),
-    Protocol("coco_1k_5fold", images=5000, captions_per_image=5, folds=5, unpaired="refused"),
-    Protocol("multi30k_2016", images=1000, captions_per_image=12, unpaired="refused",
-             captions_by_language={"en": 5, "de": 5, "fr": 1, "cs": 1}),
-    Protocol("msrvtt_full", images=2990, same_text=True, unpaired="refused"),
-    Protocol("msrvtt_1ka", images=1000, captions_per_image=1, unpaired="refused"),
-    Protocol("vatex_1500", images=1500, same_text=True, unpaired="refused"),
-)}
+MSRVTT_FULL = Protocol("msrvtt_full", images=2990, same_text=True, unpaired="refused")
+MSRVTT_1KA = Protocol("msrvtt_1ka", images=1000, captions_per_image=1, unpaired="refused")
+VATEX_1500 = Protocol("vatex_1500", images=1500, same_text=True, unpaired="refused")
 
 
 def protocol(name: str | Protocol) -> Protocol:
     """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
 
     Raises:
-        InputError: For an unknown name.
+        InputError: For an unknown name, or where another package offers something else under it.
     """
-    return name if isinstance(name, Protocol) else look_up("protocol", name, PROTOCOLS)
+    if isinstance(name, Protocol):
+        return name
+    found = PROTOCOLS.find(name)
+    if not isinstance(found, Protocol) or found.name != name:
+        raise InputError(f"protocol {name!r}: expected a Protocol of this name, got {found!r:.60}")
+    return found
+
+
+def of_packages(names: Iterable[str]) -> list[tuple[LookupTable[Protocol], str]]:
+    """Those of some protocols that other packages define, whose code results depend on; see `artefacts.versions`."""
+    return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:

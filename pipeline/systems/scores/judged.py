@@ -143,8 +143,8 @@ class Truth:
     @classmethod
     def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
         """Look up which answers some protocols count as right."""
-        known = [retrieval.PROTOCOLS.get(each) if isinstance(each, str) else each for each in protocols]
-        return cls(same_text=any(each is not None and each.same_text for each in known))
+        return cls(same_text=any(retrieval.protocol(each).same_text for each in protocols
+                                 if not isinstance(each, str) or each in retrieval.PROTOCOLS))
 
     def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
         """This choice; if the user made none, that of the protocols."""

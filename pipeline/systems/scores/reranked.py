@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Protocol, Scores, Similarity, select
+from pipeline.evaluation.retrieval import PROTOCOLS, Direction, Protocol, Scores, Similarity, protocol, select
 from pipeline.evaluation.retrieval.blocks import Floats, Ids, Index, Singles
 from pipeline.evaluation.retrieval.owners import of_owners
 from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Directions, of_direction
@@ -227,7 +227,7 @@ def combination_of(record: made.Reranked) -> Combination:
 
 def protocol_of(recorded: made.Folds) -> Protocol:
     """Find the protocol within whose folds candidates were sought."""
-    return PROTOCOLS.get(recorded.name) or Protocol(recorded.name, folds=recorded.folds)
+    return protocol(recorded.name) if recorded.name in PROTOCOLS else Protocol(recorded.name, folds=recorded.folds)
 
 
 def folds(rules: Protocol, owner: Ids, images: int) -> tuple[Ids, Ids]:
