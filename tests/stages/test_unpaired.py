@@ -146,7 +146,8 @@ def test_a_protocol_of_a_package_is_known_to_settings_cards_and_records() -> Non
         Dataset.model_validate({**card, "protocols": ["with_altred"]})
     step = {"name": "x", "retriever": "R", "with": "G"}
     assert Rerank.model_validate({**step, "protocol": "with_altered"}).protocol == "with_altered"
-    asked = EvaluateRequest(name="x", protocols=["all", "with_altered"], settings=Evaluate(resamples=1, seed=0, block_megabytes=1))
+    settings = Evaluate(resamples=1, seed=0, block_megabytes=1)
+    asked = EvaluateRequest(name="x", protocols=["all", "with_altered"], settings=settings)
     assert [*asked.versions()] == ["evaluation", "vse_protocol"]
 
 
