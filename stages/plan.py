@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import artefacts, heads as networks, manifest, training
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.evaluation.metrics import METRICS
-from pipeline.evaluation.retrieval.protocols import of_packages
+from pipeline.evaluation.retrieval import of_packages
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.files import atomic, digest

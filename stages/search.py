@@ -11,8 +11,8 @@ from PIL import Image
 
 from pipeline import training
 from pipeline.dual_encoders import record as records
-from pipeline.evaluation.retrieval import INDEXES
 from pipeline.evaluation.retrieval.owners import NO_IMAGE, of_owners
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.files import atomic, gallery_file, images
 from pipeline.files.remembered import Remembered
 from pipeline.manifest import Manifest

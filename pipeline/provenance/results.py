@@ -22,8 +22,7 @@ from pipeline.artefacts import Record, Reference, Request, Versions
 from pipeline.compute import made_with
 from pipeline.evaluation.metrics import METRICS, parse_all
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
-from pipeline.evaluation.retrieval import Ties
-from pipeline.evaluation.retrieval.protocols import of_packages
+from pipeline.evaluation.retrieval import Ties, of_packages
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest

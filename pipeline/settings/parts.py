@@ -17,7 +17,7 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable({
     "figures": "pipeline.report.figures:FIGURES",
     "heads": "pipeline.heads:HEADS",
     "importers": "pipeline.features.importers.formats:FORMATS",
-    "indexes": "pipeline.evaluation.retrieval:INDEXES",
+    "indexes": "pipeline.evaluation.retrieval.top:INDEXES",
     "metrics": "pipeline.evaluation.metrics:METRICS",
     "objectives": "pipeline.heads.objectives:OBJECTIVES",
     "poolings": "pipeline.heads.pooling:POOLINGS",

@@ -42,7 +42,7 @@ class Pairs(Section):
     # The head whose embeddings say what is nearest, a system's name; null for the trained head's own, computed before
     # each epoch (ANCE).
     retriever: Name | None = None
-    # What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.INDEXES`.
+    # What finds the nearest candidates, a key of `pipeline.evaluation.retrieval.top.INDEXES`.
     index: IndexName = "exact"
     # How many images of val, with one caption each, are scored in all pairs to select the best epoch.
     val_images: Annotated[int, Field(ge=2)] = 256

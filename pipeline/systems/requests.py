@@ -7,8 +7,8 @@ from pydantic import Field
 
 from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
-from pipeline.evaluation.retrieval import INDEXES
-from pipeline.evaluation.retrieval.protocols import of_packages
+from pipeline.evaluation.retrieval import of_packages
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.rescoring import RESCORERS
 

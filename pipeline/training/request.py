@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
-from pipeline.evaluation.retrieval import INDEXES
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.files.remembered import in_process
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError

@@ -14,9 +14,8 @@ import pytest
 import zarr
 
 from pipeline import settings
-from pipeline.evaluation.retrieval import INDEXES
 from pipeline.evaluation.retrieval.similarity import as_similarity
-from pipeline.evaluation.retrieval.top import top_of_index
+from pipeline.evaluation.retrieval.top import INDEXES, top_of_index
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
 from pipeline.settings.recipe import Pairs

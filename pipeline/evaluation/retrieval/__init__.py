@@ -1,22 +1,20 @@
 """Image-text retrieval: similarities and relevance in, ranks out, by protocol."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipeline.parts import lazy
+from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, Marks, Singles
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
-    from pipeline.evaluation.retrieval.protocols import Protocol, consecutive_captions, protocol
+    from pipeline.evaluation.retrieval.protocols import Protocol, consecutive_captions
     from pipeline.evaluation.retrieval.ranking import rank
     from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
     from pipeline.evaluation.retrieval.relevance import Positives, Relevance
     from pipeline.evaluation.retrieval.similarity import PerDirection, Scores, Similarity, as_similarity, select
-    from pipeline.evaluation.retrieval.top import VectorIndex
     from pipeline.evaluation.retrieval.workers import Progress
 
 PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable({
@@ -31,9 +29,26 @@ PROTOCOLS: "lazy.LookupTable[Protocol]" = lazy.LookupTable({
 }, "protocols")
 """Name -> the rules of a benchmark. The table's name is the protocol's own."""
 
-INDEXES: "lazy.LookupTable[Callable[[np.ndarray], VectorIndex]]" = lazy.LookupTable({
-    "exact": "pipeline.evaluation.retrieval.nearest:Exact",
-}, "indexes", "index")
-"""Name -> what finds nearest vectors: in a search, for hard negatives, and candidates for reranking."""
+
+def protocol(name: "str | Protocol") -> "Protocol":
+    """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
+
+    Raises:
+        InputError: For an unknown name, or where another package offers something else under it.
+    """
+    from pipeline.evaluation.retrieval.protocols import Protocol
+
+    if isinstance(name, Protocol):
+        return name
+    found = PROTOCOLS.find(name)
+    if not isinstance(found, Protocol) or found.name != name:
+        raise InputError(f"protocol {name!r}: expected a Protocol of this name, got {found!r:.60}")
+    return found
+
+
+def of_packages(names: Iterable[str]) -> "list[tuple[lazy.LookupTable[Protocol], str]]":
+    """Those of some protocols that other packages define, whose code results depend on; see `artefacts.versions`."""
+    return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]
+
 
 lazy.offer(__name__)

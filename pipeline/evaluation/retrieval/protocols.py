@@ -1,15 +1,13 @@
 """Evaluation protocols by name: which images and captions are used, and whether the test set is cut into folds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import PROTOCOLS
 from pipeline.evaluation.retrieval.blocks import Ids
 from pipeline.parts.errors import InputError
-from pipeline.parts.lazy import LookupTable
 
 
 @dataclass(frozen=True)
@@ -119,25 +117,6 @@ MULTI30K_2016 = Protocol("multi30k_2016", images=1000, captions_per_image=12, un
 MSRVTT_FULL = Protocol("msrvtt_full", images=2990, same_text=True, unpaired="refused")
 MSRVTT_1KA = Protocol("msrvtt_1ka", images=1000, captions_per_image=1, unpaired="refused")
 VATEX_1500 = Protocol("vatex_1500", images=1500, same_text=True, unpaired="refused")
-
-
-def protocol(name: str | Protocol) -> Protocol:
-    """The protocol of a name, a key of `PROTOCOLS`; a protocol is returned.
-
-    Raises:
-        InputError: For an unknown name, or where another package offers something else under it.
-    """
-    if isinstance(name, Protocol):
-        return name
-    found = PROTOCOLS.find(name)
-    if not isinstance(found, Protocol) or found.name != name:
-        raise InputError(f"protocol {name!r}: expected a Protocol of this name, got {found!r:.60}")
-    return found
-
-
-def of_packages(names: Iterable[str]) -> list[tuple[LookupTable[Protocol], str]]:
-    """Those of some protocols that other packages define, whose code results depend on; see `artefacts.versions`."""
-    return [(PROTOCOLS, name) for name in names if not PROTOCOLS.is_built_in(name) and name in PROTOCOLS]
 
 
 def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) -> Ids:

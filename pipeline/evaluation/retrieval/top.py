@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import INDEXES
 from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids, Singles
 from pipeline.evaluation.retrieval.similarity import Scores, Selection, Similarity, of_direction, whole_queries
 from pipeline.parts.errors import InputError
+from pipeline.parts.lazy import LookupTable
 
 if TYPE_CHECKING:
     import torch
@@ -38,6 +38,12 @@ class VectorIndex(Protocol):
         Returns:
             Their rows and inner products. An exact index finds the earlier one first where two products are equal.
         """
+
+
+INDEXES: LookupTable[Callable[[np.ndarray], VectorIndex]] = LookupTable({
+    "exact": "pipeline.evaluation.retrieval.nearest:Exact",
+}, "indexes", "index")
+"""Name -> what finds nearest vectors: in a search, for hard negatives, and candidates for reranking."""
 
 
 def best_of_each(query: Ids, scores: Floats, order: np.ndarray, k: int) -> Ids:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Direction, Protocol
-from pipeline.evaluation.retrieval.protocols import protocol as protocol_named
+from pipeline.evaluation.retrieval import Direction, Protocol, protocol as protocol_named
 from pipeline.evaluation.statistics import contrast
 from pipeline.evaluation.statistics.hubness import Hubness, hubness, occurrences
 from pipeline.report import compared, names

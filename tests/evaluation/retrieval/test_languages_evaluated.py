@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval.protocols import protocol
+from pipeline.evaluation.retrieval import protocol
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.statistics import interval, intervals
 from pipeline.evaluation.statistics.intervals import divide, mean_recall
