@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.evaluation.retrieval.top import INDEXES, Ids, Marks
+from pipeline.evaluation.retrieval import Ids, Marks
+from pipeline.evaluation.retrieval.top import INDEXES
 from pipeline.heads.cross import CrossEncoder, PairObjective, margins
 from pipeline.heads.sides import Side, joined
 from pipeline.manifest import Split
