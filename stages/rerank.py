@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline import manifest
 from pipeline.evaluation.retrieval import Protocol, protocol
@@ -27,6 +28,7 @@ class _How:
     k: int | Literal["all"]
     combine: str
     weight: float | None
+    options: Mapping[str, Any]  # the scorer's
     tune: bool
     tuned_on: Path | None
     rules: Protocol | None
@@ -48,12 +50,14 @@ def rerank_candidates(paths: Paths, settings: Settings, retriever: str | None = 
                       if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Score each query's best candidates with a scorer of pairs, and put them in that order above all others."""
     dataset = dataset or settings.run.dataset
-    how = _How(k, combine, weight, tune, tuned_on, rules, distractors, trained_on, index, batch_size, device,
+    listed = next((step.options for step in settings.run.rerank if step.scorer == scorer), {})
+    how = _How(k, combine, weight, listed, tune, tuned_on, rules, distractors, trained_on, index, batch_size, device,
                if_changed == "redo", name is not None)
     if retriever is None:
         for made, (source, other, step) in reranked(settings.run).items():
             rules = protocol(step.protocol) if step.protocol else None
-            of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, rules=rules)
+            of_step = replace(how, k=step.k, combine=step.combine, weight=step.weight, options=step.options,
+                              rules=rules)
             _rerank(settings, _job(paths, settings, dataset, made, source, other, of_step), workers)
         return
     if scorer is None:
@@ -82,7 +86,8 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
     pool = in_languages(store if how.index is None else System.open_vectors(place), paths)
     source = PairSource(paths, how.trained_on or dataset, dataset, dataset,
                         how.device or settings.training_of(dataset).device,
-                        how.batch_size or settings.score.batch_size, settings.compute.products, split)
+                        how.batch_size or settings.score.batch_size, settings.compute.products, split,
+                        how.options)
     if not how.tuned_on and (how.weight is None) != (how.combine == "scorer" or how.tune):
         raise InputError("give --weight with --combine add or norm_add and only there, or choose it with --tune")
     kind = resolve(scorer, source)

@@ -130,10 +130,15 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
         """Call an entry with the arguments that every entry takes, and its checked options last if it declares any."""
-        checked, entry = self.options(name, options), self[name]
+        entry, further = self[name], self.further(name, options)
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
             raise InputError(f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}")
-        return entry(*given, checked) if type(checked).model_fields else entry(*given)
+        return entry(*given, *further)
+
+    def further(self, name: str, options: Mapping[str, Any]) -> tuple[Section, ...]:
+        """The last argument that a part receives: its checked options; none if it declares none."""
+        checked = self.options(name, options)
+        return (checked,) if type(checked).model_fields else ()
 
     def module(self, name: str) -> str:
         """Name the module that defines an entry, without importing it."""

@@ -17,7 +17,8 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again
 from pipeline.provenance.traced import Traced
 from pipeline.settings.paths import Paths
-from pipeline.systems.reranking import SCORERS, PairScorer, PairSource, candidates
+from pipeline.systems import reranking
+from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
 from pipeline.systems.scores.made import Reranked
 from pipeline.systems.scores.sources import Vectors
@@ -119,8 +120,9 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
     yield Step(store.path, f"candidates again, by {record.retriever}", stored, recomputed)
     try:
         trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
-        source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split))
-        scorer = SCORERS.build(record.scorer["kind"], name, source)
+        source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split),
+                            options=record.scorer.get("options", {}))
+        scorer = reranking.build(record.scorer["kind"], name, source)
         made: str | None = digest(scorer.made_from)
     except InputError as error:
         made = str(error)

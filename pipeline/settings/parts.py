@@ -1,6 +1,6 @@
 """Parts by name in the settings. Their names and options are checked when the settings are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
@@ -36,6 +36,14 @@ def known(kind: str, name: str) -> None:
     """Check that a part has a name, one of those of `TABLES[kind]`."""
     with refusing(InputError, str, ValueError):
         TABLES[kind].module(name)
+
+
+def check_options(kind: str, name: str, options: Mapping[str, Any]) -> None:
+    """Check that a part has a name, and takes some options."""
+    try:
+        TABLES[kind].options(name, options)
+    except InputError as error:
+        raise PydanticCustomError("part", "{why}", {"why": str(error)}) from None
 
 
 def _named(kind: str) -> Callable[[str], str]:
@@ -91,10 +99,7 @@ class WithOptions(BaseModel):
 
     @model_validator(mode="after")
     def _takes_them(self) -> Self:
-        try:
-            TABLES[self.KIND].options(self.part, self.options)
-        except InputError as error:
-            raise PydanticCustomError("part", "{why}", {"why": str(error)}) from None
+        check_options(self.KIND, self.part, self.options)
         return self
 
 

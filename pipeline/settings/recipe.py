@@ -8,7 +8,14 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.section import Section
-from pipeline.settings.parts import ArchitectureSettings, IndexName, ObjectiveSettings, PoolingSettings, TokenizerName
+from pipeline.settings.parts import (
+    ArchitectureSettings,
+    IndexName,
+    ObjectiveSettings,
+    PoolingSettings,
+    TokenizerName,
+    check_options,
+)
 from pipeline.settings.section import Count, Device, Name, Share, without_repeats
 
 
@@ -145,6 +152,7 @@ class Training(Section):
     tokenizer: What splits captions into the BiGRU's words, a key of `TOKENIZERS` of `pipeline/text`; null for words,
         or "unicode" where training captions have scripts without blanks or combining marks.
     captions: The feature of captions that the text encoder `features` reads, as its store is called.
+    texts: The options of text encoders of other packages, by their names.
     """
 
     dimension: Count
@@ -165,6 +173,13 @@ class Training(Section):
     word_vectors: str | None = None
     tokenizer: TokenizerName | None = None
     captions: str | None = None
+    texts: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _gives_texts_their_options(self) -> Self:
+        for name, options in self.texts.items():
+            check_options("texts", name, options)
+        return self
 
     @model_validator(mode="after")
     def _divides(self) -> Self:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from pipeline.parts.section import Section
 from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.parts import EncoderName, Named, ProtocolName, ScorerName, TextName
+from pipeline.settings.parts import EncoderName, Named, ProtocolName, ScorerName, TextName, check_options
 from pipeline.settings.section import Axis, Name, without_repeats
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Rerank(Section):
     retriever: A feature or an ensemble of the run.
     scorer: The key `with`: another feature or ensemble of the run, or a name that `pipeline rerank --with` takes.
     k: How many candidates of each query are reordered.
+    options: The options of a scorer that is named KIND:NAME, if its kind has any.
     combine: How a candidate's two scores become one.
     weight: λ, the retriever's share, for add and norm_add.
     protocol: The protocol within whose folds candidates are retrieved; by default the data set's own, if it has one.
@@ -42,10 +43,20 @@ class Rerank(Section):
     name: Name
     retriever: str
     scorer: ScorerName = Field(alias="with")
+    options: dict[str, Any] = Field(default_factory=dict)
     k: Annotated[int, Field(ge=1)] | Literal["all"] = 20
     combine: Literal["scorer", "add", "norm_add"] = "scorer"
     weight: Annotated[float, Field(ge=0, le=1)] | None = None
     protocol: ProtocolName | None = None
+
+    @model_validator(mode="after")
+    def _takes_options(self) -> Rerank:
+        kind, colon, _ = self.scorer.partition(":")
+        if colon:
+            check_options("scorers", kind, self.options)
+        elif self.options:
+            raise ValueError(f"options are those of a kind of scorer, KIND:NAME, and {self.scorer} is a system's name")
+        return self
 
     @model_validator(mode="after")
     def _has_a_weight_where_one_counts(self) -> Rerank:

@@ -87,6 +87,7 @@ class RerankRequest(Request):
     name: str
     named: bool = False  # Whether the user chose it
     scorer: tuple[str, str]  # The scorer's kind, a key of `SCORERS`, and its name
+    options: dict[str, Any] = Field(default_factory=dict)  # The scorer's
     protocol: tuple[str, int]  # Name and number of the folds within which candidates are sought
     # How many candidates of each query are ordered; with `tune` the largest number that is tried.
     k: int | Literal["all"]

@@ -32,6 +32,8 @@ class TokenText(Text, ABC):
     def learn(cls, captions: Iterable[str], training: Training) -> Self:
         """The text encoder with the vocabulary of the training captions, or the one that the settings of training name.
 
+        One that declares options receives them, checked, as a third argument.
+
         Raises:
             InputError: If the named files are missing.
         """

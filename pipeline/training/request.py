@@ -57,6 +57,8 @@ class HeadRequest(Request):
             index = _digest(recipe.noise.index, "the recipe's noise names it as its index")
             recipe = recipe.model_copy(update={"noise": recipe.noise.model_copy(update={"index": index})})
         words = _words(training) if text == "bigru" else {}
+        options = {name: of_name for name, of_name in training.texts.items() if name == text}
+        training = training.model_copy(update={"texts": options})
         return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
                    **more)
 

@@ -72,7 +72,8 @@ class TrainingJob:
         if not issubclass(kind, TokenText):
             raise InputError(f"the text encoder {self.text} reads features of captions; name them as "
                              "training.NAME.captions")
-        return kind.learn(captions, self.training)
+        options = texts.TEXTS.further(self.text, self.training.texts.get(self.text, {}))
+        return kind.learn(captions, self.training, *options)
 
     def network(self, words: Text, device: str) -> HeadNetwork:
         """The head's network on a device, with new or pretrained weights; words: the encoder with its vocabulary."""

@@ -39,7 +39,7 @@ def rerank_command(**given: Any) -> None:
     Candidates are sought within the folds of --protocol or --folds; without these, of the data set's protocol, on val
     in one pool. Without --retriever: each entry of run.rerank. A pair that both directions need is scored once. Running
     again does nothing, or resumes: finished shards of pairs are kept. The new system is evaluated, compared and traced
-    like any other.
+    like any other. The options of a scorer KIND:NAME are those in run.rerank, if it is listed there.
 
     Example: pipeline rerank --retriever vse2ad-R-bigru-s0 --with vse2ad-RGP-bigru-s0 --k 20
     """

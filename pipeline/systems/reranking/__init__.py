@@ -33,7 +33,20 @@ SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.Look
     "vilt": "pipeline.systems.reranking.pixels:Vilt",
     "bridgetower": "pipeline.systems.reranking.pixels:BridgeTower",
 }, "scorers")
-build = SCORERS.build
+
+
+def build(kind: str, name: str, source: "PairSource") -> "PairScorer":
+    """Build a scorer.
+
+    Args:
+        kind: A key of `SCORERS`.
+        name: What it is built from: a system's, a head's or a network's.
+        source: The images and captions that it pairs, and its options.
+
+    Raises:
+        InputError: If it cannot be opened, or does not take the options.
+    """
+    return SCORERS.build(kind, name, source, **source.options)
 
 
 def resolve(name: str, source: "PairSource") -> tuple[str, str]:

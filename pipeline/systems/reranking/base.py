@@ -1,6 +1,7 @@
 """The interface of a scorer of pairs, and the images and captions that one is opened for."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipeline.evaluation.retrieval import Ids, Progress, Side, Singles, rows_of
@@ -23,6 +24,7 @@ class PairSource:
     batch_size: int = 64  # how many pairs such a scorer computes at once
     products: str = "default"  # how the CPU multiplies float32 matrices, see `pipeline.compute.products`
     split: str = "test"  # the split of the pairs, by which stored systems are looked up
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the scorer's kind
 
 
 def manifest_rows(manifest: Manifest, side: Side, ids: Ids) -> Ids:

@@ -65,7 +65,7 @@ class Job:
     def request(self, tuned: dict[str, Any] | None) -> RerankRequest:
         """Compose the request; `tuned` says how k and `how` were chosen, if they were."""
         return RerankRequest(
-            name=self.path.stem, named=self.named, scorer=self.scorer,
+            name=self.path.stem, named=self.named, scorer=self.scorer, options=dict(self.source.options),
             protocol=(self.protocol.name, self.protocol.folds), k=self.k, combine=self.how.name,
             weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index)
 
@@ -164,7 +164,8 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     record = Reranked(
         retriever=job.retriever.name, roles=[_role(made), _role(scorer)],
         scorer={key: value for key, value in its_facts.items() if key not in ABOVE} | {
-            "kind": kind, "name": name, "made_from": digest(its_facts)},
+            "kind": kind, "name": name, "made_from": digest(its_facts)}
+        | ({"options": dict(job.source.options)} if job.source.options else {}),
         k=job.k, combine=job.how.name, weight=job.how.weight, logits=scorers[0].gives_logits,
         protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),
         distractors=[each.made_from.dataset for each in job.distractors], tuned=dict(tuned or {}))
