@@ -95,7 +95,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     paths, settings, name, batch_size = asked.paths, asked.settings, asked.name, asked.settings.score.batch_size
     dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)
-    made_from, made_by = references.of_use(paths, folder, name)
+    made_from, made_by = references.of_use(paths, folder, name, asked.splits, images)
     request = EmbedRequest(splits=list(asked.splits), batch_size=batch_size, torch=version("torch"), made_by=made_by)
 
     def embed(draft: Draft) -> str:
@@ -158,4 +158,5 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                              f"longer than {opened.token_limit} tokens; the encoder read their beginning")
         return "\n".join(lines)
 
-    unless_up_to_date(path, request, {"manifest": manifest.reference}, embed)
+    photographs = references.of_photographs(manifest, request.splits, images)
+    unless_up_to_date(path, request, {"manifest": manifest.reference, "photographs": photographs}, embed)

@@ -61,7 +61,7 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
     with ExitStack() as stack:
         place = cache(lambda: stack.enter_context(workers.open()))
         for folder in dict.fromkeys(folders):
-            made_from, made_by = references.of_use(paths, folder, dataset)
+            made_from, made_by = references.of_use(paths, folder, dataset, split.split("+"), images)
             request = ScoreRequest(name=folder.name, split=split, batch_size=batch_size, torch=version("torch"),
                                    made_by=made_by)
             path = paths.similarity(dataset, folder.name, split)

@@ -114,7 +114,8 @@ def embed(path: Path, draft: Draft, encoder: DualEncoder, job: Job, made: Record
     parts = [part for split in job.splits for part in split.pieces(AT_ONCE)]
     tasks = [_Task(job.model, job.usage, same, job.products, job.files(part), part.captions, job.batch_size)
              for part in parts]
-    kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest,
+    made_from = {role: each.identity for role, each in draft.record.made_from.items()}
+    kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest, "made_from": made_from,
                              "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
     _opened[:] = [(same, encoder)] if executor is None else []
     try:

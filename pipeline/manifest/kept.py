@@ -24,10 +24,10 @@ class Kept:
     """Digests and list of images of a manifest's file, in the hidden folder beside it; make it before reading."""
 
     def __init__(self, manifest: Path | None = None) -> None:
-        self.manifest = manifest
-        if manifest is not None:
-            folder = manifest.with_name(f".{manifest.stem}")
-            self._digest, self._images = Remembered(folder / "digests.json").of(manifest), folder / "images.parquet"
+        self.manifest, self.folder = manifest, manifest and manifest.with_name(f".{manifest.stem}")
+        if manifest is not None and self.folder is not None:
+            self._digest = Remembered(self.folder / "digests.json").of(manifest)
+            self._images = self.folder / "images.parquet"
             self._state = state_of(manifest)
 
     def digest(self, name: str, compute: Callable[[], str]) -> str:

@@ -1,8 +1,12 @@
-"""References to heads, feature stores and manifests, as records of what is made from them hold them."""
+"""References to heads and feature stores, as records of what is made from them hold them."""
 
+from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.artefacts import Reference, Versions
+from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
 from pipeline.settings.paths import Paths
 from pipeline.training import inputs
@@ -14,10 +18,26 @@ def of_features(store: Path) -> Reference:
     return Reference(kind="features", name=store.stem, identity=inputs.whole(store))
 
 
-def of_use(paths: Paths, folder: Path, dataset: str) -> tuple[dict[str, Reference], Versions]:
-    """Refer to all that a head's use on a data set reads; also the versions of the head's parts."""
+def of_photographs(manifest: Manifest, splits: Collection[str], folder: Path | None = None) -> Reference:
+    """Refer to the photographs of some splits, or of all; folder: where they are, None for the manifest's folder."""
+    from pipeline.manifest import photographs  # and with it pandas, which heads on stored features do without
+
+    rows = np.flatnonzero(manifest.images["split"].isin(splits)) if splits else None
+    return photographs.reference(manifest, rows, folder)
+
+
+def of_use(paths: Paths, folder: Path, dataset: str, splits: Collection[str], images: Path | None
+           ) -> tuple[dict[str, Reference], Versions]:
+    """Refer to all that a head's use on splits of a data set reads; also the versions of the head's parts.
+
+    splits: none for all. images: where the photographs are that a fine-tuned head reads; None for the manifest's
+    folder.
+    """
     head = HeadArtefact.open(folder, *OPENED).require_finished()
-    made_from = {"head": head.reference, "manifest": reference(paths.manifest(dataset), dataset)}
-    if not head.facts.own_network:  # which reads the manifest's photographs
+    file = paths.manifest(dataset)
+    made_from = {"head": head.reference, "manifest": reference(file, dataset)}
+    if head.facts.own_network:
+        made_from["photographs"] = of_photographs(Manifest.load(file), splits, images)
+    else:
         made_from["features"] = of_features(paths.features(dataset, head.request.feature))
     return made_from, head.request.versions()

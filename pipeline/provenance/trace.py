@@ -23,12 +23,11 @@ from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import NO_IMAGE
 from pipeline.parts.errors import InputError
-from pipeline.provenance import of_features, of_head, of_scores
+from pipeline.provenance import of_features, of_head, of_scores, references
 from pipeline.provenance.traced import Traced
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_vectors_alone
-from pipeline.systems.scores.made import Member
 from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
@@ -61,7 +60,9 @@ def trace(result: Traced, paths: Paths, settings: Settings, drawn: int, image: i
             yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
                                          settings.score.batch_size)
         if head is not None and head.facts.own_network:
-            yield _photographs_of(member, head, manifest, split)
+            yield _photographs(manifest, split.split("+"), member.content or None)
+            if trained_on == dataset and (trained := head.record.made_from.get("photographs")):
+                yield _photographs(manifest, ["train", "val"], trained.identity)
         else:
             content = head.facts.content if head and trained_on == dataset else None  # else it was another store's
             yield from of_features.steps(path, member, content, manifest, split, row)
@@ -87,15 +88,13 @@ def _opened(folder: Path) -> training.HeadArtefact | None:
         return None
 
 
-def _photographs_of(member: Member, head: training.HeadArtefact, manifest: Manifest, split: str) -> Step:
-    """What a fine-tuned head reads: the photographs of the split that was scored."""
-    what = f"SHA-256 of the images of {split}"
+def _photographs(manifest: Manifest, splits: list[str], recorded: str | None) -> Step:
+    """What a fine-tuned head reads: the photographs of some splits."""
     try:
-        source = training.photographs_of(head, manifest)
-        found: str | None = source.content(manifest.split(split).store_rows)
+        found: str | None = references.of_photographs(manifest, splits).identity
     except InputError:
         found = None
-    return Step(manifest.images_folder, what, member.content or None, found)
+    return Step(manifest.images_folder, f"BLAKE2b of the images of {' and '.join(splits)}", recorded, found)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:

@@ -1,6 +1,5 @@
 """The images of a head: stored features, or photographs if its feature network is trained with it; new images too."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.artefacts import Reference
 from pipeline.features import extractors
 from pipeline.features.extractors.new_items import NewItems, padded
 from pipeline.features.store import FeatureStore, ItemFormat, StoreError, boxes
@@ -19,7 +19,7 @@ from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.heads import Backbone, reads_boxes
-from pipeline.manifest import Manifest, Split
+from pipeline.manifest import Manifest, Split, photographs
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.text import Text
@@ -69,7 +69,7 @@ class Photographs:
     """
 
     def __init__(self, manifest: Manifest, folder: Path, name: str, options: Mapping[str, Any]) -> None:
-        self.path, self._files = folder, manifest.images["file"].to_numpy()
+        self.path, self._manifest, self._files = folder, manifest, manifest.images["file"].to_numpy()
         self.name, self.options = name, dict(options)
         self.pixels = NewPixels(name, options)
         self.engine = self.pixels.engine
@@ -91,25 +91,19 @@ class Photographs:
         """Read and prepare images, each with all its items, see `ItemReader.read`."""
         return self.augmented(rows, None), np.full(len(rows), self.slots)
 
+    def reference(self, rows: np.ndarray) -> Reference:
+        """Refer to the files of rows, int64 [B], as they are now, see `photographs.reference`."""
+        return photographs.reference(self._manifest, rows, self.path)
+
     def content(self, rows: np.ndarray) -> str:
-        """The SHA-256 of the bytes of the files of rows, int64 [B].
-
-        Raises:
-            InputError: If one is missing.
-        """
-        def one(row: int) -> str:
-            file = self._file(row)
-            with refusing(OSError, f"{file.path}: no such image; replace it, or leave the image out of the manifest"):
-                return hashlib.sha256(file.content()).hexdigest()
-
-        with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
-            return digest(list(threads.map(one, rows.tolist())))
+        """The identity of the files of rows, int64 [B]."""
+        return self.reference(rows).identity
 
     def require_extracted(self, images: np.ndarray) -> None:
         """Do nothing: photographs (images) are not extracted."""
 
     def check(self, rows: np.ndarray) -> None:
-        """Do nothing, whatever the rows: the files are read as they are, and `content` records what they were."""
+        """Do nothing, whatever the rows: the files are read as they are, and `reference` records what they were."""
 
     def _file(self, row: int) -> GalleryFile:
         """An image's file, which may be in a tar or Parquet."""

@@ -97,8 +97,7 @@ class TrainingJob:
     def content(self) -> str | None:
         """Digest of the feature bytes that it is trained on.
 
-        None for a head that was trained elsewhere, or that reads photographs: they are first read in its first epoch,
-        not only for a digest.
+        None for a head that was trained elsewhere, or that reads photographs.
         """
         return None if self.origin or isinstance(self.source, Photographs) else self.source.content(self.rows)
 
@@ -185,6 +184,8 @@ class TrainingJob:
             features = inputs.stored_features(self.manifest.kept, source.path, read)
         found = inputs.references(self.manifest.reference, self.feature, features,
                                   {"start": self.start, "retriever": self.retriever})
+        if isinstance(source, Photographs) and self.origin is None:
+            found["photographs"] = source.reference(self.rows)
         if self.captions is not None:
             read_rows = np.flatnonzero(self.captions.done)
             identity = inputs.trained_on(self.captions, self.captions.content(read_rows))

@@ -78,6 +78,27 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
 
 
 @pytest.mark.usefixtures("project")
+def test_other_photographs_are_embedded_again(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = (*EMBED, "--split", "test")
+    assert pipeline(*command)[0] == 0
+    shutil.copytree("data/sample/images", "others")
+    assert "nothing to do" in pipeline(*command, "--images", "others")[1]
+
+    def stop(*given: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:  # its pieces are of the photographs as they are now
+        patched.setattr(embedding, "_described", stop)
+        assert pipeline(*command, "--out", "cut.zarr")[0] != 0
+    shutil.copyfile(*images())
+    assert "nothing to do" not in pipeline(*command)[1]
+    assert pipeline(*command, "--out", "cut.zarr")[0] == 0
+    for mine, fresh in zip(read(STORE), read(Path("cut.zarr")), strict=True):
+        np.testing.assert_array_equal(mine, fresh)
+    assert "nothing to do" not in pipeline(*command, "--images", "others")[1]
+
+
+@pytest.mark.usefixtures("project")
 def test_an_interrupted_run_goes_on_where_it_stopped(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipeline(*EMBED, "--out", "whole.zarr")[0] == 0
     monkeypatch.setattr(embedding, "AT_ONCE", 5)

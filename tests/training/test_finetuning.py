@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,45 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
     nearest = run("search", "--image", str(scenes.images_folder / asked["file"]), "--find", "images", "--system",
                   folder.name, "--top", "1").split()
     assert [float(nearest[1]), int(nearest[2])] == [1.0, asked["image_id"]]
+
+
+def test_other_photographs_make_what_was_made_of_them_stale(scenes: Manifest, tmp_path: Path) -> None:
+    for name in ("images", "others"):
+        shutil.copytree(scenes.images_folder, tmp_path / "data" / name)
+    replace(scenes, images_folder=tmp_path / "data" / "images").save(tmp_path / "data" / "sample.parquet")
+    one, other = (tmp_path / "data" / "others" / scenes.images.loc[scenes.images["split"] == split, "file"].iloc[0]
+                  for split in ("train", "test"))
+    changes = [f"-S{key}={value}" for key, value in {
+        "training.sample.epochs": 1, **{f"training.sample.{change.partition('=')[0]}": change.partition("=")[2]
+                                        for change in SMALL if "epoch" not in change},
+        **{f"features.light.grid.{key}": value for key, value in GRID.items()}}.items()]
+    common = ["--root", str(tmp_path), "--params", str(PARAMS), *changes]
+
+    def run(*arguments: str, code: int = 0) -> str:
+        ran = CliRunner().invoke(cli, [*arguments, *common])
+        assert (ran.exit_code == 0) == (code == 0), (ran.output, ran.exception)
+        return ran.output if code == 0 else str(ran.exception)
+
+    train = ("train", "--feature", "grid", "--recipe", "vse_infty", "--finetune")
+    run(*train)
+    head = "vse_infty_finetuned-grid-bigru-s0"
+    score = ("score", "--feature", "grid", "--recipe", "vse_infty_finetuned")
+    embed = ("embed", "sample", "--system", head, "--split", "val")
+    steps = f"{tmp_path}/similarities/sample/{head}.zarr"
+    for command in (score, embed, train):
+        run(*command)
+        assert "nothing to do" in run(*command)
+    others = ("--images", str(tmp_path / "data" / "others"))
+    assert "nothing to do" in run(*score, *others)
+    assert "nothing to do" in run(*train, *others)
+    content = one.read_bytes()
+    shutil.copyfile(other, one)
+    assert "its photographs sample is another; --if-changed redo" in run(*train, *others, code=2)
+    assert "nothing to do" in run(*score, *others)  # which reads no photograph of train
+    other.write_bytes(content)
+    assert "nothing to do" not in run(*score, *others)
+    assert "nothing to do" in run(*embed, *others)
+    assert "BLAKE2b of the images of test differs" in run("trace", steps, "--embed", "0", code=2)
 
 
 def test_what_cannot_be_is_refused(

@@ -17,7 +17,7 @@ from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, weights
 from pipeline.files.digest import digest
 from pipeline.heads.cross import margins
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, photographs
 from pipeline.parts.errors import first_line, refusing
 from pipeline.systems.reranking.base import PairSource, manifest_rows
 
@@ -45,14 +45,15 @@ class PixelScorer(ABC):
         self.images, self.captions = (Manifest.load(source.paths.manifest(each))
                                       for each in (source.images, source.captions))
         self.images.require_photographs(f"the scorer {self.kind}")
+        self.photographs = photographs.reference(self.images).identity
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The network by its tensors and its configuration, and the manifests."""
+        """The network by its tensors and its configuration, the manifests and the photographs."""
         config = {key: value for key, value in self.model.config.to_dict().items() if not key.startswith("_")}
         return {"kind": self.kind, "name": self.name, "weights": self.weights,
                 "config": digest([str(config), str(self.processor)]), "images": self.images.digest,
-                "captions": self.captions.digest}
+                "captions": self.captions.digest, "photographs": self.photographs}
 
     @torch.inference_mode()
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:
