@@ -92,7 +92,7 @@ class Photographs:
         return self.augmented(rows, None), np.full(len(rows), self.slots)
 
     def reference(self, rows: np.ndarray) -> Reference:
-        """Refer to the files of rows, int64 [B], as they are now, see `photographs.reference`."""
+        """The reference to the files of rows, int64 [B], as they are now, see `photographs.reference`."""
         return photographs.reference(self._manifest, rows, self.path)
 
     def content(self, rows: np.ndarray) -> str:
