@@ -45,6 +45,7 @@ SECTIONS = {
         "train": "Train heads on one feature.",
         "convert": "Turn published weights of VSE∞, OSCAR or MMT-Retrieval into a head.",
         "score": "Write similarity matrices of heads and pretrained encoders.",
+        "add": "Make a system of scores or vectors that were computed elsewhere.",
         "embed": "Embed a data set with a head, or with a pretrained encoder such as CLIP.",
         "ensemble": "Fuse systems: the papers' R, RG and RGP, or your own.",
         "rescore": "Make new similarities from a system's, such as a hubness correction.",

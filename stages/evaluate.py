@@ -21,7 +21,7 @@ from pipeline.provenance import results
 from pipeline.provenance.results import Distractors, EvaluateRequest, Result
 from pipeline.report import evaluated
 from pipeline.settings import Evaluate, Settings
-from pipeline.settings.paths import Paths, systems
+from pipeline.settings.paths import Paths
 from pipeline.systems.scores import judged, measured, runs
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.made import Made
@@ -130,17 +130,15 @@ def _written(pairs: evaluated.Results, output: str) -> str:
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
-    """Measure every system of the run, and those made by name, by their protocols.
-
-    Ablations that are not scored are left out.
-    """
+    """Measure the run's systems that are scored, and those made by name, by their protocols."""
     run, paths, entries, tables = settings.run, asked.paths, {}, []
-    missing = [name for name, (recipe, *_) in systems(run).items() if recipe not in run.recipes
-               and not paths.similarity(run.dataset, name, settings.score.split).exists()]
+    missing, scored = scored_systems.missing(paths, settings), scored_systems.scored(paths, settings)
+    if not scored:
+        raise InputError(f"{run.dataset}: nothing is scored on {settings.score.split}; run `pipeline score`, or "
+                         "`pipeline add` for scores from elsewhere")
     if missing:
-        say(f"ablations that are not scored are left out: {', '.join(missing)}")
-    wanted = [name for name in systems(run) if name not in missing]
-    for name, store in scored_systems.stores(paths, settings, wanted).items():
+        say(f"not scored, and left out: {missing}")
+    for name, store in scored.items():
         store.check()
         of_card = manifest.dataset(run.dataset, paths.root).protocols_of(store.split)
         truth = judged.Truth.of(asked.settings).or_of(of_card)

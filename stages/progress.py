@@ -18,6 +18,7 @@ from stages.values import OutputPath
 
 if TYPE_CHECKING:
     from pipeline.artefacts import Draft, Reference, Request
+    from pipeline.artefacts.making import IfChanged
 
 # Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
@@ -136,12 +137,15 @@ def _fitted(line: str) -> str:
 
 
 def unless_up_to_date(path: Path, request: "Request", made_from: "Mapping[str, Reference]",
-                      write: "Callable[[Draft], str]") -> None:
-    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it."""
+                      write: "Callable[[Draft], str]", if_changed: "IfChanged" = "redo") -> None:
+    """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it says of it.
+
+    if_changed: as for `artefacts.making`.
+    """
     from pipeline.artefacts import making
 
     lines = ["nothing to do"]
-    with making(path, request, made_from) as draft:
+    with making(path, request, made_from, if_changed=if_changed) as draft:
         if draft is not None:
             lines = write(draft).split("\n")
     say(f"{path}: {lines[0]}", *lines[1:], err=False)

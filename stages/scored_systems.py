@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,9 @@ from stages.progress import say
 if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
 
+# How many names of systems a message lists.
+FEW = 3
+
 
 def metrics(paths: Paths) -> dict[str, Result]:
     """The content of results/metrics.json, checked against what made it."""
@@ -32,29 +35,38 @@ def metrics(paths: Paths) -> dict[str, Result]:
     return found
 
 
-def stores(paths: Paths, settings: Settings, names: Iterable[str]) -> dict[str, System]:
-    """Open the similarities of the run's systems of these names, and of systems made by name."""
-    run, split = settings.run.dataset, settings.score.split
-    opened = {name: System.open_named(paths.similarity(run, name, split)) for name in names}
-    if opened:
-        record.refuse_stale(opened, paths.head)
-        opened |= _made_by_name(paths, settings, opened)
-    return opened
-
-
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     """Open the run's systems that are scored, and systems made by name."""
-    return stores(paths, settings, [name for name in systems(settings.run) if paths.similarity(
-        settings.run.dataset, name, settings.score.split).exists()])
+    run, split, missing = settings.run, settings.score.split, _unscored(paths, settings)
+    opened = {name: System.open_named(paths.similarity(run.dataset, name, split))
+              for name in systems(run) if name not in missing}
+    if opened:
+        record.refuse_stale(opened, paths.head)
+    return opened | _made_by_name(paths, settings, opened)
+
+
+def _unscored(paths: Paths, settings: Settings) -> list[str]:
+    run, split = settings.run, settings.score.split
+    return [name for name in systems(run) if not paths.similarity(run.dataset, name, split).exists()]
+
+
+def missing(paths: Paths, settings: Settings) -> str:
+    """Name the run's systems that are not scored, with the commands that make them; "" if there are none."""
+    run, by_command = settings.run, dict[str, list[str]]()
+    makers = {"ensemble": [*ensembles(run)], "rescore": [*rescored(run)], "rerank": [*reranked(run)]}
+    for name in _unscored(paths, settings):
+        by_command.setdefault(next((each for each in makers if name in makers[each]), "score"), []).append(name)
+    return "; ".join(f"{', '.join(names[:FEW])}{f' and {len(names) - FEW} more' if len(names) > FEW else ''} "
+                     f"(`pipeline {command}`)" for command, names in by_command.items())
 
 
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
-    """Open what `rerank`, `ensemble`, `rescore` and `score --system` made by name, and say which are left out.
+    """Open what `add`, `rerank`, `ensemble`, `rescore` and `score --system` made by name; say which are left out.
 
     Heads and the papers' ensembles of other recipes, features, texts or seeds than the run's are left out, and so are
     systems made from them. run: its own systems.
     """
-    known, by_name = systems(settings.run), {}
+    known, by_name = systems(settings.run), dict[str, System]()
     for path in sorted(paths.similarity(settings.run.dataset, "", settings.score.split).parent.glob("*.zarr")):
         if path.stem in known:
             continue
@@ -63,15 +75,15 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
             made = store.made_from
             if made.is_named or made.training_data != made.dataset or (
                     made.seed is not None and of_seed(made.first, made.seed) in known):
-                _refuse_unfit(paths, store, run)
+                _refuse_unfit(paths, store, {**run, **by_name})
                 by_name[path.stem] = store
         except InputError as error:
             say(f"warning: left out: {error}")
     return by_name
 
 
-def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> None:
-    """Refuse a system that cannot be measured with the run's systems, or that is older than its members."""
+def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> None:
+    """Refuse a system that cannot be measured with others that are scored, or that is older than its members."""
     made, path = store.made_from, store.path
     if made.training_data != made.dataset:
         raise InputError(f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
@@ -80,8 +92,9 @@ def _refuse_unfit(paths: Paths, store: System, run: Mapping[str, System]) -> Non
         raise InputError(f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
                          f"{path} --distractors STORE`")
     if not made.members:
-        raise InputError(f"{path}: is made of plain matrices; measure it with `pipeline evaluate --system {path}`")
-    first = next(iter(run.values()))
+        raise InputError(f"{path}: is made of plain matrices; fuse what `pipeline add` makes of them, or measure it "
+                         f"with `pipeline evaluate --system {path}`")
+    first = next(iter(scored.values()), store)
     stores = record.with_parts({first.path.stem: first, path.stem: store})
     record.refuse_stale(stores, paths.head)
 
@@ -92,7 +105,10 @@ def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name:
     if paths.head(dataset, name).exists():
         return
     if store.exists():
-        System.open(store).made_from.refuse_vectors(name, verb)
+        made = System.open(store).made_from
+        made.refuse_vectors(name, verb)
+        if made.is_given:
+            raise InputError(f"{name}: was added with its scores, and there is no network here that could {verb} more")
     run = settings.run
     if planned := ensembles(run).get(name):
         features = of_ensemble(planned.visual)

@@ -18,6 +18,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance.results import Result
 from pipeline.settings.paths import Paths
+from pipeline.systems import given
 from pipeline.systems.rescoring import stored
 from pipeline.systems.scores import judged, layout, measured
 from pipeline.systems.scores.fuse import fuse
@@ -30,37 +31,48 @@ ROUNDING = 1e-5
 
 
 def can_be(store: System) -> bool:
-    """Look up whether scores can be computed again from other stores."""
-    return store.made_from.is_made_of_others or "image_embeddings" in store.store.record.contents
+    """Look up whether scores can be computed again from other stores or files."""
+    made = store.made_from
+    return made.is_made_of_others or made.is_given or "image_embeddings" in store.store.record.contents
 
 
 def scores(store: System, paths: Paths) -> Step:
-    """Compute scores from embeddings, from the members' scores or from those that were rescored; compare every cell."""
-    made, cells = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}"
-    if made.rescored:
+    """Compute scores from what they were made of: embeddings, members', others' or given scores; compare every cell."""
+    made, cells, other = store.made_from, f"{len(store.image_ids)} x {len(store.caption_ids)}", None
+    names: list[str] = []
+    if made.is_given:
+        what = "from the given files"
+    elif made.rescored:
         what, names = f"by {made.steps[-1]['name']} of {made.rescored.system}", [made.rescored.system]
     elif made.ensemble is None:
-        what, names = "from its embeddings", []
+        what = "from its embeddings"
     elif made.fusion is None:
         return Step(store.path, "scores again, from its members", None, "how they were fused")
     else:
         what, names = f"by {made.fusion.method} of its members", made.fusion.members
-    stores, other = [paths.similarity(made.dataset, name, str(made.split)) for name in names], None
-    if all(path.exists() for path in stores):
+    stores = [paths.similarity(made.dataset, name, str(made.split)) for name in names]
+    if all(path.exists() for path in (*stores, *given.files(made, paths.root))):
         try:
-            parts = [System.open(path) for path in stores]
-            if made.rescored:
-                again, _ = layout.divided(stored.compute(parts[0], made, store.store.record.made_from, paths).scores)
-            elif made.fusion:
-                again = _fused(store, made.fusion, parts)
-            else:
-                vectors = store.embeddings()
-                again = [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
+            again = _again(store, [System.open(path) for path in stores], paths)
             kept = map(as_similarity, _stored(store).matrices)
             other = next(filter(None, map(_first_difference, kept, again)), cells)
         except InputError as error:
             other = str(error)
     return Step(store.path, f"scores again, {what}", cells, other)
+
+
+def _again(store: System, parts: list[System], paths: Paths) -> list[Similarity]:
+    """The matrices of a store, from the systems that it was made of, from its embeddings or from given files."""
+    made = store.made_from
+    if made.is_given:
+        again = given.read(given.request_of(store), paths.root, paths.manifest(made.dataset))
+        return layout.divided(again.scores)[0]
+    if made.rescored:
+        return layout.divided(stored.compute(parts[0], made, store.store.record.made_from, paths).scores)[0]
+    if made.fusion:
+        return _fused(store, made.fusion, parts)
+    vectors = store.embeddings()
+    return [Embeddings(vectors.images, vectors.captions)]  # twice as fast as in float64, and close enough
 
 
 def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similarity]:
@@ -95,8 +107,9 @@ def _first_difference(kept: Any, again: Similarity) -> str | None:
     for rows, columns in blocks.cut(kept.shape, layout.ROWS, layout.COLUMNS):
         mine, other = (np.asarray(source.block(rows, columns), np.float32) for source in (kept, again))
         apart = np.abs(mine - other)
-        if not apart.max() <= ROUNDING:  # also for NaN
-            row, column = np.argwhere(~(apart <= ROUNDING))[0].tolist()
+        within = apart <= ROUNDING * np.maximum(1, np.abs(mine))  # not so for NaN
+        if not within.all():
+            row, column = np.argwhere(~within)[0].tolist()
             return (f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
                     f"again {other[row, column]:.6f}")
     return None

@@ -17,7 +17,7 @@ from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again
 from pipeline.provenance.traced import Traced
 from pipeline.settings.paths import Paths
-from pipeline.systems import reranking
+from pipeline.systems import given, reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.scores import judged, layout, reranked
 from pipeline.systems.scores.made import Reranked
@@ -75,6 +75,7 @@ def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_r
         yield Step(path, "what made it", above, store.reference.identity)
         yield Step(path, "the name it was written under", path.stem, store.written_name)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
+    yield from given.steps(store.made_from, paths.root)
     if isinstance(store.kind, Vectors):
         return
     if store.made_from.reranked:

@@ -82,7 +82,7 @@ def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str],
         if not store.made_from.is_made_of_others:
             scored |= {(store.made_from.training_data, member.head): member for member in store.made_from.members}
     for head, member in scored.items():
-        if member.encoder is None:
+        if member.is_head:
             _refuse_another_head(head_folder(*head), member)
     for store in stores.values():
         _refuse_another_scorer(store, head_folder)

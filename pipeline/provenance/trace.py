@@ -46,6 +46,8 @@ def trace(result: Traced, paths: Paths, settings: Settings, drawn: int, image: i
         return result.path if holds_vectors_alone(result.path) else paths.similarity(dataset, name, split)
 
     for member in made_from.members:
+        if member.given is not None:
+            continue  # whose files are compared with its store
         if member.encoder is not None:
             yield from of_head.steps_of_encoder(member, made_from, vectors(member.head), manifest, drawn,
                                                 image, settings.score.batch_size)

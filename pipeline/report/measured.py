@@ -18,6 +18,9 @@ from pipeline.report.table import Cell, number
 from pipeline.settings.features import FEATURES
 from pipeline.systems.scores.made import Made, Member, differences
 
+# The sections of systems that no head of this pipeline made: pretrained dual encoders, whose rows are never bold, for
+# they were trained on other data than the others; and systems with scores from elsewhere.
+ZERO_SHOT, GIVEN = "Zero-shot", "Given"
 # An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the members.
 SEPARATE = "separate"
 
@@ -46,8 +49,9 @@ class Origin:
     transductive: bool = False
     # The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); () otherwise.
     rerank: tuple[tuple[str, Any], ...] = ()
-    # Whether it is a pretrained dual encoder; it has no features, and its recipe is its name.
-    zero_shot: bool = False
+    # The section of its rows, `ZERO_SHOT` or `GIVEN`, if no head of this pipeline made it: it has no features, and its
+    # recipe is its name. "" otherwise.
+    section: str = ""
     # What was left out of the data set or the pool, in words; "" if nothing was.
     lacks: str = field(default="", compare=False)
 
@@ -108,6 +112,8 @@ class MeasuredSystem:
     def label(self, with_part: bool = True) -> str:
         """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "CE (emb, Region, BERT)"."""
         o, part = self.origin, self.part if with_part else ""
+        if o.section:
+            return names.of_others(self.members)
         parts = names.method(o.recipe, o.visual), f"{names.features(o.visual)}, {names.encoder(o.text)}"
         return f"{part} ({', '.join(parts)})" if part else "{} ({})".format(*parts)
 
@@ -214,9 +220,7 @@ def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) ->
             untrained=tuple(sorted(made.untrained)), steps=names.steps(made),
             trained_on="" if made.training_data == made.dataset else made.training_data, distractors=distractors,
             transductive=made.has_seen_queries, rerank=_rerank(made), lacks=by_reason(scores.get("left_out", {})),
-            zero_shot=not letters and any(member.encoder is not None for member in made.members))
-        if origin.zero_shot != (not letters):
-            raise ValueError(f"features {letters!r}")
+            section="" if letters else _section(made))
     with _reading(where := f"metrics of {name}, {protocol}"):
         values = {column: (float(value),) for column, value in _columns(scores).items()}
     if bad := [column for column, (value,) in values.items() if not math.isfinite(value)]:
@@ -230,6 +234,12 @@ def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) ->
     return made.seed or 0, MeasuredSystem(origin, (name,), values, _members(name, made), tested)
 
 
+def _section(made: Made) -> str:
+    if all(member.is_head for member in made.members):
+        raise ValueError("features ''")
+    return GIVEN if any(member.given for member in made.members) else ZERO_SHOT
+
+
 def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
     last = dict(made.steps[-1]) if made.steps else {}
     if last.pop("name", None) != "rerank":
@@ -241,7 +251,7 @@ def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
 
 
 def _members(name: str, made: Made) -> tuple[Member, ...]:
-    if {member.feature for member in made.members if not member.encoder} != made.features.keys():
+    if {member.feature for member in made.members if member.is_head} != made.features.keys():
         raise InputError(f"metrics of {name!r} do not say which networks and settings made them; run `pipeline "
                          "evaluate` again")
     return tuple(made.members)

@@ -46,8 +46,7 @@ def title(made_from: Made) -> str:
     """The name of a scored system: "VSE∞, max–max pooling, Region, BiGRU, seed 0"."""
     letters = made_from.letters
     if not letters:
-        named = made_from.recipe or made_from.ensemble or ""
-        return ", ".join((zero_shot(named, made_from.members[0].encoder or {}), *steps(made_from)))
+        return ", ".join((of_others(made_from.members), *steps(made_from)))
     return ", ".join((method(made_from.recipe or SEVERAL["recipe"], letters), features(letters),
                       encoder(made_from.text or SEVERAL["text"]),
                       *([] if made_from.seed is None else [f"seed {made_from.seed}"]), *steps(made_from)))
@@ -66,6 +65,12 @@ def steps(made_from: Made) -> tuple[str, ...]:
 def zero_shot(name: str, encoder: Mapping[str, Any]) -> str:
     """The name of a pretrained dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
     return f"{encoder.get('title') or name}, {usage(encoder)}"
+
+
+def of_others(members: Iterable[Member]) -> str:
+    """The name of a system of others' making: the titles of its dual encoders and given scores."""
+    return " + ".join(member.given.title if member.given else zero_shot(member.head, member.encoder or {})
+                      for member in members if not member.is_head)
 
 
 def usage(encoder: Mapping[str, Any]) -> str:
@@ -132,13 +137,13 @@ def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
 
 def backbone(members: Iterable[Member]) -> str:
     """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a stand-in."""
-    names = dict.fromkeys(network(each.feature, each.features, each.image) for each in members if not each.encoder)
+    names = dict.fromkeys(network(each.feature, each.features, each.image) for each in members if each.is_head)
     return OTHER if OTHER in names else "+".join(names)
 
 
 def stand_ins(members: Iterable[Member]) -> list[str]:
     """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`."""
-    heads = [member for member in members if not member.encoder]
+    heads = [member for member in members if member.is_head]
     described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
     described += [text_stand_in(head.text) for head in heads]
     return [text for text in dict.fromkeys(described) if text]

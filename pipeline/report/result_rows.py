@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import groupby
+from pathlib import Path
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
@@ -14,8 +15,6 @@ from pipeline.systems.scores.made import Member
 
 # The mark of a measured row with a step that used all test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
-# The section of pretrained dual encoders. Their rows are never bold: they were trained on other data than the others.
-ZERO_SHOT = "Zero-shot"
 # The key of the column of throughput.
 RATIO = "", Statistic("", "ratio")
 # The key of the column with differences of measured and published numbers, instead of a metric.
@@ -140,6 +139,9 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
         trained = [f"{encoder.get('title') or name} on {encoder.get('trained_on') or 'data that its files do not name'}"
                    for name, encoder in encoders.items()]
         notes.append(Note(f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."))
+    if given := _given(measured):
+        files = [f"{title} ({', '.join(Path(file).name for file in files)})" for title, files in given.items()]
+        notes.append(Note(f"Given: scores that were computed elsewhere: {', '.join(files)}."))
     if any(system.origin.transductive for system in measured):
         notes.append(Note("Rescored by the test queries together (transductive): a query's ranks depend on the others. "
                           "Never bold.", TRANSDUCTIVE))
@@ -149,15 +151,22 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     return notes
 
 
+def _given(measured: Iterable[MeasuredSystem]) -> dict[str, dict[str, str]]:
+    """The given scores behind systems: title -> file -> digest."""
+    return {member.given.title: member.given.files for system in measured for member in system.members if member.given}
+
+
 def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     """What made the measured numbers of a panel. All settings are in metrics.json."""
     sets = dict.fromkeys(
         f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
         f"manifest {o.manifest[:16]}." for o in (system.origin for system in measured))
+    sets |= {f"Given: {title}: {file}, SHA-256 {digest}.": None
+             for title, files in _given(measured).items() for file, digest in files.items()}
     sizes: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
-            if not member.encoder:
+            if member.is_head:
                 sizes.setdefault(_size(member), {})[names.method(system.origin.recipe)] = None
     sentences = sizes if len(sizes) == 1 else [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
     if not sizes:

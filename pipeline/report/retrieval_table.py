@@ -16,9 +16,9 @@ from pipeline.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.files.parsing import from_yaml
 from pipeline.report import emphasis, names, published, result_rows, table, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
-from pipeline.report.measured import MeasuredSystem, Results, outside_benchmarks
+from pipeline.report.measured import GIVEN, MeasuredSystem, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
-from pipeline.report.result_rows import DELTA, RATIO, ZERO_SHOT, Measured, ResultRow, RowHeader
+from pipeline.report.result_rows import DELTA, RATIO, Measured, ResultRow, RowHeader
 from pipeline.report.table import MISSING, Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
 
 # What manifests/published/tables.yaml says of each table.
@@ -226,19 +226,23 @@ class RetrievalTable(PaperTable):
     # The recipe that counts as 1.0× in the column of ratios, as in the paper; "" if it is not timed here.
     base: str = ""
     zero_shot: bool = False  # Whether pretrained dual encoders have rows of their own
+    # Whether given systems have rows: on the paper's test sets, and with `zero_shot` on others.
+    given: bool = False
     # Whether recipes that vary one part of a paper's have rows; most of them have tables of their own.
     variants: bool = True
 
     def header(self, system: MeasuredSystem) -> RowHeader | None:
-        """The header of a measured system, of a dual encoder in a section of its own; None for one not shown."""
-        if not system.origin.zero_shot:
-            varies = names.is_variant(system.origin.recipe, system.members[0].settings)
+        """The header of a measured system, in a section of its own if no head made it; None for one not shown."""
+        origin, labels = system.origin, self.columns.labels
+        if not origin.section:
+            varies = names.is_variant(origin.recipe, system.members[0].settings)
             return self.measured(system) if self.variants or not varies else None
-        encoder = system.members[0].encoder
-        if not self.zero_shot or encoder is None:
+        own = self.zero_shot or origin.benchmark in dict(self.columns.blocks)
+        if not (self.given and own if origin.section == GIVEN else self.zero_shot):
             return None
-        title = names.zero_shot(system.origin.recipe, encoder)
-        return RowHeader((*[""] * (len(self.columns.labels) - 1), title), ZERO_SHOT, ZERO_SHOT, competes=False)
+        place = labels.index("Method") if "Method" in labels else len(labels) - 1
+        texts = [system.label() if number == place else "" for number in range(len(labels))]
+        return RowHeader(tuple(texts), origin.section, origin.section, competes=origin.section == GIVEN)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured on the paper's test sets, see `PaperTable.measure`."""

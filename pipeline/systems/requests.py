@@ -30,6 +30,24 @@ class ScoreRequest(Request):
         return {**self.made_by, **artefacts.versions("scores")}
 
 
+class AddRequest(Request):
+    """The scores of one split that were computed elsewhere."""
+
+    kind: ClassVar[str] = "given"
+
+    name: str
+    split: str  # The split that is ranked
+    title: str  # What tables and pages call it
+    scores: str  # The scores as `scores.foreign` takes them, with paths as seen from the root
+    files: dict[str, str]  # Each of their files, likewise -> SHA-256
+    distance: bool = False  # Whether the smallest score is best
+    normalise: bool = False  # Whether vectors are divided by their lengths
+
+    def versions(self) -> Versions:
+        """Collect the version of what stores scores."""
+        return artefacts.versions("scores")
+
+
 class EmbedRequest(Request):
     """The vectors of some splits, by a head or a dual encoder."""
 

@@ -7,7 +7,7 @@ from pipeline.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.evaluation.metrics.numbers import at
 from pipeline.provenance.results import Result
 from pipeline.report import emphasis, names
-from pipeline.report.measured import MeasuredSystem, Origin, read_metrics
+from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Origin, read_metrics
 from pipeline.report.retrieval_table import RetrievalTable
 from pipeline.report.table import Bold, Cell, Note, rounded
 from pipeline.report.tables.vse2ad import TABLE1 as MAIN
@@ -59,8 +59,8 @@ class HeadlineRow:
     """One system over its seeds."""
 
     method: str  # its method, and the steps after its ensemble
-    text: str  # its text encoder, "" for a dual encoder
-    visual: str  # its visual features; of a pretrained dual encoder, which has none, its title
+    text: str  # its text encoder, "" where no head made it
+    visual: str  # its visual features; of a dual encoder or given system, which has none, its title
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table, or ties with it
     stand_ins: Sequence[str]  # networks that are not the papers'
@@ -125,7 +125,7 @@ def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headli
 
 def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold) -> Headline:
     competing = {index: system for index, system in enumerate(systems)
-                 if not (system.origin.zero_shot or system.origin.transductive)}
+                 if not (system.origin.section == ZERO_SHOT or system.origin.transductive)}
     ranked = competing if len(competing) > 1 else {}  # a row without competitors is not the best
     best = {column: emphasis.best({index: rounded(system.mean(column)) for index, system in ranked.items()})
             for column in STATISTICS}
@@ -150,9 +150,11 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best
         span = Span(*(100 * (value - least) / width for value in (system.mean(RSUM), low, high)))
         shown = {column: replace(system.cell(column, _interval(system, column, metrics)),
                                  bold="black" if index in best[column] else None) for column in STATISTICS}
-        encoder = system.members[0].encoder if o.zero_shot else None
-        visual, text = names.features(o.visual), "" if encoder else names.encoder(o.text)
+        encoder = system.members[0].encoder if len(system.members) == 1 else None
+        visual, text = names.features(o.visual), "" if o.section else names.encoder(o.text)
         title = names.method(o.recipe, o.visual)
+        if o.section:
+            visual, title = system.label(), o.section.lower()
         if encoder:
             visual, title = str(encoder.get("title") or o.recipe), names.usage(encoder)
         languages = {name.direction: system.cell(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.evaluation.metrics import Statistic
 from pipeline.report import names
-from pipeline.report.measured import MeasuredSystem, Results, tasks
+from pipeline.report.measured import ZERO_SHOT, MeasuredSystem, Results, tasks
 from pipeline.report.published import LANGUAGES, PublishedRow
 from pipeline.report.result_rows import RowHeader
 from pipeline.report.retrieval_table import RetrievalTable, TableColumns
@@ -86,11 +86,12 @@ def _shifted(results: Results) -> Iterator[MeasuredSystem]:
     With them come the same systems of the run, which were trained on this one, and pretrained dual encoders.
     """
     pools = [system for system in results.recorded if not system.origin.distractors]
-    shifted = [system for system in pools if system.origin.trained_on and not system.origin.zero_shot]
+    shifted = [system for system in pools if system.origin.trained_on and not system.origin.section]
     kinds = {_kind(system) for system in shifted}
     yield from (system for system in results.systems if _kind(system) in kinds)
     yield from shifted
-    yield from {system.origin: system for system in (*results.systems, *pools) if system.origin.zero_shot}.values()
+    yield from {system.origin: system for system in (*results.systems, *pools)
+                if system.origin.section == ZERO_SHOT}.values()
 
 
 def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:

@@ -59,6 +59,9 @@ def _embedded(source: System, paths: Paths) -> list[System]:
     """The embeddings of the split train by the same heads."""
     made, stores = source.made_from, []
     dataset, trained_on = made.dataset, made.training_data
+    if lone := [member.head for member in made.members if member.given]:
+        raise InputError(f"{source.name}: a bank of the split train needs its embeddings, and {lone[0]} was added "
+                         "without; take --bank test, the queries that are ranked")
     before = "" if trained_on == dataset else f"{trained_on}-"  # of the name that a head's system has on other data
     members = {member.head if member.encoder else before + member.head: member for member in made.members}
     names = banks.heads_of(source)[0]

@@ -6,7 +6,8 @@
       image_ids/      [I] int64
       caption_ids/    [C] int64
       caption_image/  [C] int64, each caption's image as a row of the matrix
-      similarity/     [I, C] float32, images x captions, in chunks of at most ROWS x COLUMNS
+      similarity/     [I, C] float32, or float64 where that is given; images x captions, in chunks of at most
+                      ROWS x COLUMNS
       similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one for each member, two
                       for one with a matrix for each direction; `Made.matrices` says how many each has
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or dual encoder, in one
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.artefacts import Artefact, Draft
 from pipeline.evaluation.retrieval import Collection as Items, Progress, Scores, Side, Similarity
@@ -190,7 +192,7 @@ def begin(draft: Draft, arrays: Mapping[str, np.ndarray], made: Made, fusion: Ma
 
 def write(draft: Draft, matrices: Sequence[Similarity], ids: tuple[Ids, Ids, Ids], made: Made,
           fusion: Matrices | None = None, progress: Progress = lambda rows: None,
-          **embeddings: np.ndarray) -> None:
+          precision: npt.DTypeLike = np.float32, **embeddings: np.ndarray) -> None:
     """Write one matrix, or with `fusion` one or two for each member, and perhaps vectors; `ids` as in `IDS`."""
     if (fusion is None) != (len(matrices) == 1):
         raise ValueError(f"{len(matrices)} matrices with fusion {fusion}")
@@ -201,7 +203,7 @@ def write(draft: Draft, matrices: Sequence[Similarity], ids: tuple[Ids, Ids, Ids
     chunks = (min(ROWS, shape[0]), min(COLUMNS, shape[1]))
     for number, source in enumerate(matrices):
         # A chunk that is missing reads back as NaN, which is refused.
-        matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape, dtype="float32",
+        matrix = group.create_array(f"similarity_{number}" if number else "similarity", shape=shape, dtype=precision,
                                     chunks=chunks, compressors=None, filters=None, fill_value=float("nan"))
         for rows, columns in cut(shape, *chunks):
             matrix[rows, columns] = source.block(rows, columns)

@@ -28,11 +28,19 @@ class Facts(BaseModel):
         return self.model_copy(update=facts)
 
 
-class Member(Facts):
-    """A head or a dual encoder behind a system: what it was trained on and with, except for the seed."""
+class GivenScores(Facts):
+    """Scores or vectors that were computed elsewhere."""
 
-    head: str
-    checkpoint: str = ""  # SHA-256 of its network's file. Vectors of one checkpoint are in one space.
+    title: str  # What tables and pages call the system
+    files: dict[str, str]  # The files as they are named below the root, or elsewhere -> SHA-256
+
+
+class Member(Facts):
+    """A head, a dual encoder or given scores behind a system: what made them, except for the seed."""
+
+    head: str  # Its name
+    # SHA-256 of its network's file, of given scores of their name. Vectors of one checkpoint are in one space.
+    checkpoint: str = ""
     identity: str = ""  # A head's identity, by its record
     files: dict[str, str] = Field(default_factory=dict)  # A dual encoder's files -> SHA-256
     feature: str = ""
@@ -48,8 +56,14 @@ class Member(Facts):
     # A dual encoder's model, title, training data and usage; None for a head. A dual encoder has no feature, networks
     # or settings of its own.
     encoder: dict[str, Any] | None = None
+    given: GivenScores | None = None  # What is known of given scores; None for a head or a dual encoder
     # Split -> what was read of it, of vectors of several splits.
     splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it is a head, which has a feature, networks and settings."""
+        return self.encoder is None and self.given is None
 
     @property
     def image(self) -> Mapping[str, Any]:
@@ -128,7 +142,7 @@ class Made(Facts):
     dataset: str = ""  # The data set of its images and captions; "" if nothing is known
     split: str | None = None  # The split, or several joined by +
     manifest: str | None = None  # Digest of the manifest
-    # The recipe of its heads, or the name of a dual encoder; None if its members differ in it.
+    # The recipe of its heads, or the name of a dual encoder or given system; None if its members differ in it.
     recipe: str | None = None
     text: str | None = None  # The text encoder; None if its members differ in it
     seed: int | None = None  # The seed; None if its members differ in it
@@ -191,15 +205,15 @@ class Made(Facts):
 
     @property
     def is_named(self) -> bool:
-        """Whether a user chose its name, or that of the head, dual encoder or ensemble that it is made of."""
+        """Whether a user chose its name, or that of what it is made of."""
         if self.named or self.is_own_ensemble or not self.members:
             return True
         return self.ensemble is None and (self.seed is None or self.heads[0] != of_seed(self.first, self.seed))
 
     @property
     def first(self) -> str:
-        """What its facts call the head, dual encoder or ensemble that it is made of, without its seed."""
-        if self.is_own_ensemble or not self.members or self.members[0].encoder is not None:
+        """What its facts call the head, dual encoder, given system or ensemble that it is made of, without its seed."""
+        if self.is_own_ensemble or not self.members or not self.members[0].is_head:
             return str(self.ensemble or self.recipe)
         return system_name(str(self.recipe), self.ensemble or self.members[0].feature, str(self.text))
 
@@ -226,6 +240,11 @@ class Made(Facts):
     def is_encoder(self) -> bool:
         """Whether a dual encoder made it, without a head."""
         return len(self.members) == 1 and self.members[0].encoder is not None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether its scores were given, and nothing was done to them."""
+        return len(self.members) == 1 and self.members[0].given is not None and not self.is_made_of_others
 
     @property
     def is_made_of_others(self) -> bool:

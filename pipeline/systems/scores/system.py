@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # The kinds of artefact that hold scores.
-KINDS = ("scores", "ensemble", "rescored", "reranked")
+KINDS = ("scores", "given", "ensemble", "rescored", "reranked")
 
 
 class Part(NamedTuple):

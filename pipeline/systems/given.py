@@ -1,0 +1,113 @@
+"""Systems whose scores were computed elsewhere: read from the user's files, written as stores, and compared again."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.artefacts import Draft
+from pipeline.artefacts.record import digest_of
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.retrieval import Ids, Side, rows_of
+from pipeline.files.compared import Step
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError, refusing
+from pipeline.systems.requests import AddRequest
+from pipeline.systems.scores import layout
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.judged import Columns
+from pipeline.systems.scores.made import GivenScores, Made, Member, lacking
+from pipeline.systems.scores.system import System
+
+# What `Made.text` is of given scores, whose text encoder is unknown.
+GIVEN = "given"
+# Vectors whose lengths differ from 1 by no more are unit vectors, up to rounding to 16 bits.
+UNIT = 2e-3
+
+
+def named(scores: str, root: Path) -> tuple[str, dict[str, str]]:
+    """Name scores, as `open_system` takes them, with paths as seen from the root; and each file's digest by its path.
+
+    Raises:
+        InputError: If there is no such file.
+    """
+    parts, files = [scores] if (root / scores).exists() else scores.split(":"), {}
+    with refusing(OSError, lambda error: f"{scores}: {error.strerror or error}"):
+        for place, part in enumerate(parts):
+            if (path := root / part).exists():
+                whole, base = path.resolve(), root.resolve()
+                parts[place] = whole.relative_to(base).as_posix() if whole.is_relative_to(base) else str(whole)
+                files[parts[place]] = digest_of(path)
+    if not files:
+        raise InputError(f"{scores}: no such file")
+    return ":".join(parts), files
+
+
+def facts(request: AddRequest, manifest: Manifest) -> Made:
+    """Compose what is known of a system that is made for a request."""
+    member = Member(head=request.name, checkpoint=digest([GIVEN, request.name]),
+                    given=GivenScores(title=request.title, files=request.files))
+    return Made(dataset=manifest.dataset, split=request.split, manifest=manifest.digest, recipe=request.name,
+                text=GIVEN, languages=manifest.languages, lacks=lacking(manifest.left_out), members=[member])
+
+
+def read(request: AddRequest, root: Path, manifest: Path) -> System:
+    """Open the scores of a request, in the order of the images and captions of its split.
+
+    Raises:
+        InputError: If their shape or ids are not those of the split.
+    """
+    columns = Columns(manifest, request.split, distance=request.distance)
+    if layout.is_store(root / request.scores):  # which has ids
+        columns = Columns()
+    system, known = open_system(request.scores, columns, request.normalise, root), Manifest.load(manifest)
+    split = known.split(request.split)
+
+    def places(side: Side, wanted: Ids) -> Ids:
+        return rows_of(system.ids(side), wanted, lambda each: f"{request.scores}: lacks {side} {each} of the split "
+                       f"{split.name} of {known.dataset}; give scores of the whole split")
+
+    return system.only(places("image", split.image_ids), places("caption", split.caption_ids))
+
+
+def write(draft: Draft, system: System, made: Made, progress: layout.Progress = lambda images: None) -> None:
+    """Write a given system as a store, with the vectors that its scores are products of if these have length 1."""
+    ids, vectors = (system.image_ids, system.caption_ids, system.caption_image), _unit_vectors(system.scores)
+    if vectors:
+        layout.write(draft, [retrieval.Embeddings(*vectors, double=True)], ids, made, progress=progress,
+                     image_embeddings=vectors[0], caption_embeddings=vectors[1])
+        return
+    matrices, fusion = layout.divided(system.scores)
+    first = slice(0, 1)
+    precision = np.result_type(*(each.block(first, first) for each in matrices))  # so that no ties arise by rounding
+    layout.write(draft, matrices, ids, made, fusion, lambda rows: progress(rows // len(matrices)), precision)
+
+
+def _unit_vectors(scores: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The unit vectors, float32 [I, d] and [C, d], that scores are products of; None for other scores."""
+    sides = [getattr(scores, side, None) for side in ("images", "captions")]
+    if any(side is None or side.ndim != 2 for side in sides):
+        return None
+    images, captions = (np.asarray(side[:], np.float32) for side in sides if side is not None)
+    are_unit = all(abs(np.linalg.norm(each, axis=1) - 1).max() < UNIT for each in (images, captions))
+    return (images, captions) if are_unit else None
+
+
+def request_of(store: System) -> AddRequest:
+    """Read the request that a given system was made for."""
+    with refusing(ValueError, f"{store.path}: its record's request is none of `pipeline add`; add it again"):
+        return AddRequest.model_validate(store.store.record.request)
+
+
+def files(made: Made, root: Path) -> Mapping[Path, str]:
+    """The files of a given system, each with its recorded digest; {} for other systems."""
+    given = made.members[0].given if made.is_given else None
+    return {root / name: recorded for name, recorded in given.files.items()} if given else {}
+
+
+def steps(made: Made, root: Path) -> Iterator[Step]:
+    """Compare the files of a given system with their recorded digests; nothing for other systems."""
+    for place, recorded in files(made, root).items():
+        yield Step(place, "SHA-256, by the record", recorded, digest_of(place) if place.exists() else None)

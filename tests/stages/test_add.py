@@ -1,0 +1,192 @@
+"""`pipeline add`: scores from elsewhere as a system of the run, in every command that takes one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import invented_run
+import numpy as np
+import pytest
+
+from pipeline.artefacts import record as records
+from pipeline.evaluation.metrics import evaluate
+from pipeline.manifest import Manifest
+from pipeline.systems.scores.system import System
+
+IMAGES, CAPTIONS = 6, 12
+HEAD, ADD = "vse2ad-region-bigru-s0", ("add", "ours", "--title", "Ours & theirs")
+STORE = Path("similarities", "sample", "ours.zarr")
+METRICS = Path("results", "metrics.json")
+
+
+@pytest.fixture
+def scores(pipeline: Any, rng: np.random.Generator) -> np.ndarray:
+    """The invented run, and the file of another system's scores, float64 [I, C]."""
+    invented_run.make(Path())
+    own = np.arange(CAPTIONS) // invented_run.EACH == np.arange(IMAGES)[:, None]
+    values: np.ndarray = own + 0.5 * rng.standard_normal((IMAGES, CAPTIONS))
+    np.save("ours.npy", values)
+    return values
+
+
+@pytest.fixture
+def added(pipeline: Any, scores: np.ndarray) -> np.ndarray:
+    """The same, added to the run."""
+    code, out, err = pipeline(*ADD, "--scores", "ours.npy")
+    assert code == 0, err
+    assert "ours.zarr: 6 images x 12 captions of test" in out
+    return scores
+
+
+def traced(pipeline: Any, *result: str | Path) -> list[tuple[str, str, str]]:
+    """The steps of a trace that are of given files, or do not match: path, what is compared, verdict."""
+    steps = json.loads(pipeline("trace", *result, "--embed", "0", "--json")[1])
+    return [(step["path"], step["what"], step["verdict"]) for step in steps
+            if step["path"].endswith(".npy") or "given" in step["what"]]
+
+
+def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) -> None:
+    system, manifest = System.open_named(STORE), Manifest.load(Path("data/sample.parquet"))
+    split = manifest.split("test")
+    np.testing.assert_array_equal(system.similarity[:], added)
+    for mine, wanted in ((system.image_ids, split.image_ids), (system.caption_ids, split.caption_ids),
+                         (system.caption_image, split.caption_image)):
+        np.testing.assert_array_equal(mine, wanted)
+    made = system.made_from
+    assert (made.dataset, made.split, made.manifest) == ("sample", "test", manifest.digest)
+    assert made.is_given
+    member, = made.members
+    assert member.given is not None
+    assert (member.given.title, [*member.given.files]) == ("Ours & theirs", ["ours.npy"])
+    record = records.load(STORE)
+    assert (record.kind, record.request["files"]) == ("given", member.given.files)
+    assert record.made_from["manifest"].name == "sample"
+
+
+@pytest.mark.usefixtures("added")
+def test_the_same_file_is_nothing_to_do_and_another_one_is_asked_about(
+        pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
+    again = (*ADD, "--scores", "ours.npy")
+    assert "nothing to do" in pipeline(*again)[1]
+    assert "title was Ours & theirs, is ours; --if-changed redo replaces it" in refused("add", "ours", "--scores",
+                                                                                         "ours.npy")
+    np.save("ours.npy", -scores)
+    assert re.search(r"files\.ours\.npy was \w+\.\.\., is \w+\.\.\.; --if-changed redo replaces it", refused(*again))
+    assert System.open(STORE).similarity[0, 0] == scores[0, 0]
+    assert "6 images x 12 captions" in pipeline(*again, "--if-changed", "redo")[1]
+    assert System.open(STORE).similarity[0, 0] == -scores[0, 0]
+
+
+def test_it_is_measured_and_shown_beside_the_heads(pipeline: Any, added: np.ndarray) -> None:
+    assert pipeline("evaluate")[0] == 0
+    measured = json.loads(METRICS.read_text(encoding="utf-8"))
+    assert HEAD in measured
+    owner = System.open(STORE).caption_image
+    assert measured["ours"]["all"]["RSUM"] == evaluate(added, owner).rsum
+    assert pipeline("tables", "-S", "tables=[vse2ad_table1, vse_infty_table9]")[0] == 0
+    table = Path("results/tables/vse2ad_table1.md").read_text(encoding="utf-8")
+    assert re.search(r"\n\| \*Given\* [ |]+\n\|  \| Ours &amp; theirs \| [\d.]+ \|", table)
+    assert "Given: scores that were computed elsewhere: Ours &amp; theirs (ours.npy)." in table
+    assert f"ours.npy, SHA-256 {records.load(STORE).request['files']['ours.npy']}." in table
+    assert r"Ours \& theirs" in Path("results/tables/vse2ad_table1.tex").read_text(encoding="utf-8")
+    assert pipeline("report")[0] == 0
+    page = Path("results/report.html").read_text(encoding="utf-8")
+    assert page.count("Ours &amp; theirs") > 2  # among the results, and the hubs
+
+
+@pytest.mark.usefixtures("added")
+def test_other_systems_are_made_of_it(pipeline: Any) -> None:
+    for command in (("ensemble", "both", "--member", "ours", "--member", HEAD), ("rescore", "ours", "--by", "csls"),
+                    ("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "first"),
+                    ("rerank", "--retriever", HEAD, "--with", "ours", "--k", "3", "--name", "second"),
+                    ("compare", "ours", HEAD), ("evaluate",), ("tables", "-S", "tables=[vse2ad_table1]"), ("report",)):
+        code, _, err = pipeline(*command)
+        assert code == 0, (command, err)
+    made = [*json.loads(METRICS.read_text(encoding="utf-8"))]
+    assert {"both", "ours+csls", "first", "second"} <= {*made}
+    table = Path("results/tables/vse2ad_table1.md").read_text(encoding="utf-8")
+    for label in ("ensemble both (mean)", "theirs, csls (bank test)", "theirs, rerank (with vse2ad-region-bigru, k 3)"):
+        assert label in table
+    for name in ("ours", "both", "ours+csls", "first", "second"):
+        assert traced(pipeline, METRICS, name) == [
+            ("ours.npy", "SHA-256, by the record", "matches"),
+            (str(STORE), "scores again, from the given files", "matches")], name
+
+
+@pytest.mark.usefixtures("added")
+def test_a_trace_says_that_the_file_changed_or_is_gone(pipeline: Any, scores: np.ndarray) -> None:
+    scores[2, 3] += 1
+    np.save("ours.npy", scores)
+    assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["differs", "differs"]
+    Path("ours.npy").unlink()
+    assert [verdict for *_, verdict in traced(pipeline, STORE)] == ["missing", "missing"]
+
+
+@pytest.mark.usefixtures("added")
+def test_what_was_made_of_other_scores_is_left_out(pipeline: Any, scores: np.ndarray) -> None:
+    assert pipeline("ensemble", "both", "--member", "ours", "--member", HEAD)[0] == 0
+    np.save("ours.npy", -scores)
+    assert pipeline(*ADD, "--scores", "ours.npy", "--if-changed", "redo")[0] == 0
+    code, _, err = pipeline("evaluate")
+    assert code == 0
+    assert "both.zarr: is an ensemble of an older ours than the current one" in err
+
+
+def test_vectors_are_multiplied_and_kept_if_they_have_length_1(pipeline: Any, rng: np.random.Generator) -> None:
+    invented_run.make(Path())
+    images, captions = (rng.standard_normal((size, 4)).astype(np.float32) for size in (IMAGES, CAPTIONS))
+    np.save("i.npy", images)
+    np.save("c.npy", captions)
+    for name, more in (("raw", ()), ("unit", ("--normalise",))):
+        code, _, err = pipeline("add", name, "--embeddings", "i.npy", "c.npy", *more)
+        assert code == 0, err
+    raw, unit = (System.open(STORE.with_name(f"{name}.zarr")) for name in ("raw", "unit"))
+    products = images @ captions.T
+    lengths = np.linalg.norm(images, axis=1)[:, None] * np.linalg.norm(captions, axis=1)
+    for system, expected in ((raw, products), (unit, products / lengths)):
+        assert np.abs(np.asarray(system.similarity[:]) - expected).max() < 1e-5
+    assert (raw.has_vectors(), unit.has_vectors()) == (False, True)
+    for system in (raw, unit):
+        assert {verdict for *_, verdict in traced(pipeline, system.path)} == {"matches"}
+
+
+def test_a_run_is_measured_as_far_as_it_is_scored(pipeline: Any, refused: Callable[..., str], scores: np.ndarray
+                                                  ) -> None:
+    folder = Path("similarities", "sample")
+    for name in ("R", "RG", "RGP", "patch"):
+        folder.joinpath(f"vse2ad-{name}-bigru-s0.zarr").rename(f"{name}.gone")
+    code, out, err = pipeline("evaluate", "-S", "run.ablations=[]", "--json")
+    assert code == 0, err
+    assert [*json.loads(out)] == [HEAD, "vse2ad-grid-bigru-s0"]
+    assert ("not scored, and left out: vse2ad-patch-bigru-s0 (`pipeline score`); vse2ad-R-bigru-s0, "
+            "vse2ad-RG-bigru-s0, vse2ad-RGP-bigru-s0 (`pipeline ensemble`)") in err
+    for store in folder.glob("*.zarr"):
+        store.rename(f"{store.stem}.gone")
+    assert "sample: nothing is scored on test; run `pipeline score`, or `pipeline add`" in refused("evaluate")
+    assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
+    assert [*json.loads(pipeline("evaluate", "--json")[1])] == ["ours"]
+    assert pipeline("report")[0] == 0
+
+
+def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
+    assert "give --scores FILE, or --embeddings IMAGES CAPTIONS" in refused(*ADD)
+    assert "nothing.npy: no such file" in refused(*ADD, "--scores", "nothing.npy")
+    assert "'../ours': a system's name consists of letters" in refused("add", "../ours", "--scores", "ours.npy")
+    assert f"{HEAD}: is a system of this run" in refused("add", HEAD, "--scores", "ours.npy")
+    np.save("part.npy", scores[:, :10])
+    assert "the matrix is 6 x 10, expected 6 images x 12 captions" in refused(*ADD, "--scores", "part.npy")
+    np.save("turned.npy", scores.T)
+    assert "it is transposed" in refused(*ADD, "--scores", "turned.npy")
+    scores[1, 2] = np.nan
+    np.save("nan.npy", scores)
+    assert "row 1 (image), column 2 (caption) is nan" in refused(*ADD, "--scores", "nan.npy")
+    assert not STORE.exists()
+    assert "is for --embeddings" in refused(*ADD, "--scores", "ours.npy", "--normalise")
+    assert "make it with `pipeline manifest" in refused(*ADD, "--scores", "ours.npy", "--dataset", "flickr8k")
+    assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
+    assert "was added with its scores" in refused("score", "--system", "ours")
+    assert "take --bank test" in refused("rescore", "ours", "--by", "nnn")
