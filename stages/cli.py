@@ -16,6 +16,7 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, values
 
@@ -72,6 +73,9 @@ FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifes
          "stores": ("verify", "compact", "rewrite", "copy", "import", "export"),
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
          "studies": ("study", "synthetic", "throughput")}
+# Command -> the extra without which it can do nothing; others name one when an option or a part needs it.
+EXTRAS = {"machine": "training", "extract": "features", "train": "training", "convert": "training",
+          "search": "training", "study": "training", "synthetic": "training", "throughput": "training"}
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
@@ -93,6 +97,7 @@ class Commands(click.Group):
         file = next((file for file, names in FILES.items() if cmd_name in names), name)
         command: click.Command = getattr(import_module(f"stages.commands.{file}"), f"{name}_command")
         if not any(option.name == "quiet" for option in command.params):
+            command.callback = _having(EXTRAS.get(cmd_name), cmd_name, command.callback)
             command.params += progress.options()
             for parameter in command.params:
                 parameter.type = values.checked(parameter.type)
@@ -121,6 +126,17 @@ def cli() -> None:
 
     Settings live in params.yaml; `dvc repro` runs the commands in order. Each has --help with an example.
     """
+
+
+def _having(extra: str | None, command: str, callback: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Have a command ask for its extra before it does anything."""
+    if extra is None or callback is None:
+        return callback
+
+    def run(**given: Any) -> Any:
+        extras.require(extra, f"pipeline {command}")
+        return callback(**given)
+    return run
 
 
 def _name_long_choices(option: click.Parameter) -> None:
@@ -161,6 +177,11 @@ def main() -> None:
         code = _say(f"error: {message}", error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         code = _say_ended(signal.getsignal(signal.SIGTERM) is _end_at_once)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not extras.brings(package):
+            raise
+        code = _say(f"error: {extras.lacking('this command', package)}", 2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1

@@ -27,7 +27,7 @@ from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
-from stages.arguments import Files, Source, Workers, choose_products
+from stages.arguments import Files, Source, Workers
 from stages.progress import Progress, say
 
 
@@ -47,8 +47,6 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
         click.echo(_written([(from_run.name, numbers)], output))
         return
     with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
-        if embeddings or distractors:
-            choose_products(settings)
         similarity = None if source is None else source.scores(paths, settings)
         pool = _pool(similarity, embeddings, normalise, distractors, columns, truth)
         asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)

@@ -17,6 +17,7 @@ from pipeline.features.project import new, own_data
 from pipeline.files import gallery_file, parsing
 from pipeline.files.left_out import LeftOut
 from pipeline.manifest import sample
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, look_up
 from pipeline.settings import SHIPPED, Settings
 from pipeline.settings.paths import Paths
@@ -45,7 +46,7 @@ def init(folder: Path = Path(), images: Path | None = None, videos: Path | None 
     target = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"Next: {'' if folder == Path() else f'cd {shlex.quote(target)} && '}dvc repro")
     if find_spec("dvc") is None:
-        say("DVC is not installed: pip install 'vse-pipeline[sample]' brings it")
+        say(f"DVC is not installed: {extras.line('sample')} brings it")
 
 
 def _own(folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind) -> list[str]:

@@ -31,7 +31,7 @@ from pipeline.systems.scores import layout
 from pipeline.systems.scores.system import System
 from pipeline.text import unknown
 from stages import scored_systems
-from stages.arguments import Source, Workers, choose_products, refuse_given
+from stages.arguments import Source, Workers, refuse_given
 from stages.progress import Progress, unless_up_to_date
 
 
@@ -121,7 +121,6 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
     target = paths.similarity(dataset, path.stem, split)
 
     def multiply(draft: Draft) -> str:
-        choose_products(settings)
         vectors = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
         ids = vectors.split.image_ids, vectors.split.caption_ids, vectors.split.caption_image.astype(np.int64)
         with Progress(path.stem, "image", len(vectors.images)) as bar:

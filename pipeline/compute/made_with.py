@@ -1,5 +1,6 @@
 """The machine and libraries that made a result, recorded beside it as `made_with` and never compared."""
 
+import sys
 from datetime import date
 from importlib.metadata import version
 
@@ -7,13 +8,13 @@ from pipeline.compute import machine
 
 
 def record() -> dict[str, str | int]:
-    """Describe this process: torch, the processor, torch's threads, how products are computed (`products.Kind`)."""
-    import torch  # takes seconds, which commands that compute nothing need not wait for
+    """Describe this process: the processor; and if torch is loaded its version, threads and `products.Kind`."""
+    made: dict[str, str | int] = {"processor": machine.processor()}
+    if torch := sys.modules.get("torch"):
+        from pipeline.compute import products
 
-    from pipeline.compute import products
-
-    return {"torch": torch.__version__, "processor": machine.processor(), "threads": torch.get_num_threads(),
-            "products": products.current()}
+        made |= {"torch": torch.__version__, "threads": torch.get_num_threads(), "products": products.current()}
+    return made
 
 
 def today() -> dict[str, str | int]:

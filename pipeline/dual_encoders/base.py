@@ -13,6 +13,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from pipeline.compute.device import PRECISIONS, require
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, InputWarning, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
@@ -109,7 +110,7 @@ def reading(folder: Path, what: str, read: Callable[[], Any]) -> Any:
     """Read a part of a model by a library."""
     with (refusing(READING, lambda error: f"{folder}: no {what} that can be read: {first_line(error)}"),
           refusing(ImportError, lambda error: f"{folder}: its {what} needs a package that is not here "
-                   f"({first_line(error)}); pip install 'vse-pipeline[encoders]'")):
+                   f"({first_line(error)}); {extras.line('encoders')}")):
         return read()
 
 

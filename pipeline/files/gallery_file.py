@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.files import containers, remote
+from pipeline.parts import extras
 from pipeline.parts.errors import refusing
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ class GalleryFile:
         """Decode frames, at least one, see `videos.frames`; a photograph is one frame. ImageError as `decoded`."""
         if self.kind == "image":
             return [self.decoded()]
-        with refusing(ModuleNotFoundError, lambda error: "clips are decoded by PyAV, which is not installed "
-                      f"({error}); pip install 'vse-pipeline[video]'"):
-            from pipeline.files import videos
+        extras.require("video", "a clip", "av")
+        from pipeline.files import videos
+
         return videos.frames(self.path, most, self.start, self.end)
 
 

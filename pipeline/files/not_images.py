@@ -3,6 +3,8 @@
 import re
 from collections.abc import Container
 
+from pipeline.parts import extras
+
 DAMAGED = "damaged, or of a rare kind: convert it to PNG if a viewer shows it"
 # The first bytes of formats that are always read.
 READ = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*", b"\0\0\0\x0cjP")
@@ -54,7 +56,7 @@ def _media(brand: bytes, decoders: Container[str]) -> str:
     if (brand in HEIC and "HEIF" in decoders) or (brand in AVIF and "AVIF" in decoders):
         return DAMAGED
     if brand in HEIC:
-        return "HEIC, which needs a decoder: pip install 'vse-pipeline[heic]', or convert it to JPEG"
+        return f"HEIC, which needs a decoder: {extras.line('heic')}, or convert it to JPEG"
     if brand in AVIF:
         return "AVIF, which this Pillow does not decode: pip install 'pillow>=11.3'"
     if brand == b"crx ":

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.files.digest import digest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
 
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
 # Any address. In a path its slashes are folded, so an object store's is known by its scheme alone.
 ANY = re.compile(r"(?:(?P<known>s3|gs|gcs|az|abfs):|[A-Za-z][A-Za-z0-9+.-]*://)")
 WHOLE = re.compile(r"(s3|gs|gcs|az|abfs):/{1,2}(?P<bucket>[^/]+)(?P<key>/+[^/].*)?/*")
-INSTALL = {"s3": "pip install 'vse-pipeline[s3]'", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
+INSTALL = {"s3": extras.line("s3"), "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
            "az": "pip install adlfs", "abfs": "pip install adlfs"}
 COPIES = 4  # downloaded files that this machine keeps
 

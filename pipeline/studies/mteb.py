@@ -19,7 +19,8 @@ from pipeline.files.digest import digest
 from pipeline.files.images import upright_rgb
 from pipeline.heads.base import Interaction
 from pipeline.heads.cross import CrossEncoder
-from pipeline.parts.errors import InputError, refusing
+from pipeline.parts import extras
+from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import read, score_pairs, some_pairs
@@ -40,8 +41,9 @@ PAIRS = 256
 
 def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
     """Describe a model to mteb."""
-    with refusing(ModuleNotFoundError, "mteb is not installed: pip install 'vse-pipeline[mteb]'"):
-        from mteb.models.model_meta import ModelMeta
+    extras.require("mteb", "a model of mteb")
+    from mteb.models.model_meta import ModelMeta
+
     return ModelMeta.create_empty({"name": f"vse-pipeline/{name}", "revision": revision[:40], "model_type": [kind],
                                    "modalities": ["image", "text"], "framework": ["PyTorch"], **known})
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pipeline.compute import machine, products
 from pipeline.files.digest import digest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
 
 Shared = TypeVar("Shared")
@@ -130,8 +131,8 @@ def launch(count: int, device: str) -> Processes:
     if kind.type == "cuda" and (torch.cuda.device_count() < here or kind.index is not None):
         raise InputError(f"training on {here} GPUs of this machine: expected device cuda and as many of them, got "
                          f"{device} and {torch.cuda.device_count()}; set training.NAME.processes")
-    with refusing(ImportError, "training in several processes needs Lightning Fabric: pip install 'vse-pipeline[gpu]'"):
-        from lightning_fabric import Fabric
+    extras.require("gpu", "training in several processes")
+    from lightning_fabric import Fabric
     if kind.type != "cpu":
         products.use("default")  # Lightning asks for torch's one precision of all devices, which there is no more
     with refusing((RuntimeError, ValueError), lambda error: f"the {count} training processes do not meet: {error}"):

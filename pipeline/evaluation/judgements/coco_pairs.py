@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Collection, Ids, Positives, Relevance, Side
 from pipeline.evaluation.retrieval.owners import of_owners, renumbered
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
 
 # The metrics that are computed with each of the package's sets of pairs.
@@ -44,8 +45,8 @@ def eccv_caption(collection: Collection, truth: Any = None) -> tuple[Ids, Ids, d
 
 def pairs_of_package() -> Any:
     """Load the package's pairs."""
-    with (refusing(ImportError, "ECCV Caption and CxC need the package eccv_caption: pip install 'vse-pipeline[eccv]'"),
-          warnings.catch_warnings()):
+    extras.require("eccv", "--extended")
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package warns that it reads JSON with the standard library
         from eccv_caption import Metrics
     return Metrics()

@@ -37,10 +37,8 @@ CACHED_BYTES = 4_000_000
 TILE_WIDTH, TILE_CELLS = 8160, 64 * 8160
 
 # The size and width of a block that is a matrix product. In a wider one the other side is packed less often and rows
-# are counted faster, as long as the processor's outer cache holds it. Where rows of a product do not start at a
-# multiple of 32 bytes, MKL takes 1.5 times as long.
-PRODUCT_BYTES = 8_000_000
-PRODUCT_WIDTH, ALIGNED = 4080, 8
+# are counted faster, as long as the processor's outer cache holds it.
+PRODUCT_BYTES, PRODUCT_WIDTH = 8_000_000, 4080
 
 
 def row_blocks(shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 1)) -> Iterator[tuple[slice, slice]]:
@@ -54,13 +52,8 @@ def row_blocks(shape: tuple[int, int], cells: int, chunk: tuple[int, int] = (1, 
 def product_blocks(shape: tuple[int, int], cells: int) -> Iterator[tuple[slice, slice]]:
     """Cut a matrix into blocks for matrix products, all of about one size."""
     images, captions = shape
-    columns = aligned(_even(captions, min(max(1, cells // ALIGNED * ALIGNED), PRODUCT_WIDTH)))
+    columns = _even(captions, min(max(1, cells), PRODUCT_WIDTH))
     return cut(shape, _even(images, max(1, cells // columns)), columns)
-
-
-def aligned(columns: int) -> int:
-    """Round a width up so that each row starts at an aligned address."""
-    return math.ceil(columns / ALIGNED) * ALIGNED
 
 
 def _even(length: int, most: int) -> int:

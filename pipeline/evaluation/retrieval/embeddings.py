@@ -1,29 +1,20 @@
 """Similarities as inner products of two sets of embeddings, multiplied in blocks and never kept whole."""
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 
 from pipeline.evaluation.retrieval import blocks
 from pipeline.evaluation.retrieval.blocks import Cells, Ids, Index
 from pipeline.evaluation.retrieval.similarity import EqualRows, WholeQueries
 from pipeline.parts.errors import InputError
 
-# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
-# module cannot set and restore it for one thread alone.
-warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-
-
-def to_tensor(values: np.ndarray) -> torch.Tensor:
-    """Make a tensor of an array; it must not be written into."""
-    return torch.from_numpy(blocks.as_cells(values))
-
+if TYPE_CHECKING:
+    import torch
 
 class Joined:
     """Arrays [n, D] of one type, one below another, as one array [sum of n, D]; they are not copied."""
@@ -83,8 +74,7 @@ class Unit:
         return values.astype(self.dtype)
 
 
-Embedding: TypeAlias = np.ndarray | Joined | torch.Tensor | str | Path
-TORCH = {4: torch.float32, 8: torch.float64}
+Embedding: TypeAlias = "np.ndarray | Joined | torch.Tensor | str | Path"
 # Rows read at once where no block is computed, and dimensions compared first in the search for equal rows.
 PAIRS_AT_ONCE, ROWS_AT_ONCE, GLANCE = 256, 4096, 8
 
@@ -125,8 +115,8 @@ class Embeddings:
             InputError: If a product overflows, with its row and column.
         """
         rows, columns = self._rows(self.images[images]), self._rows(self.captions[captions])
-        product = np.empty((len(rows), blocks.aligned(len(columns))), self.dtype)[:, :len(columns)]
-        torch.mm(rows, columns.T, out=torch.from_numpy(product))
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = rows @ columns.T
         return product if self._cannot_overflow else blocks.refuse_nonfinite(product, images, captions)
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
@@ -141,15 +131,16 @@ class Embeddings:
         for start in range(0, len(images), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
             rows, columns = self._rows(self.images[images[part]]), self._rows(self.captions[captions[part]])
-            cells[part] = (rows * columns).sum(1).numpy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                cells[part] = (rows * columns).sum(1)
         return blocks.refuse_nonfinite_pairs(cells, images, captions)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """The blocks for matrix products, see `Similarity.grid`."""
         return blocks.product_blocks(shape, max(1, min(block_bytes, blocks.PRODUCT_BYTES) // self.dtype.itemsize))
 
-    def _rows(self, values: np.ndarray) -> torch.Tensor:
-        return to_tensor(np.asarray(values)).to(TORCH[self.dtype.itemsize])
+    def _rows(self, values: np.ndarray) -> Cells:
+        return np.require(values, self.dtype, ["C"])
 
 
 def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:

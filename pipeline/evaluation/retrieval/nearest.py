@@ -1,10 +1,11 @@
 """Exact nearest neighbours of queries, in one pass over the vectors."""
 
+import warnings
+
 import numpy as np
 import torch
 
-from pipeline.evaluation.retrieval.blocks import Floats, Ids, Singles, cut
-from pipeline.evaluation.retrieval.embeddings import to_tensor
+from pipeline.evaluation.retrieval.blocks import Floats, Ids, Singles, as_cells, cut
 from pipeline.evaluation.retrieval.top import Top, best_of_each
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.parts.errors import InputError
@@ -17,6 +18,11 @@ ALIKE = 1 / 16
 
 # The largest relative error of one rounding in float64, float32 and float16.
 DOUBLE_UNIT, UNIT, HALF_UNIT = 2.0**-53, 2.0**-24, 2.0**-11
+
+
+# Files are mapped read-only, and these tensors are never written into. The filter is set once, because the warnings
+# module cannot set and restore it for one thread alone.
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 class Exact:
@@ -122,8 +128,9 @@ def _products(queries: Singles, block: np.ndarray) -> tuple[torch.Tensor, float]
             return products[None], rounding + 2 * HALF_UNIT
     asked = torch.from_numpy(queries)
     if block.dtype == np.float32:
-        return asked @ to_tensor(block).T, rounding
-    parts = [asked @ to_tensor(block[start:start + CONVERTED]).T for start in range(0, len(block), CONVERTED)]
+        return asked @ torch.from_numpy(as_cells(block)).T, rounding
+    parts = [asked @ torch.from_numpy(as_cells(block[start:start + CONVERTED])).T
+             for start in range(0, len(block), CONVERTED)]
     return torch.cat(parts, dim=1), rounding
 
 

@@ -5,17 +5,15 @@ that of the candidates, or that is drawn for each query so that no candidate gai
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids, Singles
+from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Singles
 from pipeline.evaluation.retrieval.similarity import Scores, Selection, Similarity, of_direction, whole_queries
 from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 
-if TYPE_CHECKING:
-    import torch
 
 
 class Top(NamedTuple):
@@ -64,8 +62,6 @@ def top(source: Scores, direction: Direction, k: int, generator: np.random.Gener
     Equally similar candidates come in an order that `generator` draws for each query, or without one in their own. The
     result does not depend on the size of blocks.
     """
-    from pipeline.evaluation.retrieval.embeddings import to_tensor
-
     block_bytes = int(block_megabytes * 1e6)
     matrix = of_direction(source, direction, block_bytes)
     queries, candidates = matrix.shape if direction == "i2t" else matrix.shape[::-1]
@@ -74,9 +70,9 @@ def top(source: Scores, direction: Direction, k: int, generator: np.random.Gener
     equal = None if labels is None else first_equal(labels)
     found = Top(np.empty((queries, k), np.int64), np.empty((queries, k)))
     for part, cells in whole_queries(matrix, direction, block_bytes):
-        block = to_tensor(cells if equal is None else cells[:, equal])
-        query, place = _at_least_the_kth(block, k)
-        scores = block[query, place].double().numpy()
+        block = np.ascontiguousarray(cells if equal is None else cells[:, equal])
+        query, place = np.nonzero(block >= _kth_best(block, k)[:, None])
+        scores = block[query, place].astype(np.float64)
         order = place if generator is None else generator.random(len(place))
         best = best_of_each(query, scores, order, k)
         found.places[part], found.scores[part] = place[best].reshape(-1, k), scores[best].reshape(-1, k)
@@ -84,18 +80,10 @@ def top(source: Scores, direction: Direction, k: int, generator: np.random.Gener
     return found if labels is None else _by_pairs(matrix, direction, found)
 
 
-def _at_least_the_kth(scores: "torch.Tensor", k: int) -> tuple[Ids, Ids]:
-    """Find the pairs of queries and candidates, in order, whose score [Q, N] is not below that of the k-th best."""
-    best = scores.topk(min(k + 1, scores.shape[1]), dim=1)
-    is_cut = best.values[:, k - 1] == best.values[:, -1]
-    if scores.shape[1] == k:
-        is_cut[:] = False
-    whole, cut = (each.nonzero()[:, 0] for each in (~is_cut, is_cut))  # whether the k-th best is one of several
-    row, more = (scores[cut] >= best.values[cut, k - 1:k]).nonzero(as_tuple=True)
-    query = np.concatenate([whole.repeat_interleave(k).numpy(), cut[row].numpy()])
-    place = np.concatenate([best.indices[whole, :k].reshape(-1).numpy(), more.numpy()])
-    order = np.lexsort((place, query))
-    return query[order], place[order]
+def _kth_best(scores: Cells, k: int) -> Cells:
+    """Find the k-th best score of each query: [Q] of [Q, N]."""
+    place = scores.shape[1] - k
+    return np.partition(scores, place, axis=1)[:, place]
 
 
 def first_equal(labels: Ids) -> Ids | None:

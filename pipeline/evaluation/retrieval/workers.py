@@ -70,7 +70,7 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
     The counts are the same in both cases on the same kind of processor.
     """
     place = _place.get()
-    content = None if place is None else _packed(counter)
+    content = None if place is None else by_path.packed(counter)
     if place is None or content is None:
         each = [one.counts for one in share(blocks, counter.fresh, finished)]
         return tuple(np.sum(arrays, axis=0) for arrays in zip(*each, strict=True))
@@ -81,12 +81,6 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
                 total[first:first + len(values)] += values
             finished(cells)
     return totals
-
-
-def _packed(counter: Counter) -> bytes | None:
-    from pipeline.compute import products
-
-    return by_path.packed((counter, products.current()))
 
 
 def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
@@ -104,10 +98,7 @@ def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
 
 def _count_part(content: bytes, blocks: list[Block], wanted: "Wanted") -> Part:
     """Count some blocks on a worker."""
-    from pipeline.compute import products
-
-    counter, kind = by_path.unpacked(content)
-    products.use(kind)
+    counter: Counter = by_path.unpacked(content)
     done: list[int] = []
     each = [one.counts for one in share(iter(blocks), counter.fresh, done.append)]
     totals = [np.sum(arrays, axis=0) for arrays in zip(*each, strict=True)]
@@ -163,8 +154,11 @@ def share(blocks: Iterator[Block], make: Callable[[], W], finished: Progress) ->
     if len(workers) == 1:
         serve(workers[0])
     else:
+        from threadpoolctl import threadpool_limits
+
         try:
-            with ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool:
+            with (threadpool_limits(1, user_api="blas"),  # numpy's products
+                  ThreadPoolExecutor(len(workers), initializer=_use, initargs=(1,)) as pool):
                 try:
                     list(pool.map(serve, workers))
                 finally:

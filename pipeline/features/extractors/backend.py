@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 
 TORCH, OPENVINO, AUTO = "torch", "openvino", "auto"
 Forward = Callable[[torch.Tensor], torch.Tensor]
-INSTALL = "pip install 'vse-pipeline[openvino]'"
 
 
 def chosen(backend: str, device: str, precision: str) -> str:
@@ -32,7 +32,7 @@ def chosen(backend: str, device: str, precision: str) -> str:
     if not fits:
         raise InputError(f"backend openvino: computes fp32 on the cpu, got {precision} on {device}; use backend torch")
     if not here:
-        raise InputError(f"backend {backend}: is not installed; {INSTALL}, or use backend torch")
+        raise InputError(f"backend {backend}: is not installed; {extras.line('openvino')}, or use backend torch")
     if backend not in (OPENVINO, here):
         raise InputError(f"the store was begun with {backend}, here is {here}; install that version, or make the "
                          "store again with --if-changed redo and a backend by name: --backend openvino")

@@ -16,6 +16,7 @@ from pipeline.files import npy, regular
 from pipeline.files.npz import LARGEST
 from pipeline.manifest import Manifest
 from pipeline.manifest.videos import FOLDER, SPLITS, names_of
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError, refusing
 
 # A clip's name, the place of its features, and their shape.
@@ -59,9 +60,8 @@ def _stack(file: Path) -> Iterator[Found]:
 
 
 def _opened(file: Path):  # type: ignore[no-untyped-def]
-    with refusing(ModuleNotFoundError, "HGR's HDF5 files are read by h5py, which is not installed; pip install "
-                  "'vse-pipeline[video]'"):
-        import h5py
+    extras.require("video", "a file in HDF5", "h5py")
+    import h5py
     with refusing(OSError, lambda error: f"{file}: not a file in HDF5: {str(error).splitlines()[0][:200]}"):
         with regular.opened(file):  # refuses a special file
             pass

