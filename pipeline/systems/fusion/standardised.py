@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.evaluation.retrieval import Cells, Direction, Floats, Ids, Scores, Similarity, similarity
+from pipeline.evaluation.retrieval.top import first_equal
 from pipeline.evaluation.retrieval.workers import share
 from pipeline.systems.fusion.combining import CellByCell, PerQuery
 
@@ -137,7 +138,11 @@ class ScaledPerQuery(PerQuery):
             key = number, name if self.sources[number] is not source else None
             if key not in self.measured:
                 self.measured[key] = statistics(source, block_bytes)
-            moments.append(self.scaled(self.measured[key][0 if name == "i2t" else 1]))
+            side = 0 if name == "i2t" else 1
+            of_query = self.scaled(self.measured[key][side])
+            # Equal queries have the same moments, though their computed scores may differ by rounding.
+            first = None if source.equal is None else first_equal(source.equal[side])
+            moments.append(of_query if first is None else Moments(of_query.mean[first], of_query.inverse[first]))
         return Standardised(sources, self.weights, moments, name == "i2t")
 
 

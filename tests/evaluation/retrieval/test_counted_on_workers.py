@@ -158,7 +158,7 @@ def test_what_a_worker_does_not_see_or_refuses_is_one_line(there: Any, small: No
 def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                              ) -> None:
     """Else one worker would count the blocks of other scores than another, or than the best right ones are of."""
-    packed = workers._packed
+    packed = by_path.packed
 
     def replaced_then(replace: Callable[[], object]) -> Callable[[Any], bytes | None]:
         def both(counter: Any) -> bytes | None:
@@ -174,7 +174,7 @@ def test_a_file_that_was_replaced_is_refused(there: Any, small: None, tmp_path: 
 
     for source, path, again in ((matrix(tmp_path), tmp_path / "m.npy", write),
                                 (stored(tmp_path), tmp_path / "m.zarr", lambda path: stored(tmp_path, overwrite=True))):
-        monkeypatch.setattr(workers, "_packed", replaced_then(lambda path=path, again=again: again(path)))
+        monkeypatch.setattr(by_path, "packed", replaced_then(lambda path=path, again=again: again(path)))
         with (cluster.running(there.scheduler_address) as place, workers.counted_on(place),
               pytest.raises(InputError, match=rf"{path}: is missing or another file")):
             evaluate(source, OWNER)

@@ -9,15 +9,9 @@ import pytest
 import torch
 from sorting import noisy_pairs
 
-from pipeline.compute import products
 from pipeline.evaluation.metrics import STATISTICS, evaluate
 from pipeline.evaluation.retrieval import Embeddings, rank
 from pipeline.parts.errors import InputError
-
-
-@pytest.fixture(autouse=True, params=["default", "onednn"])
-def _multiplied(request: pytest.FixtureRequest) -> None:
-    products.use(request.param)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
