@@ -15,7 +15,6 @@ from pipeline.parts.errors import InputError
 from pipeline.parts.lazy import LookupTable
 
 
-
 class Top(NamedTuple):
     """The k best candidates of each query, best first."""
 
