@@ -1,0 +1,54 @@
+"""Ties broken by position, as a sort breaks them: of equally similar candidates the first, or the last, comes first."""
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Direction, Ids
+from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
+from pipeline.evaluation.retrieval.relevance import Positives
+from pipeline.evaluation.retrieval.similarity import BLOCK_BYTES, Scores, of_direction
+
+
+def by_position(source: Scores, ranks: Ranks, last_first: bool, block_bytes: int = BLOCK_BYTES) -> Ranks:
+    """The ranks that a stable sort gives.
+
+    Args:
+        source: The scores [I, C] that were ranked; a cell of them always has the same value.
+        ranks: Their ranks.
+        last_first: False for a descending sort, in which the first of equals stays first; True for an ascending one
+            that is read from its end.
+        block_bytes: The most memory for scores at once.
+
+    Returns:
+        Ranks without ties.
+    """
+    relevance = ranks.relevance
+    return Ranks(_broken(source, relevance.i2t, ranks.i2t, "i2t", last_first, block_bytes),
+                 _broken(source, relevance.t2i, ranks.t2i, "t2i", last_first, block_bytes), relevance)
+
+
+def _broken(source: Scores, positives: Positives, found: QueryRanks, way: Direction, last_first: bool,
+            block_bytes: int) -> QueryRanks:
+    matrix = of_direction(source, way, block_bytes)
+    tied, before = np.flatnonzero(found.equal), np.zeros(len(found), np.int64)
+    candidates = matrix.shape[1] if way == "i2t" else matrix.shape[0]
+    every, at_once = slice(0, candidates), max(1, block_bytes // (8 * candidates))
+    for start in range(0, len(tied), at_once):
+        part = tied[start:start + at_once]
+        query = found.query[part]
+        cells = matrix.block(query, every) if way == "i2t" else np.ascontiguousarray(matrix.block(every, query).T)
+        before[part] = _before(cells, positives.restricted(query, np.arange(candidates), candidates), last_first)
+    return QueryRanks(found.query, found.greater + before, np.zeros_like(before), found.right)
+
+
+def _before(cells: np.ndarray, positives: Positives, last_first: bool) -> Ids:
+    """Count the wrong candidates of each query that are tied with its best right one and come before it."""
+    query, scores = positives.query, cells[positives.query, positives.candidate]
+    best = positives.best(scores)
+    reached = scores == best[query]
+    place = positives.candidate if not last_first else cells.shape[1] - 1 - positives.candidate
+    first = np.full(len(cells), cells.shape[1], np.int64)
+    np.minimum.at(first, query[reached], place[reached])
+    tied = cells == best[:, None]
+    if last_first:
+        tied = tied[:, ::-1]
+    return np.count_nonzero(tied & (np.arange(cells.shape[1]) < first[:, None]), axis=1)

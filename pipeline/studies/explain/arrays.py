@@ -1,0 +1,95 @@
+"""Scores in memory as a measurement has them: products of vectors, and values rounded to fewer bits."""
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.evaluation.retrieval import Ids, Scores, Similarity
+from pipeline.evaluation.retrieval.blocks import Matrix, check_floats
+from pipeline.evaluation.retrieval.similarity import Directions, PerDirection, of_direction
+from pipeline.parts.errors import InputError
+from pipeline.studies.explain.differences import Measurement, Precision
+from pipeline.studies.explain.given import Given
+
+Cells = npt.NDArray[Any]
+# Bytes that are rounded at once, and the share of this machine's memory that scores may fill.
+CACHED, SHARE = 1 << 20, 0.4
+
+
+def scores_of(given: Given, wanted: Measurement) -> Scores:
+    """The scores of a measurement."""
+    if given.vectors is not None:
+        return Matrix(rounded(_product(given, wanted), wanted.scores))
+    assert given.scores is not None
+    if wanted.scores == "given":
+        return given.scores
+    if isinstance(given.scores, PerDirection):
+        return Directions(*(_read(of_direction(given.scores, way), wanted.scores)  # type: ignore[arg-type]
+                            for way in ("i2t", "t2i")))
+    return _read(given.scores, wanted.scores)
+
+
+def _read(source: Similarity, precision: Precision) -> Matrix:
+    """Read scores block by block, rounded."""
+    _require_room(source.shape, 4)
+    cells = np.empty(source.shape, np.float32)
+    for rows, columns in source.grid(source.shape, 8 * CACHED):
+        cells[rows, columns] = rounded(np.array(source.block(rows, columns)), precision)
+    return Matrix(cells)
+
+
+def _product(given: Given, wanted: Measurement) -> Cells:
+    """Multiply vectors; equal ones get equal scores, which one product alone does not promise."""
+    assert given.vectors is not None
+    images, captions = given.vectors
+    if wanted.tokens is not None and given.embed is not None:
+        captions = given.embed(wanted.tokens)
+    sides = [rounded(_unit(each) if wanted.unit else _floats(each), wanted.vectors) for each in (images, captions)]
+    _require_room(given.shape, max(each.itemsize for each in sides))
+    cells = sides[0] @ sides[1].T
+    for side, equal in ((cells, _first_equal(sides[0])), (cells.T, _first_equal(sides[1]))):
+        again = np.flatnonzero(equal != np.arange(len(equal)))
+        side[again] = side[equal[again]]
+    return cells
+
+
+def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
+    needed, memory = shape[0] * shape[1] * bytes_a_cell, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > SHARE * memory:
+        raise InputError(f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
+                         f"this machine has {memory / 1e9:.1f}: give a part of them, or scores as a .npy file")
+
+
+def _floats(vectors: Cells) -> Cells:
+    check_floats(vectors, "vectors", ("items", "dimension"))
+    return np.asarray(vectors, np.float64 if vectors.dtype.itemsize == 8 else np.float32)
+
+
+def _unit(vectors: Cells) -> Cells:
+    values = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return (values / np.where(lengths > 0, lengths, 1)).astype(_floats(vectors).dtype)
+
+
+def _first_equal(vectors: Cells) -> Ids:
+    """The first vector that is equal to each: int64 [N]."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(row.tobytes(), place) for place, row in enumerate(vectors + 0.0)], np.int64)
+
+
+def rounded(values: Cells, precision: Precision) -> Cells:
+    """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves them."""
+    if precision == "given":
+        return values
+    if precision == "float16":
+        with np.errstate(over="ignore"):
+            return values.astype(np.float16).astype(np.float32)
+    cells = np.array(values, np.float32, order="C")
+    words = cells.reshape(-1).view(np.uint32)
+    for start in range(0, len(words), CACHED // 4):
+        part = words[start:start + CACHED // 4]
+        part += ((part >> 16) & 1) + np.uint32(0x7FFF)  # half of the last kept bit, less one where that bit is 0
+        part &= np.uint32(0xFFFF0000)
+    return cells

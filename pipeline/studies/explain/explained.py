@@ -1,0 +1,113 @@
+"""What `pipeline explain` prints: the variants of a measurement, nearest first, as text, Markdown or JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.evaluation.metrics import TASKS, Statistic
+from pipeline.parts.errors import counted
+from pipeline.parts.wrapping import wrapped
+from pipeline.report import markdown, text
+from pipeline.report.table import Cell, Panel, grid
+from pipeline.studies.explain.search import NEAR, Explanation, Variant
+
+PROTOCOL = "measured by the protocol"
+# What is not known -> how to give it.
+HOW = {"vectors": "IMAGES.npy:CAPTIONS.npy", "the captions' texts": "--manifest",
+       "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
+       "judgements": "--extended", "an encoder and captions": "clip:FOLDER with --images and --captions"}
+
+
+def to_text(found: Explanation, rows: int = 10) -> str:
+    """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
+
+    Args:
+        found: What was tried.
+        rows: How many variants are shown.
+    """
+    return "\n".join([wrapped(_title(found)), *text.to_text(_table(found, rows)),
+                      *(wrapped(line) for line in _remarks(found))])
+
+
+def to_markdown(found: Explanation, rows: int = 10) -> str:
+    """Write the same as Markdown, see `to_text`."""
+    return "\n\n".join([markdown.escape(_title(found)), markdown.rows(_table(found, rows)),
+                        *map(markdown.escape, _remarks(found))])
+
+
+def to_json(found: Explanation) -> dict[str, Any]:
+    """Give all variants that were tried as plain JSON values."""
+    names = [str(Statistic(each.direction, str(each.metric))) for each in found.published]
+    return {"name": found.name, "images": found.shape[0], "captions": found.shape[1], "protocol": found.protocol,
+            "published": {name: float(each.number) for name, each in zip(names, found.published, strict=True)},
+            "explained": any(each.reproduces for each in found.variants),
+            "tried": len(found.tried), "reproducing": len(found.reproducing),
+            "by_chance": list(found.by_chance), "not_tried": {key: list(each) for key, each in found.not_tried.items()},
+            "variants": [_as_dict(each, names) for each in found.variants], **(
+                {"notes": list(found.notes)} if found.notes else {})}
+
+
+def _as_dict(variant: Variant, names: list[str]) -> dict[str, Any]:
+    return {"differences": list(variant.differences), **({"direction": variant.direction} if variant.direction else {}),
+            "numbers": dict(zip(names, map(float, variant.numbers), strict=True)),
+            "distance": float(variant.distance), "reproduces": variant.reproduces}
+
+
+def _title(found: Explanation) -> str:
+    return (f"{found.name}: {found.shape[0]} images x {found.shape[1]} captions, protocol {found.protocol}; published: "
+            f"{', '.join(map(str, found.published))}")
+
+
+def _table(found: Explanation, rows: int) -> Panel:
+    """The protocol's own numbers, then the nearest variants."""
+    is_open = any(each.direction for each in found.variants)
+    several = len(found.published) > 1
+    headings = ["", *["direction"] * is_open, *(str(Statistic(each.direction, str(each.metric)))
+                                                for each in found.published), "off by", *["equal"] * several]
+
+    def row(each: Variant) -> list[str | Cell]:
+        words = "; ".join(each.differences) or PROTOCOL
+        equal = [f"{each.equal} of {len(each.numbers)}"] if several else []
+        return [words, *([TASKS[each.direction]] if is_open else []), *map(Cell, each.numbers), Cell(each.distance),
+                *equal]
+
+    return grid(headings, {"": [*map(row, found.references), *map(row, found.tried[:rows])]}, texts=1 + is_open)
+
+
+def _remarks(found: Explanation) -> Iterator[str]:
+    """Say whether something explains the numbers, how many variants do, and how many would by chance."""
+    several = len(found.published) > 1
+    what = "the published numbers" if several else "the published number"
+    by_difference = [each for each in found.reproducing if each.differences]
+    if any(each.reproduces for each in found.references):
+        yield f"The protocol itself gives {what}."
+    if by_difference:
+        count = len(by_difference)
+        yield (f"{count} of {counted(len(found.tried), 'variant')} give{'s' if count == 1 else ''} {what}: "
+               f"{_by_count(found)}." + ("" if count == 1 else " They cannot be told apart by "
+               + ("these numbers alone." if several else "one number; give more of the paper's: R@1=…,R@5=….")))
+    elif not any(each.reproduces for each in found.references):
+        nearest = min(found.variants, key=lambda each: each.distance, default=None)
+        yield (f"None of {counted(len(found.tried), 'variant')} explains {what}" +
+               (f"; the nearest is {nearest.distance} off." if nearest else "."))
+    if len(found.by_chance) > 1:
+        yield (f"By chance: of numbers drawn within {NEAR} of {what}, {_share(found.by_chance[-1])} would be given by "
+               f"some variant, {_share(found.by_chance[1])} by at most one difference.")
+    if found.not_tried:
+        yield "Not tried: " + "; ".join(f"{counted(len(each), 'difference')} that need{'s' * (len(each) == 1)} "
+                                        f"{lacking} ({HOW[lacking]})" for lacking, each in found.not_tried.items())
+    yield from found.notes
+
+
+def _by_count(found: Explanation) -> str:
+    """How many variants with one difference reproduce, and how many with more."""
+    most = max(len(each.differences) for each in found.tried)
+    counts = []
+    for number in range(1, most + 1):
+        of_number = [each for each in found.tried if len(each.differences) == number]
+        counts.append(f"{sum(each.reproduces for each in of_number)} of {len(of_number)} with "
+                      f"{counted(number, 'difference')}")
+    return ", ".join(counts)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 or not share else "less than 1 %"

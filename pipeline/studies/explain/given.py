@@ -1,0 +1,128 @@
+"""What is known of a system's images and captions, and which measurements that allows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pipeline.evaluation.judgements.rows import same_text
+from pipeline.evaluation.retrieval import Collection, Ids, Relevance, Scores, select
+from pipeline.evaluation.retrieval.owners import renumbered
+from pipeline.parts.errors import InputError
+from pipeline.studies.explain.differences import Measurement
+
+# The images of a fold where the protocol has none: COCO's "1K".
+FOLD = 1000
+
+Vectors = tuple[np.ndarray, np.ndarray]
+Pool = list[tuple[Ids, Ids]]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """One pool: scores of I images and C captions, or their vectors, and what is known of them."""
+
+    name: str
+    owner: Ids  # int64 [C], the image of each caption; -1 for none
+    images: int
+    scores: Scores | None = None  # [I, C]; None where vectors are given
+    vectors: Vectors | None = None  # [I, D] and [C, D], not divided by their lengths
+    captions: Sequence[str] | None = None  # the texts; None where they are not known
+    judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)  # right pairs by other judgements
+    embed: Callable[[int], np.ndarray] | None = None  # embeds captions cut at so many tokens: [C, D]
+    fold: int = FOLD  # how many images a fold has
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        return self.images, len(self.owner)
+
+    @property
+    def folds(self) -> int:
+        """Into how many folds the images are cut; 1 where they cannot be."""
+        return self.images // self.fold if self.images % self.fold == 0 else 1
+
+    def only(self, rows: Ids, columns: Ids, name: str) -> "Given":
+        """View some images and captions as a pool of their own."""
+        vectors = None if self.vectors is None else (self.vectors[0][rows], self.vectors[1][columns])
+        texts = None if self.captions is None else [self.captions[column] for column in columns.tolist()]
+        return replace(self, name=name, owner=renumbered(self.owner[columns], rows, self.images), images=len(rows),
+                       scores=None if self.scores is None else select(self.scores, rows, columns), vectors=vectors,
+                       captions=texts, judged={}, embed=None)
+
+    def lacks(self, wanted: Measurement) -> str:
+        """What a measurement needs that is not known, in words; "" where nothing is missing."""
+        if wanted.tokens is not None and self.embed is None:
+            return "an encoder and captions"
+        if self.vectors is None and (wanted.vectors != "given" or wanted.unit):
+            return "vectors"
+        if self.captions is None and wanted.right in ("equal", "merged"):
+            return "the captions' texts"
+        if wanted.right not in ("own", "equal", "merged") and wanted.right not in self.judged:
+            return "judgements"
+        return ""
+
+    def is_idle(self, wanted: Measurement) -> bool:
+        """Whether a choice of a measurement cannot change anything here."""
+        each = np.bincount(self.owner[self.owner >= 0], minlength=self.images)
+        paired = bool(each.min() > 0 and (self.owner >= 0).all())
+        return ((wanted.captions is not None and each.max() <= wanted.captions)
+                or (not wanted.unpaired and paired)
+                or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))
+                or (wanted.hits != "any" and (each.max() < 2 or wanted.right != "own"))
+                or (wanted.hits == "pairs" and each.min() != each.max()))
+
+    def relevance(self, right: str) -> Relevance:
+        """The right pairs of all images and captions, by one of the choices of `Measurement.right`."""
+        if right in self.judged:
+            return self.judged[right]()
+        if right == "own":
+            return Relevance.of_owner(self.owner, self.images)
+        kept, merged = self._same_text()
+        text = np.searchsorted(kept, self._first_of_text())
+        t2i = merged.t2i
+        count = t2i.count[text]
+        start = np.repeat(t2i.start[:-1][text], count)
+        pairs = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + start
+        return Relevance.of_pairs(t2i.candidate[pairs], np.repeat(np.arange(len(text)), count), self.shape,
+                                  owner=self.owner)
+
+    def pool(self, wanted: Measurement) -> Pool:
+        """The images and captions that are ranked, for each fold: int64 rows and columns."""
+        rows, columns = np.arange(self.images), np.arange(len(self.owner))
+        if wanted.right == "merged":
+            columns = self._same_text()[0]
+        if wanted.captions is not None:
+            columns = columns[numbered(self.owner[columns], self.images) < wanted.captions]
+        if not wanted.unpaired:
+            columns = columns[self.owner[columns] >= 0]
+            rows = np.unique(self.owner[columns])
+        if wanted.folds is None:
+            return [(rows, columns)]
+        if len(rows) % self.fold:
+            raise InputError(f"{len(rows)} images cannot be cut into folds of {self.fold}")
+        count = len(rows) // self.fold
+        place = np.arange(len(rows))
+        fold = place // self.fold if wanted.folds == "consecutive" else place % count
+        of_caption = renumbered(self.owner[columns], rows, self.images)
+        fold_of = np.where(of_caption < 0, -1, fold[of_caption])
+        return [(rows[fold == each], columns[(fold_of < 0) | (fold_of == each)]) for each in range(count)]
+
+    def _same_text(self) -> tuple[Ids, Relevance]:
+        return same_text(Collection(np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions))
+
+    def _first_of_text(self) -> Ids:
+        """The first caption with the text of each: int64 [C]."""
+        first: dict[str, int] = {}
+        assert self.captions is not None
+        return np.array([first.setdefault(text.strip(), place) for place, text in enumerate(self.captions)], np.int64)
+
+
+def numbered(owner: Ids, images: int) -> Ids:
+    """Number the captions of each image from 0, in order; 0 for those without an image."""
+    order = np.argsort(owner, kind="stable")
+    count = np.bincount(owner + 1, minlength=images + 1)
+    number = np.empty(len(owner), np.int64)
+    number[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    number[owner < 0] = 0
+    return number

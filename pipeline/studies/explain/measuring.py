@@ -1,0 +1,179 @@
+"""Numbers of many measurements of one system; what several of them share is ranked once."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from typing import get_args
+
+import numpy as np
+
+from pipeline.evaluation.metrics.base import Fold, Metric, Ranked
+from pipeline.evaluation.metrics.kinds import Hit, Recall, RSum
+from pipeline.evaluation.metrics.numbers import RECALLS
+from pipeline.evaluation.retrieval import Floats, QueryRanks, Relevance, Scores, Ties, rank, select
+from pipeline.evaluation.retrieval.placements import Placements
+from pipeline.evaluation.retrieval.positions import by_position
+from pipeline.parts.errors import InputError
+from pipeline.studies.explain.arrays import scores_of
+from pipeline.studies.explain.differences import Measurement
+from pipeline.studies.explain.given import Given, numbered
+
+WAYS = ("i2t", "t2i")
+# The recalls in a sum are rounded to so many decimals.
+DECIMALS = 1
+
+
+class Measuring:
+    """The numbers of measurements of a system in one or several splits."""
+
+    def __init__(self, splits: Mapping[str, Given]) -> None:
+        """Hold the splits by name."""
+        self.splits = splits
+        self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
+        self._values: dict[tuple[object, ...], float] = {}
+
+    def rank(self, wanted: Iterable[Measurement], progress: Callable[[int], object] = lambda count: None) -> None:
+        """Rank all that measurements share, so that scores are computed once; one matrix is in memory at a time."""
+        missing = {_ranking(each): each for each in wanted if _ranking(each) not in self._folds}
+        by_scores = sorted(missing.values(), key=lambda each: str(_scores(each)))
+        done = 0
+        for _, group in groupby(by_scores, _scores):
+            measurements = list(group)
+            scores = self._scores(measurements[0])
+            for each in measurements:
+                self._folds[_ranking(each)] = {} if scores is None else self._ranked(each, scores)
+                done += 1
+                progress(done)
+
+    def count(self, wanted: Iterable[Measurement]) -> int:
+        """How many rankings some measurements still need."""
+        return len({_ranking(each) for each in wanted} - self._folds.keys())
+
+    def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
+        """A metric of a direction, "" for both; None where it cannot be measured."""
+        key = (_ranking(wanted), wanted.of("ranking", "metric"), wanted.sum_of_rounded, metric, way)
+        if key not in self._values:
+            self.rank([wanted])
+            folds = self._folds[_ranking(wanted)].get((wanted.hits, wanted.ties))
+            self._values[key] = np.nan if folds is None else self._number(wanted, metric, way, folds)
+        value = self._values[key]
+        return None if np.isnan(value) else value
+
+    def _scores(self, wanted: Measurement) -> Scores | None:
+        with _unless_as_given(wanted):
+            return scores_of(self.splits[wanted.split], wanted)
+        return None
+
+    def _ranked(self, wanted: Measurement, scores: Scores) -> Mapping[tuple[str, str], list[Fold]]:
+        """The folds of a pool, by what is a hit and the rule for ties."""
+        given, folds = self.splits[wanted.split], defaultdict[tuple[str, str], list[Fold]](list)
+        relevance = given.relevance(wanted.right)
+        with _unless_as_given(wanted):
+            for part in given.pool(wanted):
+                pool = select(scores, *part), relevance.select(*part)
+                for how, fold in _any(*pool) if wanted.hits == "any" else _each(*pool):
+                    folds[how].append(fold)
+            return folds
+        return {}
+
+    def _number(self, wanted: Measurement, metric: Metric, way: str, folds: list[Fold]) -> float:
+        if isinstance(metric, RSum):  # a sum of recalls, or a mean of them
+            ways = WAYS if metric.summed is not None else (way,)
+            recalls = [self.number(wanted, Hit(k), each) or 0.0 for each in ways for k in RECALLS]
+            if wanted.sum_of_rounded:
+                recalls = [round(each, DECIMALS) for each in recalls]
+            return sum(recalls) / (metric.summed or len(RECALLS))
+        if wanted.fold is not None:
+            folds = [folds[wanted.fold]]
+        if wanted.hits == "share" and isinstance(metric, Hit):
+            metric = Recall(metric.k)
+        if wanted.exchanged:
+            way = WAYS[way == WAYS[0]]
+        values = [_by_image(each, fold.ranked(way)) if wanted.averaged == "images" else each
+                  for fold in folds for each in [metric.values(fold.ranked(way), fold.ties)]]
+        if not metric.is_share and wanted.from_zero:
+            values = [each - 1 for each in values]
+        if metric.is_median and wanted.median != "mean":
+            return float(np.mean([_median(each, wanted.median) for each in values]))
+        return metric.number(folds, way, values)
+
+
+@contextmanager
+def _unless_as_given(wanted: Measurement) -> Iterator[None]:
+    """Leave out a measurement whose numbers are too large for their type; scores as given are refused."""
+    try:
+        yield
+    except InputError:
+        if wanted.vectors == wanted.scores == "given":
+            raise
+
+
+def _scores(wanted: Measurement) -> tuple[object, ...]:
+    """What decides on the scores."""
+    return wanted.split, *wanted.of("vectors", "scores")
+
+
+def _ranking(wanted: Measurement) -> tuple[object, ...]:
+    """What decides on the ranks."""
+    return *wanted.of("vectors", "scores", "pool"), wanted.hits == "any"
+
+
+def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
+    """Rank one pool by the best right candidate, with ties broken by each rule."""
+    ranks = rank(scores, relevance)
+    for ties in get_args(Ties):
+        yield ("any", ties), Fold.of(relevance, (ranks.i2t, ranks.t2i), ties)
+    for ties in ("first", "last"):
+        broken = by_position(scores, ranks, last_first=ties == "last")
+        yield ("any", ties), Fold.of(relevance, (broken.i2t, broken.t2i), "optimistic")
+
+
+def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
+    """Rank one pool by all right captions of an image, each of which has one image."""
+    ranks, owner = rank(scores, relevance), relevance.owner
+    above, tied = np.zeros((2, len(owner)), np.int64)
+    number = numbered(owner, relevance.shape[0])
+    for place in range(int(number.max()) + 1):  # each caption alone, with those of all other images; no sorting
+        alone = np.where(number == place, owner, -1)
+        found = rank(scores, alone).i2t
+        captions = np.flatnonzero(alone >= 0)
+        of_image = np.searchsorted(found.query, owner[captions])
+        above[captions], tied[captions] = found.greater[of_image], found.equal[of_image] + 1
+    pairs, best = relevance.i2t, ranks.t2i
+    captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
+    images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])
+    for ties in get_args(Ties):
+        fold = Fold.of(relevance, (ranks.i2t, best), ties, (captions, images))
+        yield ("share", ties), fold
+        yield ("pairs", ties), _pairs(fold, captions)
+
+
+def _pairs(fold: Fold, captions: Placements) -> Fold:
+    """Each caption with a copy of its image, which is right for it alone.
+
+    An image's copies ask for one caption each, and are equally similar to each caption.
+    """
+    copies = int(captions.count[0])
+    owner = captions.query[captions.owner]
+    of_images = QueryRanks(owner, captions.above, captions.tied - 1, np.ones_like(captions.above))
+    best = fold.t2i.best
+    of_captions = QueryRanks(best.query, copies * best.greater, copies * best.equal + copies - 1,
+                             np.ones_like(best.greater))
+    return replace(fold, i2t=Ranked(of_images, owner), t2i=replace(fold.t2i, best=of_captions))
+
+
+def _by_image(values: Floats, ranked: Ranked) -> Floats:
+    """The mean of each image's queries."""
+    count = np.bincount(ranked.drawn_with)
+    total = np.bincount(ranked.drawn_with, values)
+    means: Floats = total[count > 0] / count[count > 0]
+    return means
+
+
+def _median(ranks: Floats, which: str) -> float:
+    if which == "floor":  # VSE++ takes the median of ranks from 0, rounds it down and adds one
+        return float(np.floor(np.median(ranks - 1)) + 1)
+    ordered = np.sort(ranks)
+    return float(ordered[(len(ordered) - 1) // 2 if which == "lower" else len(ordered) // 2])

@@ -1,0 +1,62 @@
+"""`explain` for a notebook: numpy arrays in, the answer out. Nothing of it imports torch."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Protocol, Ties, as_similarity, consecutive_captions, protocol as find
+from pipeline.evaluation.retrieval.relevance import as_relevance
+from pipeline.parts.errors import InputError
+from pipeline.studies.explain import printed
+from pipeline.studies.explain.differences import Measurement
+from pipeline.studies.explain.given import FOLD, Given
+from pipeline.studies.explain.search import Explanation, Progress, search
+
+
+def explain(scores: object, published: str, captions_per_image: int = 5, caption_image: object = None,
+            captions: Sequence[str] | None = None, protocol: str | Protocol = "all", ties: Ties = "expected",
+            normalise: bool = False, fold: int = FOLD, most: int = 3,
+            progress: Progress = lambda done, total: None) -> Explanation:
+    """Search the differences of measurement that people make for those that give published numbers.
+
+    Args:
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or two arrays of
+            vectors, [I, D] and [C, D], whose inner products they are.
+        published: "R@1=58.4", several with commas between, or a row of a shipped table, see `printed.read`.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
+        caption_image: Integers [C], the row of each caption's image, -1 for none.
+        captions: The texts of the captions.
+        protocol: The rules by which the scores should be measured, a name in `PROTOCOLS` or a `Protocol`.
+        ties: How ties should count.
+        normalise: Whether vectors should be divided by their lengths.
+        fold: How many images a fold has where the protocol has no folds.
+        most: How many differences are tried together at most.
+        progress: Called with the number of rankings done so far, and how many there are.
+
+    Returns:
+        The numbers of the protocol and of all variants, those that give the published numbers first; printed, a table.
+
+    Raises:
+        InputError: For arrays that do not fit each other or the protocol, and published numbers that no metric can be.
+
+    >>> explain(np.eye(2), "R@1=100.0", captions_per_image=1).references[0].reproduces
+    True
+    """
+    numbers, row = printed.read(published)
+    pair = isinstance(scores, tuple | list) and len(scores) == 2
+    vectors = (np.asarray(scores[0]), np.asarray(scores[1])) if pair else None  # type: ignore[index]
+    source = None if pair else as_similarity(scores)
+    shape = (len(vectors[0]), len(vectors[1])) if vectors else source.shape  # type: ignore[union-attr]
+    if caption_image is None:
+        caption_image = consecutive_captions(shape, captions_per_image)
+    owner = as_relevance(np.asarray(caption_image), shape).owner
+    if captions is not None and len(captions) != len(owner):
+        raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
+    rules = find(protocol)
+    given = Given("scores", owner, shape[0], source, vectors, captions, fold=fold_of(rules, shape[0], fold))
+    return search({"": given}, Measurement.by(rules, ties, normalise), rules, numbers, most, progress, row)
+
+
+def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:
+    """How many images a fold has."""
+    return images // rules.folds if rules.folds > 1 else otherwise
