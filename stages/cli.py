@@ -55,6 +55,7 @@ SECTIONS = {
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
         "compare": "Test systems against each other on the same queries.",
+        "explain": "Search why a published number is not reached.",
         "hard-negatives": "Measure how often a right caption beats one that is nearly the same and wrong.",
         "search": "Search embedded images and captions by a text or an image.",
         "trace": "Follow a number back to the photographs that it rests on.",

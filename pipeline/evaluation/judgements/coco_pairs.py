@@ -90,11 +90,15 @@ class Cxc(NamedTuple):
 
 def cxc(folder: Path, collection: Collection) -> Cxc:
     """Read CxC's three files."""
-    pairs = {name: _right(folder / name, collection, *sides) for name, sides in FILES.items()}
-    caption, image = pairs["sits_test.csv"]
-    return Cxc(Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image),
-               _both_ways(*pairs["sis_test.csv"], collection.shape[0]),
+    pairs = {name: _right(folder / name, collection, *FILES[name]) for name in ("sis_test.csv", "sts_test.csv")}
+    return Cxc(cxc_across(folder, collection), _both_ways(*pairs["sis_test.csv"], collection.shape[0]),
                _both_ways(*pairs["sts_test.csv"], collection.shape[1]))
+
+
+def cxc_across(folder: Path, collection: Collection, least: float = RIGHT) -> Relevance:
+    """Read CxC's pairs of caption and image, of which those with a rating of at least `least` are right."""
+    caption, image = _right(folder / "sits_test.csv", collection, *FILES["sits_test.csv"], least)
+    return Relevance.of_pairs(image, caption, collection.shape, owner=collection.caption_image)
 
 
 def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
@@ -104,7 +108,7 @@ def _both_ways(one: Ids, other: Ids, count: int) -> Positives:
     return Positives.of_pairs(query[distinct], candidate[distinct], count)
 
 
-def _right(path: Path, collection: Collection, first: Side, second: Side) -> tuple[Ids, Ids]:
+def _right(path: Path, collection: Collection, first: Side, second: Side, least: float = RIGHT) -> tuple[Ids, Ids]:
     """Read a file's right pairs: the rows or columns of their first and of their second items."""
     right = []
     with (refusing((ValueError, IndexError, csv.Error, UnicodeDecodeError), lambda error: f"{path}: is no file of CxC: "
@@ -118,9 +122,9 @@ def _right(path: Path, collection: Collection, first: Side, second: Side) -> tup
             one, other = (ID[side].fullmatch(cell) for side, cell in zip((first, second), row, strict=False))
             if one is None or other is None:
                 raise ValueError(f"line {number} does not begin with ids of a COCO {first} and {second}")
-            if float(row[2]) >= RIGHT:
+            if float(row[2]) >= least:
                 right.append((int(one[1]), int(other[1])))
     if not right:
-        raise InputError(f"{path}: has no pair with a rating of {RIGHT:g} or more")
+        raise InputError(f"{path}: has no pair with a rating of {least:g} or more")
     ids = np.array(right, np.int64)
     return collection.require(first, ids[:, 0], str(path)), collection.require(second, ids[:, 1], str(path))

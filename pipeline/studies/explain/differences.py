@@ -4,7 +4,8 @@ A `Measurement` says how a number comes from scores, step by step. A `Difference
 two that go together. `threads` says where people met it: threads of repositories, or released code.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from pipeline.evaluation.retrieval import Protocol, Ties
@@ -13,43 +14,48 @@ Step: TypeAlias = Literal["vectors", "scores", "pool", "ranking", "metric", "rou
 Precision: TypeAlias = Literal["given", "float16", "bfloat16"]
 
 
-def _choice(step: Step, default: Any) -> Any:
-    return field(default=default, metadata={"step": step})
+# The choices of a `Measurement` that each step takes.
+STEPS: Mapping[Step, tuple[str, ...]] = {
+    "vectors": ("unit", "vectors", "tokens"), "scores": ("scores",),
+    "pool": ("split", "captions", "unpaired", "right", "folds"), "ranking": ("ties",),
+    "metric": ("hits", "fold", "exchanged", "averaged", "median", "from_zero"),
+    "rounding": ("rounding", "sum_of_rounded")}
 
 
 @dataclass(frozen=True)
 class Measurement:
     """How a number comes from vectors or scores: a choice at each step."""
 
-    unit: bool = _choice("vectors", False)  # Whether vectors are divided by their lengths
-    vectors: Precision = _choice("vectors", "given")  # The type to which vectors are rounded
-    tokens: int | None = _choice("vectors", None)  # At how many tokens captions are cut; None for the encoder's limit
-    scores: Precision = _choice("scores", "given")  # The type to which scores are rounded
-    split: str = _choice("pool", "")  # Which split is ranked, where there are several
-    captions: int | None = _choice("pool", None)  # How many first captions of each image are ranked; None for all
-    unpaired: bool = _choice("pool", True)  # Whether images without captions, and the reverse, are candidates
-    right: str = _choice("pool", "own")  # "own" image, "equal" or "merged" captions, or the name of judgements
-    folds: Literal["consecutive", "interleaved"] | None = _choice("pool", None)  # How images are cut; None for not
-    ties: Ties | Literal["first", "last"] = _choice("ranking", "expected")  # "first" and "last": by position
-    fold: int | None = _choice("metric", None)  # The only fold that counts; None for the mean of all
-    exchanged: bool = _choice("metric", False)  # Whether the two directions are mistaken for each other
+    unit: bool = False  # Whether vectors are divided by their lengths
+    vectors: Precision = "given"  # The type to which vectors are rounded
+    tokens: int | None = None  # At how many tokens captions are cut; None for the encoder's limit
+    scores: Precision = "given"  # The type to which scores are rounded
+    split: str = ""  # Which split is ranked, where there are several
+    captions: int | None = None  # How many first captions of each image are ranked; None for all
+    unpaired: bool = True  # Whether images without captions, and the reverse, are candidates
+    right: str = "own"  # "own" image, "equal" or "merged" captions, or the name of judgements
+    folds: Literal["consecutive", "interleaved"] | None = None  # How images are cut; None for not
+    ties: Ties | Literal["first", "last"] = "expected"  # "first" and "last": by position
+    fold: int | None = None  # The only fold that counts; None for the mean of all
+    exchanged: bool = False  # Whether the two directions are mistaken for each other
     # "any" right caption is a hit; or the "share" of right captions; or each caption a pair with an image of its own.
-    hits: Literal["any", "share", "pairs"] = _choice("metric", "any")
-    averaged: Literal["queries", "images"] = _choice("metric", "queries")  # Over what the mean is taken
-    median: Literal["mean", "lower", "upper", "floor"] = _choice("metric", "mean")  # Of an even number of ranks
-    from_zero: bool = _choice("metric", False)  # Whether the best rank is 0
-    rounding: Literal["nearest", "truncated", "coarser"] = _choice("rounding", "nearest")
-    sum_of_rounded: bool = _choice("rounding", False)  # Whether RSUM is the sum of recalls that are rounded already
+    hits: Literal["any", "share", "pairs"] = "any"
+    averaged: Literal["queries", "images"] = "queries"  # Over what the mean is taken
+    median: Literal["mean", "lower", "upper", "floor"] = "mean"  # Of an even number of ranks
+    from_zero: bool = False  # Whether the best rank is 0
+    rounding: Literal["nearest", "truncated", "coarser"] = "nearest"
+    sum_of_rounded: bool = False  # Whether RSUM is the sum of recalls that are rounded already
 
     @classmethod
-    def by(cls, rules: Protocol, ties: Ties = "expected", unit: bool = False, split: str = "") -> "Measurement":
-        """The choices of a protocol."""
+    def by(cls, rules: Protocol, ties: Ties = "expected", unit: bool = False, split: str = "",
+           right: str = "own") -> "Measurement":
+        """The choices of a protocol; `right` unless it merges captions of equal text."""
         return cls(unit=unit, split=split, captions=rules.captions_per_image, ties=ties,
-                   right="merged" if rules.same_text else "own", folds="consecutive" if rules.folds > 1 else None)
+                   right="merged" if rules.same_text else right, folds="consecutive" if rules.folds > 1 else None)
 
     def of(self, *steps: Step) -> tuple[Any, ...]:
         """The choices at some steps: equal for measurements that share them."""
-        return tuple(getattr(self, each.name) for each in fields(self) if each.metadata["step"] in steps)
+        return tuple(getattr(self, name) for step in steps for name in STEPS[step])
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     _difference("a caption's own image alone right", "HGR's code", right="own"),
     *(_difference(f"pairs that CxC rates {least:g} or more right", "VSE∞'s code", right=f"cxc {least:g}")
       for least in (2.5, 3, 3.5)),
-    _difference("right pairs of ECCV Caption", "eccv-caption #1", right="eccv"),
+    _difference("the judgements of --qrels right", "a benchmark's own positives", right="qrels"),
     _difference("one pool of all images", "SGRAF #7", folds=None, fold=None),
     _difference("the mean of {folds} folds of {size} images", "vsepp #25, #26", folds="consecutive", fold=None),
     _difference("the mean of {folds} folds, each every {folds}th image", "vsepp #25", folds="interleaved", fold=None),

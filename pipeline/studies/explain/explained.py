@@ -14,7 +14,8 @@ PROTOCOL = "measured by the protocol"
 # What is not known -> how to give it.
 HOW = {"vectors": "IMAGES.npy:CAPTIONS.npy", "the captions' texts": "--manifest",
        "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
-       "judgements": "--extended", "an encoder and captions": "clip:FOLDER with --images and --captions"}
+       "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",
+       "an encoder and captions": "clip:FOLDER with --images and --captions"}
 
 
 def to_text(found: Explanation, rows: int = 10) -> str:

@@ -138,9 +138,9 @@ def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str
     for place in range(int(number.max()) + 1):  # each caption alone, with those of all other images; no sorting
         alone = np.where(number == place, owner, -1)
         found = rank(scores, alone).i2t
-        captions = np.flatnonzero(alone >= 0)
-        of_image = np.searchsorted(found.query, owner[captions])
-        above[captions], tied[captions] = found.greater[of_image], found.equal[of_image] + 1
+        caption = np.flatnonzero(alone >= 0)
+        of_image = np.searchsorted(found.query, owner[caption])
+        above[caption], tied[caption] = found.greater[of_image], found.equal[of_image] + 1
     pairs, best = relevance.i2t, ranks.t2i
     captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
     images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])

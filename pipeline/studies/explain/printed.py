@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from itertools import pairwise
 
-from pipeline.evaluation.metrics import TASKS, Metric, Statistic, parse
+from pipeline.evaluation.metrics import Metric, Statistic, parse
 from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.report import published
 from pipeline.report.published import PublishedRow
@@ -16,6 +17,8 @@ DIRECTIONS = {"i2t": "i2t", "t2i": "t2i", "v2t": "i2t", "t2v": "t2i", "tr": "i2t
 NAME = re.compile(rf"(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)", re.IGNORECASE)
 # A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate, as in all papers.
 RECALL = re.compile(r"(?:(?:r|recall)[@_ ]?|@)(\d{1,9})", re.IGNORECASE)
+# The most digits of a number before its point, and the most that are compared after it: tools print all of float32's.
+LONGEST, DECIMALS = 9, 4
 # Rows that a message lists.
 LISTED = 6
 
@@ -85,8 +88,11 @@ def _one(text: str) -> Printed:
         raise InputError(f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4")
     with refusing(InvalidOperation, f"--published {text.strip()}: {value!r} is no number"):
         number = Decimal(value.removesuffix("%").strip())
+        if not number.is_finite() or number.adjusted() > LONGEST:
+            raise InvalidOperation
     recall = RECALL.fullmatch(found["metric"])
-    way, metric = DIRECTIONS.get((found["way"] or "").lower(), ""), parse(f"R@{recall[1]}" if recall else found["metric"])
+    metric = parse(f"R@{recall[1]}" if recall else found["metric"])
+    way = DIRECTIONS.get((found["way"] or "").lower(), "")
     if metric.asks_for_every or metric.grade is not None:
         raise InputError(f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
                          "MedR, MeanR, mean_recall, mR and RSUM")
@@ -100,15 +106,17 @@ def _checked(numbers: list[Printed]) -> list[Printed]:
         raise InputError("--published: names a number twice")
     shares = [each for each in numbers if each.metric.is_share]
     if shares and all(0 < each.number <= each.metric.most and _digits(each) > 2 for each in shares):
-        numbers = [Printed(each.metric, each.direction, each.number.scaleb(2)) if each in shares else each
-                   for each in numbers]  # 0.584 is 58.4 %, as CLIP_benchmark prints it
+        # 0.584 is 58.4 %, as CLIP_benchmark prints it.
+        numbers = [replace(each, number=each.number.scaleb(2)) if each in shares else each for each in numbers]
     for each in numbers:
         least, most = (0, int(each.metric.scale * each.metric.most)) if each.metric.is_share else (0, None)
-        if not each.number.is_finite() or each.number < least or (most is not None and each.number > most):
+        if each.number < least or (most is not None and each.number > most):
             between = f"from {least} to {most}" if most is not None else f"{least} or more"
             raise InputError(f"--published {each.metric}={each.number}: no {each.metric} can be that; it is {between}")
     _refuse_falling(numbers)
-    return numbers
+    finest = Decimal(1).scaleb(-DECIMALS)
+    return [replace(each, number=each.number.quantize(finest)) if _digits(each) > DECIMALS else each
+            for each in numbers]
 
 
 def _digits(printed: Printed) -> int:
@@ -119,7 +127,7 @@ def _refuse_falling(numbers: Sequence[Printed]) -> None:
     for way in {each.direction for each in numbers}:
         recalls = sorted((each.metric.k, each.number) for each in numbers
                          if each.direction == way and each.metric.name == "R" and each.metric.k)
-        for (less, low), (more, high) in zip(recalls, recalls[1:], strict=False):
+        for (less, low), (more, high) in pairwise(recalls):
             if high < low:
                 raise InputError(f"--published: R@{more} {high} is less than R@{less} {low}; recalls never fall with K")
 
@@ -147,9 +155,4 @@ def _described(row: PublishedRow) -> str:
 
 def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:
     """The numbers with a direction for those that do not say theirs."""
-    return [Printed(each.metric, way, each.number) if each.is_open else each for each in numbers]
-
-
-def words(way: str) -> str:
-    """Name a direction."""
-    return TASKS[way]
+    return [replace(each, direction=way) if each.is_open else each for each in numbers]

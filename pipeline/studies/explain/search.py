@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.evaluation.retrieval import Protocol
 from pipeline.report.published import PublishedRow
-from pipeline.studies.explain.differences import DIFFERENCES, Difference, Measurement
+from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Difference, Measurement
 from pipeline.studies.explain.given import Given
 from pipeline.studies.explain.measuring import WAYS, Measuring
 from pipeline.studies.explain.printed import Printed, with_direction
@@ -132,9 +132,8 @@ def _choices(known: Sequence[Difference], base: Measurement, together: int) -> I
             yield choice
 
 
-# The fields of a measurement for which scores are ranked again.
-RANKED = {name for name, each in Measurement.__dataclass_fields__.items()
-          if each.metadata["step"] in ("vectors", "scores", "pool")} | {"hits"}
+# The choices for which scores are ranked again.
+RANKED = {*STEPS["vectors"], *STEPS["scores"], *STEPS["pool"], "hits"}
 
 
 class _Search:

@@ -1,0 +1,144 @@
+"""What a user names as systems of several splits: files, vectors, or a system of the run, with texts and judgements."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.evaluation import retrieval
+from pipeline.evaluation.judgements import coco_pairs
+from pipeline.evaluation.retrieval import PROTOCOLS, Ids, Protocol, Relevance, rows_of
+from pipeline.manifest import SPLITS, Manifest
+from pipeline.parts.errors import InputError
+from pipeline.report.published import PublishedRow
+from pipeline.settings.paths import Paths
+from pipeline.studies.explain.given import FOLD, Given, Vectors
+from pipeline.studies.explain.of_arrays import fold_of
+from pipeline.systems.scores import judged
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.judged import Columns, Truth
+from pipeline.systems.scores.system import System
+
+# How the published tables name data sets whose protocol has another name.
+PROTOCOL_OF = {"f30k_1k": "flickr30k_1k", "msrvtt": "msrvtt_full", "vatex": "vatex_1500"}
+# The least ratings of CxC's pairs that are tried.
+RATINGS = (2.5, 3, 3.5)
+# All splits of a manifest in one pool.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a user names, and where a run has its files."""
+
+    text: str  # A file, two files of vectors, or a system's name
+    paths: Paths
+    dataset: str  # The run's
+    split: str  # The split of systems that are named
+    columns: Columns = Columns()
+    normalise: bool = False
+    truth: Truth = Truth()
+    cxc: Path | None = None  # The folder of CxC's files
+    rules: Protocol | None = None  # The user's; None to choose by the published row and the system
+    row: PublishedRow | None = None  # The published row
+
+    def open(self) -> tuple[Mapping[str, Given], str, Protocol]:
+        """Open the scores.
+
+        Returns:
+            The pools by split, which of them is measured, and by which protocol.
+
+        Raises:
+            InputError: For scores that cannot be read or do not fit their description.
+        """
+        systems, split = self._systems()
+        system = systems[split]
+        rules = self.rules or self._fitting(system)
+        fold = fold_of(rules, system.shape[0], FOLD)
+        manifest = self._manifest(system)
+        pools = {name: self._given(each, manifest, fold) for name, each in systems.items()}
+        return pools | {split: replace(pools[split], judged=self._judged(system, manifest))}, split, rules
+
+    def _systems(self) -> tuple[dict[str, System], str]:
+        """The systems of all splits that are known, and the split that is measured."""
+        named = self.paths.similarity(self.dataset, self.text, self.split)
+        try:
+            system = open_system(str(named) if named.exists() else self.text, self.columns, self.normalise,
+                                 self.paths.root)
+        except InputError:
+            every = self._of_whole_manifest()
+            if every is None:
+                raise
+            return every, self.columns.known_split or "test"
+        split = system.split or ""
+        beside = {each: self.paths.similarity(system.made_from.dataset, system.name, each) for each in SPLITS
+                  if system.made_from.dataset and each != split}
+        return {split: system, **{each: System.open_either(path) for each, path in beside.items() if path.exists()}}, \
+            split
+
+    def _of_whole_manifest(self) -> dict[str, System] | None:
+        """The splits of scores that are of all images and captions of the manifest; None for others."""
+        if self.columns.manifest is None:
+            return None
+        whole = open_system(self.text, Columns(distance=self.columns.distance, judged=True), self.normalise,
+                            self.paths.root)
+        manifest = Manifest.load(self.columns.manifest)
+        table = manifest.rows(["image_id", "caption_id"])
+        images, captions = manifest.images["image_id"].to_numpy(), table["caption_id"].to_numpy()
+        if whole.shape != (len(images), len(captions)):
+            return None
+        owner = rows_of(images, table["image_id"].to_numpy())
+        whole = replace(whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True)
+        splits = {name: manifest.split(name) for name in SPLITS if (manifest.images["split"] == name).any()}
+        return {ALL: whole, **{name: replace(whole.only(each.store_rows, rows_of(captions, each.caption_ids)),
+                                             split=name) for name, each in splits.items()}}
+
+    def _fitting(self, system: System) -> Protocol:
+        """The protocol of the published row or of the system, if it fits; else all of its images and captions."""
+        dataset = self.row.cells.get("dataset", "") if self.row else ""
+        rules = PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset)) or system.protocol or PROTOCOLS["all"]
+        try:
+            rules.parts(system.caption_image, system.shape[0])
+        except InputError:
+            return PROTOCOLS["all"]
+        return rules
+
+    def _manifest(self, system: System) -> Manifest | None:
+        path = self.columns.manifest or self.paths.manifest(system.made_from.dataset)
+        return Manifest.load(path) if system.has_ids and path.is_file() else None
+
+    def _given(self, system: System, manifest: Manifest | None, fold: int) -> Given:
+        vectors = _vectors(system)
+        return Given(system.name, system.caption_image, system.shape[0], None if vectors else system.scores, vectors,
+                     None if manifest is None else _texts(system, manifest), fold=fold)
+
+    def _judged(self, system: System, manifest: Manifest | None) -> Mapping[str, Callable[[], Relevance]]:
+        """The right pairs by other judgements than the captions' own images."""
+        judgements: dict[str, Callable[[], Relevance]] = {}
+        if self.truth.qrels is not None:
+            relevance = judged.judge(system, self.truth, manifest).relevance
+            assert relevance is not None
+            judgements["qrels"] = lambda: relevance
+        if self.cxc is not None:
+            judgements |= {f"cxc {least:g}": partial(coco_pairs.cxc_across, self.cxc, system, least)
+                           for least in RATINGS}
+        return judgements
+
+
+def _vectors(system: System) -> Vectors | None:
+    """The vectors of which scores are computed, not divided by their lengths; None for other scores."""
+    scores = system.scores
+    if f"{retrieval.__name__}.embeddings" not in sys.modules or not isinstance(scores, retrieval.Embeddings):
+        return None
+    images, captions = (getattr(each, "vectors", each) for each in (scores.images, scores.captions))
+    return np.asarray(images, scores.dtype), np.asarray(captions, scores.dtype)
+
+
+def _texts(system: System, manifest: Manifest) -> list[str]:
+    table = manifest.rows(["caption_id", "caption"])
+    rows: Ids = rows_of(table["caption_id"].to_numpy(), system.caption_ids,
+                        lambda each: f"the manifest of {manifest.dataset} has no caption {each}")
+    return [str(each) for each in table["caption"].to_numpy()[rows]]

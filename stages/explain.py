@@ -1,0 +1,44 @@
+"""Search why a published number is not reached."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pipeline.evaluation.retrieval import Protocol, Ties
+from pipeline.parts.errors import InputError
+from pipeline.settings import Settings
+from pipeline.settings.paths import Paths
+from pipeline.studies.explain import explained, printed
+from pipeline.studies.explain.differences import Measurement
+from pipeline.studies.explain.opening import Source
+from pipeline.studies.explain.search import search
+from pipeline.systems.scores.judged import Columns, Truth
+from stages.progress import Progress
+
+FORMS = {"text": explained.to_text, "markdown": explained.to_markdown}
+
+
+def explain(paths: Paths, settings: Settings, scores: str, published: str, dataset: str | None = None,
+            columns: Columns = Columns(), normalise: bool = False, truth: Truth = Truth(),
+            rules: Protocol | None = None, ties: Ties = "expected", most: int = 3, rows: int = 10,
+            output: str = "text") -> None:
+    """Print which differences of measurement give published numbers, nearest first."""
+    numbers, row = printed.read(published)
+    folder = settings.evaluate.cxc
+    source = Source(scores, paths, dataset or settings.run.dataset, settings.score.split, columns, normalise, truth,
+                    Path(folder) if folder else None, rules, row)
+    splits, split, chosen = source.open()
+    right = "qrels" if truth.qrels else "merged" if truth.same_text else "own"
+    base = Measurement.by(chosen, ties, normalise, split, right)
+    if lacking := splits[split].lacks(base):
+        raise InputError(f"{scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}")
+    with Progress(f"explain {splits[split].name}", "ranking") as bar:
+        def reach(done: int, total: int) -> None:
+            bar.total = total
+            bar.reach(done)
+
+        found = search(splits, base, chosen, numbers, most, reach, row)
+    click.echo(json.dumps(explained.to_json(found), indent=1) if output == "json" else FORMS[output](found, rows))

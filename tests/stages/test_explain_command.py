@@ -1,0 +1,115 @@
+"""`pipeline explain`: the whole data set for its test split, CxC's ratings, a system's other split, and refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.evaluation.metrics import Metrics, evaluate
+from pipeline.evaluation.retrieval import Relevance
+from pipeline.manifest import Manifest
+from pipeline.manifest.table import COLUMNS
+
+SPLITS = ("train", "train", "test", "val")  # in turn
+IMAGES = 80
+
+
+@pytest.fixture
+def project(tmp_path: Path, rng: np.random.Generator) -> np.ndarray:
+    """A manifest of 80 images with five or six captions each, and the scores of all of them."""
+    rows = [(image, f"{image}.jpg", 1, SPLITS[image % 4], 10 * image + each, f"caption {image} {each}")
+            for image in range(IMAGES) for each in range(5 + (image % 7 == 0))]
+    Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "mine", Path()).save(tmp_path / "m.parquet")
+    owner = np.array([row[0] for row in rows])
+    pictures = rng.normal(size=(IMAGES, 8))
+    scores: np.ndarray = pictures @ (pictures[owner] + rng.normal(size=(len(owner), 8))).T
+    np.save(tmp_path / "all.npy", scores)
+    np.save(tmp_path / "owner.npy", owner)
+    return scores
+
+
+def published(numbers: Metrics) -> str:
+    return ",".join(f"{way}_R@{k}={numbers[way, f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10))
+
+
+def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.ndarray) -> None:
+    """Flickr8k's 40,456 captions in the place of 5,000 (CLIP_benchmark #48)."""
+    owner = np.load("owner.npy")
+    numbers = evaluate(project, owner)
+    given = ("explain", "all.npy", "--manifest", "m.parquet", "--published", published(numbers))
+    code, out, _ = pipeline(*given, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["explained"]
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [["all splits in one pool"]]
+    columns = np.flatnonzero(owner % 4 == 2)
+    test = evaluate(project[2::4, columns], owner[columns] // 4)
+    assert found["variants"][0]["numbers"]["i2t R@5"] == pytest.approx(test["i2t", "R@5"], abs=0.05)
+    assert (found["images"], found["captions"]) == (20, len(columns))
+    columns = np.flatnonzero(owner % 4 == 3)
+    val = evaluate(project[3::4, columns], owner[columns] // 4)
+    out = pipeline(*given[:-1], published(val))[1]
+    assert any(line.startswith("  the split val  ") and " 6 of 6" in line for line in out.splitlines())
+    assert " the published numbers: 1 of " in " ".join(out.split())
+
+
+def test_pairs_that_cxc_rates_less_than_it_says(pipeline: Any, project: np.ndarray, rng: np.random.Generator) -> None:
+    owner, right, lines = np.load("owner.npy"), set(enumerate(np.load("owner.npy"))), ["caption,image,rating,method"]
+    ids = pd.read_parquet("m.parquet")["caption_id"].to_numpy()
+    columns = np.flatnonzero(owner % 4 == 2)
+    rated = {(caption, image) for caption in columns.tolist() for image in (2, 6, int(owner[caption]))}
+    for caption, image in sorted(rated):
+        rating = 4.5 if image == owner[caption] else rng.choice([2.0, 2.6, 3.1])
+        lines.append(f"COCO_val2014:sentid:{ids[caption]},COCO_val2014_{image:012d}.jpg,{rating},sampled")
+        if rating > 2.5:
+            right.add((caption, image))
+    Path("sits_test.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pairs = np.array(sorted((caption, image) for caption, image in right if caption in columns))
+    numbers = evaluate(project[2::4, columns], Relevance.of_pairs(
+        pairs[:, 1] // 4, np.searchsorted(columns, pairs[:, 0]), (20, len(columns))))
+    given = ("explain", "all.npy", "--manifest", "m.parquet", "--published", published(numbers))
+    found = json.loads(pipeline(*given, "-S", "evaluate.cxc=.", "--json")[1])
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
+        ["pairs that CxC rates 2.5 or more right"]]
+    without = json.loads(pipeline(*given, "--json", "--most", "1")[1])
+    assert not without["explained"]
+    assert len(without["not_tried"]["judgements"]) == 4
+
+
+def test_judgements_and_formats(pipeline: Any, project: np.ndarray) -> None:
+    np.save("s.npy", project[:, :400])
+    Path("j.txt").write_text("\n".join(f"{caption} 0 {(caption // 5 + 1) % 80} 1" for caption in range(400)))
+    given = ("explain", "s.npy", "--published", "t2i_R@10=50.0,RSUM=300.0", "--most", "1")
+    for output in ("text", "markdown"):
+        code, out, _ = pipeline(*given, "--qrels", "j.txt", "--format", output, "--rows", "3")
+        assert code == 0
+        assert "None of " in out
+        assert "a caption's own image alone right" in out or "off by" in out
+    assert "| measured by the protocol | " in out
+
+
+def test_a_system_is_measured_by_its_name(trained: Path, pipeline: Any) -> None:
+    store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
+    whole = json.loads(pipeline("evaluate", "--system", store, "--json")[1])
+    rsum = f"RSUM={whole['RSUM']:.1f}"
+    code, out, _ = pipeline("explain", "vse2ad-region-bigru-s0", "--root", trained, "--published", rsum, "--most", "1")
+    assert code == 0
+    assert "The protocol itself gives the published number." in out
+    assert "the captions' texts" not in out
+
+
+def test_bad_numbers_and_files_are_one_line(project: np.ndarray, refused: Callable[..., str]) -> None:
+    assert "no R@1 can be that" in refused("explain", "all.npy", "--published", "R@1=137")
+    assert "no such file" in refused("explain", "none.npy", "--published", "R@1=37")
+    assert "captions an image" in refused("explain", "all.npy", "--published", "R@1=37")
+    np.save("two.npy", project[:3, :7])
+    assert "expected 20 images" in refused("explain", "two.npy", "--manifest", "m.parquet", "--published", "R@1=37")
+    np.save("five.npy", project[:, :400])
+    assert "needs the captions' texts; give --manifest" in refused("explain", "five.npy", "--published", "R@1=37",
+                                                                   "--same-text", "positive")

@@ -1,0 +1,203 @@
+"""Known reasons for another number are found among the variants; what has no such reason is not explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.metrics import evaluate
+from pipeline.evaluation.retrieval import Protocol
+from pipeline.parts.errors import InputError
+from pipeline.studies.explain import Explanation, explain
+from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Measurement
+
+NAMES = [(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
+IMAGES, EACH = 120, 5
+OWNER = np.repeat(np.arange(IMAGES), EACH)
+
+
+def vectors(seed: int = 0, images: int = IMAGES, each: int = EACH, noise: float = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Images, and captions near theirs, of different lengths."""
+    draw = np.random.default_rng(seed)
+    pictures = draw.normal(size=(images, 24)) * draw.uniform(0.5, 2, (images, 1))
+    captions = np.repeat(pictures, each, 0) + noise * draw.normal(size=(images * each, 24))
+    return pictures.astype(np.float32), captions.astype(np.float32)
+
+
+def text(numbers: object, names: object = NAMES) -> str:
+    """Six recalls as a paper prints them."""
+    return ",".join(f"{way}_{name}={numbers[way, name]:.1f}" for way, name in names)  # type: ignore[attr-defined,index]
+
+
+def reasons(found: Explanation) -> set[tuple[str, ...]]:
+    """The differences of the variants that give all published numbers."""
+    return {each.differences for each in found.reproducing}
+
+
+@pytest.fixture(scope="module")
+def scores() -> np.ndarray:
+    images, captions = vectors()
+    return images @ captions.T
+
+
+def test_one_fold_for_the_mean_of_five(scores: np.ndarray) -> None:
+    """VSE++'s evaluation without --fold5 on the split of 1,000 images (SGRAF #7)."""
+    one = evaluate(scores[24:48, 120:240], np.arange(120) // 5)
+    found = explain(scores, text(one), protocol=Protocol("5fold", folds=5))
+    assert reasons(found) == {("the second 24 images alone",)}
+    assert "the second 24 images alone" in str(found)
+    mean = evaluate(scores, OWNER, Protocol("5fold", folds=5))
+    assert found.references[0].numbers == tuple(round_all(mean))
+    back = explain(scores, text(evaluate(scores, OWNER)), protocol=Protocol("5fold", folds=5))
+    assert reasons(back) == {("one pool of all images",)}
+
+
+def test_interleaved_folds(scores: np.ndarray) -> None:
+    order = np.argsort(np.arange(IMAGES) % 5, kind="stable")
+    columns = np.concatenate([np.arange(5) + 5 * image for image in order])
+    dealt = evaluate(scores[order][:, columns], OWNER, Protocol("5fold", folds=5))
+    found = explain(scores, text(dealt), protocol=Protocol("5fold", folds=5))
+    assert reasons(found) == {("the mean of 5 folds, each every 5th image",)}
+
+
+def round_all(numbers: object) -> list[object]:
+    return [Decimal(f"{numbers[name]:.1f}") for name in NAMES]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("words", "order"), [
+    ("ties by position, the last first", lambda row: np.argsort(row, kind="stable")[::-1]),
+    ("ties by position, the first first", lambda row: np.argsort(-row, kind="stable"))])
+def test_scores_in_float16_sorted_by_argsort(words: str, order: Callable[[np.ndarray], np.ndarray]) -> None:
+    images, captions = vectors(noise=5)
+    scores = (images @ captions.T / 1000 + 1).astype(np.float32)  # 600 candidates on a few hundred values of float16
+    half = scores.astype(np.float16)
+    first = np.array([np.flatnonzero(OWNER[order(row)] == image)[0] for image, row in enumerate(half)])
+    place = np.array([np.flatnonzero(order(column) == image)[0] for image, column in zip(OWNER, half.T, strict=True)])
+    published = {("i2t", name): 100 * (first < k).mean() for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))} | {
+        ("t2i", name): 100 * (place < k).mean() for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))}
+    assert reasons(explain(scores, text(published))) == {("scores in float16", words)}
+
+
+def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
+    """Each difference against a definition of its own."""
+    numbers = evaluate(scores, OWNER)
+    order = np.argsort(-scores, axis=1)
+    share = {name: 100 * np.mean([(OWNER[row[:k]] == image).sum() / EACH for image, row in enumerate(order)])
+             for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))}
+    assert ("the share of right candidates found, not a hit",) in reasons(explain(scores, ",".join(
+        f"i2t_{name}={value:.2f}" for name, value in share.items())))
+    best = np.array([np.argsort(-column).tolist().index(image) for image, column in zip(OWNER, scores.T, strict=True)])
+    pairs = ",".join(f"t2i_R@{k}={value:.2f}" for k, value in (
+        (1, 100 * (best < 1).mean() / 5), (5, 100 * (best < 1).mean()), (10, 100 * (best < 2).mean())))
+    assert reasons(explain(scores, pairs)) == {("each caption a pair with its own copy of the image",)}
+    assert ("the two directions exchanged",) in reasons(explain(scores, text({
+        (way, name): numbers["t2i" if way == "i2t" else "i2t", name] for way, name in NAMES})))
+    first = evaluate(scores[:, ::EACH], np.arange(IMAGES))
+    assert ("only the first caption of each image",) in reasons(explain(scores, text(first)))
+
+
+@pytest.mark.parametrize(("published", "words"), [
+    ("1.0", "the lower of the two middle ranks"), ("2.0", "the upper of the two middle ranks"),
+    ("1.0", "the median of ranks from 0, rounded down, plus 1"), ("0.5", "ranks from 0")])
+def test_the_median_of_two_ranks(published: str, words: str) -> None:
+    found = explain(np.array([[1.0, 0.5], [0.0, 0.2]]), f"t2i_MedR={published}", captions_per_image=1)
+    assert found.references[0].numbers == (Decimal("1.5"),)
+    assert (words,) in reasons(found)
+
+
+def test_vectors_are_changed_before_they_are_multiplied() -> None:
+    images, captions = vectors(seed=3)
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (images, captions)]
+    as_unit = evaluate(unit[0] @ unit[1].T, OWNER)
+    assert ("vectors divided by their lengths",) in reasons(explain((images, captions), text(as_unit)))
+    as_given = evaluate(images @ captions.T, OWNER)
+    found = explain((images, captions), text(as_given), normalise=True)
+    assert ("vectors not divided by their lengths",) in reasons(found)
+    assert found.references[0].numbers == tuple(round_all(as_unit))
+
+
+def test_captions_beyond_five_and_without_an_image(rng: np.random.Generator) -> None:
+    images, captions = vectors(seed=1, each=6)
+    scores = np.concatenate([images @ captions.T, 4 * rng.normal(size=(IMAGES, 200)) * images.std() ** 2], axis=1)
+    owner = np.concatenate([np.repeat(np.arange(IMAGES), 6), np.full(200, -1)])
+    columns = np.flatnonzero((np.arange(len(owner)) % 6 < 5) & (owner >= 0))
+    five = evaluate(scores[:, columns], owner[columns])
+    whole = evaluate(scores, owner)
+    found = explain(scores, text(five), caption_image=owner)
+    assert reasons(found) == {("only the first five captions of each image",
+                               "images without captions, captions without image left out")}
+    assert found.references[0].numbers == tuple(round_all(whole))
+
+
+def test_equal_captions_count_for_each_other() -> None:
+    images, captions = vectors(seed=2, noise=4)
+    texts = [f"caption {place % 100}" for place in range(len(OWNER))]  # each text six times, of other images
+    scores = images @ captions.T
+    right = np.array([{OWNER[other] for other in range(len(OWNER)) if texts[other] == text} for text in texts])
+    place = np.array([min(np.argsort(-column).tolist().index(image) for image in own)
+                      for own, column in zip(right, scores.T, strict=True)])
+    published = ",".join(f"t2i_R@{k}={100 * (place < k).mean():.2f}" for k in (1, 5, 10))
+    assert reasons(explain(scores, published, captions=texts)) == {("equal captions right for each other's images",)}
+    without = explain(scores, published)
+    assert not without.reproducing
+    assert "the captions' texts" in without.not_tried
+
+
+def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> None:
+    other = evaluate((lambda images, captions: images @ captions.T)(*vectors(seed=9)), OWNER)
+    found = explain(scores, text(other), most=2)
+    assert not found.reproducing
+    assert "explains the published numbers; the nearest is" in str(found)
+
+
+def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.ndarray) -> None:
+    """Of one number near the truth many are given by some variant; of three together hardly any."""
+    numbers = evaluate(scores, OWNER)
+    one = explain(scores, f"t2i_R@1={numbers['t2i', 'R@1']:.1f}", most=2)
+    assert 0.05 < one.by_chance[2] < 1
+    assert one.by_chance[0] <= one.by_chance[1] < one.by_chance[2]
+    draw, explained = np.random.default_rng(1), 0
+    for _ in range(5):
+        near = {name: numbers[name] + draw.uniform(-2, 2) for name in NAMES[3:]}
+        found = explain(scores, text(near, NAMES[3:]), most=2)
+        explained += bool(found.reproducing)
+        assert found.by_chance[2] < 0.01
+    assert explained == 0
+
+
+def test_a_variant_needs_each_of_its_differences(scores: np.ndarray) -> None:
+    found = explain(scores, "t2i_R@1=12.3", most=2)
+    alone = {each.differences[0]: each.numbers for each in found.tried if len(each.differences) == 1}
+    reference = found.references[0].numbers
+    for each in found.tried:
+        if len(each.differences) == 2:
+            assert all(each.numbers != alone.get(words, reference) for words in each.differences)
+    order = [(not each.reproduces, each.distance) for each in found.tried]
+    assert order == sorted(order)
+
+
+def test_differences_change_choices_that_there_are() -> None:
+    choices = {name for names in STEPS.values() for name in names}
+    assert choices == set(Measurement.__dataclass_fields__)
+    assert {name for each in DIFFERENCES for name, _ in each.choices} == choices
+    assert len({each.words for each in DIFFERENCES}) == len(DIFFERENCES)
+
+
+def test_the_page_has_every_difference_and_where_it_was_met() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "explain.md").read_text(encoding="utf-8")
+    assert [each for each in DIFFERENCES if f"| {each.words} | {each.threads} |" not in page] == []
+
+
+def test_arrays_that_do_not_fit_are_refused(scores: np.ndarray) -> None:
+    with pytest.raises(InputError, match="5 captions for each of 120 images"):
+        explain(scores[:, :-1], "R@1=5")
+    with pytest.raises(InputError, match="expected 600 texts, received 2"):
+        explain(scores, "R@1=5", captions=["a", "b"])
+    with pytest.raises(InputError, match="defined for 5000 images"):
+        explain(scores, "R@1=5", protocol="coco_5k")
+    with pytest.raises(InputError, match="cannot be ranked"):
+        explain(np.full((2, 10), np.nan), "R@1=5")
