@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pipeline.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.studies.explain.explained import Explanation, Variant
     from pipeline.studies.explain.of_arrays import explain
-    from pipeline.studies.explain.search import Explanation, Variant
 
 lazy.offer(__name__)

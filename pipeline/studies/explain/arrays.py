@@ -14,33 +14,33 @@ from pipeline.studies.explain.differences import Measurement, Precision
 from pipeline.studies.explain.given import Given
 
 Cells = npt.NDArray[Any]
-# Bytes that are rounded at once, and the share of this machine's memory that scores may fill.
-CACHED, SHARE = 1 << 20, 0.4
+# Bytes that are rounded at once, which stay in the processor's cache.
+CACHED = 1 << 20
+# The share of this machine's memory that scores may fill.
+SHARE = 0.4
 
 
-def scores_of(given: Given, wanted: Measurement) -> Scores:
-    """The scores of a measurement."""
-    if given.vectors is not None:
-        return Matrix(rounded(_product(given, wanted), wanted.scores))
+def read(given: Given, precision: Precision) -> Scores:
+    """The scores that are given, rounded."""
     assert given.scores is not None
-    if wanted.scores == "given":
+    if precision == "given":
         return given.scores
     if isinstance(given.scores, PerDirection):
-        return Directions(*(_read(of_direction(given.scores, way), wanted.scores)  # type: ignore[arg-type]
+        return Directions(*(_read(of_direction(given.scores, way), precision)  # type: ignore[arg-type]
                             for way in ("i2t", "t2i")))
-    return _read(given.scores, wanted.scores)
+    return _read(given.scores, precision)
 
 
 def _read(source: Similarity, precision: Precision) -> Matrix:
     """Read scores block by block, rounded."""
     _require_room(source.shape, 4)
     cells = np.empty(source.shape, np.float32)
-    for rows, columns in source.grid(source.shape, 8 * CACHED):
-        cells[rows, columns] = rounded(np.array(source.block(rows, columns)), precision)
+    for rows, columns in source.grid(source.shape, CACHED):
+        _round_into(cells[rows, columns], source.block(rows, columns), precision)
     return Matrix(cells)
 
 
-def _product(given: Given, wanted: Measurement) -> Cells:
+def multiplied(given: Given, wanted: Measurement) -> Cells:
     """Multiply vectors; equal ones get equal scores, which one product alone does not promise."""
     assert given.vectors is not None
     images, captions = given.vectors
@@ -83,13 +83,21 @@ def rounded(values: Cells, precision: Precision) -> Cells:
     """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves them."""
     if precision == "given":
         return values
+    cells = np.empty(values.shape, np.float32)
+    at_once = max(1, CACHED // (4 * values.shape[1]))
+    for start in range(0, len(values), at_once):
+        part = slice(start, start + at_once)
+        _round_into(cells[part], values[part], precision)
+    return cells
+
+
+def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
+    """Write rounded values as float32."""
     if precision == "float16":
         with np.errstate(over="ignore"):
-            return values.astype(np.float16).astype(np.float32)
-    cells = np.array(values, np.float32, order="C")
-    words = cells.reshape(-1).view(np.uint32)
-    for start in range(0, len(words), CACHED // 4):
-        part = words[start:start + CACHED // 4]
-        part += ((part >> 16) & 1) + np.uint32(0x7FFF)  # half of the last kept bit, less one where that bit is 0
-        part &= np.uint32(0xFFFF0000)
-    return cells
+            cells[...] = values.astype(np.float16)
+        return
+    cells[...] = values
+    words = cells.view(np.uint32)
+    words += ((words >> 16) & 1) + np.uint32(0x7FFF)  # half of the last kept bit, less one where that bit is 0
+    words &= np.uint32(0xFFFF0000)

@@ -5,7 +5,7 @@ two that go together. `threads` says where people met it: threads of repositorie
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pipeline.evaluation.retrieval import Protocol, Ties
@@ -69,10 +69,6 @@ class Difference:
     def changed(self, measurement: Measurement) -> frozenset[str]:
         """The fields in which it differs from a measurement; none where it is the same."""
         return frozenset(name for name, value in self.choices if getattr(measurement, name) != value)
-
-    def change(self, measurement: Measurement) -> Measurement:
-        """Make a measurement with this difference."""
-        return replace(measurement, **dict(self.choices))
 
 
 def _difference(words: str, threads: str, **choices: Any) -> Difference:

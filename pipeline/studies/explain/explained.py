@@ -1,21 +1,73 @@
-"""What `pipeline explain` prints: the variants of a measurement, nearest first, as text, Markdown or JSON."""
+"""The answer of `explain`: variants of a measurement, nearest first, as text, Markdown or JSON."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.evaluation.metrics import TASKS, Statistic
 from pipeline.parts.errors import counted
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import markdown, text
 from pipeline.report.table import Cell, Panel, grid
-from pipeline.studies.explain.search import NEAR, Explanation, Variant
+from pipeline.studies.explain.printed import Printed
 
+Shown: TypeAlias = tuple[Decimal, ...]
+# How far from the published numbers others are drawn at most: points, ranks, or of a sum six times as many.
+NEAR = 2
 PROTOCOL = "measured by the protocol"
 # What is not known -> how to give it.
 HOW = {"vectors": "IMAGES.npy:CAPTIONS.npy", "the captions' texts": "--manifest",
        "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
        "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",
        "an encoder and captions": "clip:FOLDER with --images and --captions"}
+
+
+class Variant(NamedTuple):
+    """One way to measure, and what it gives."""
+
+    differences: tuple[str, ...]  # In words; () for the protocol itself
+    numbers: Shown  # Rounded as the published ones are, in their order
+    distance: Decimal  # The largest difference from a published number
+    equal: int  # How many are the published numbers
+    direction: str  # The direction of numbers that do not say theirs; "" if they do
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether it gives all published numbers."""
+        return not self.distance
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was tried to explain published numbers."""
+
+    name: str  # The scores
+    shape: tuple[int, int]  # Images and captions
+    protocol: str
+    published: tuple[Printed, ...]
+    variants: tuple[Variant, ...]  # The protocol itself first, then all that were tried, those that reproduce first
+    not_tried: Mapping[str, tuple[str, ...]]  # What is not known -> the differences that need it, in words
+    by_chance: tuple[float, ...]  # The share of numbers nearby that at most 0, 1, 2, … differences would explain too
+    notes: tuple[str, ...] = ()  # Doubts about the published numbers
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    @property
+    def references(self) -> tuple[Variant, ...]:
+        """The protocol's own numbers, for each direction that may be meant."""
+        return tuple(each for each in self.variants if not each.differences)
+
+    @property
+    def tried(self) -> tuple[Variant, ...]:
+        """All with a difference."""
+        return tuple(each for each in self.variants if each.differences)
+
+    @property
+    def reproducing(self) -> tuple[Variant, ...]:
+        """Those that give all published numbers; () if nothing explains them."""
+        return tuple(each for each in self.variants if each.reproduces)
 
 
 def to_text(found: Explanation, rows: int = 10) -> str:

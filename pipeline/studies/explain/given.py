@@ -68,6 +68,7 @@ class Given:
         paired = bool(each.min() > 0 and (self.owner >= 0).all())
         return ((wanted.captions is not None and each.max() <= wanted.captions)
                 or (not wanted.unpaired and paired)
+                or (wanted.folds is None and wanted.fold is not None)
                 or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))
                 or (wanted.hits != "any" and (each.max() < 2 or wanted.right != "own"))
                 or (wanted.hits == "pairs" and each.min() != each.max()))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from typing import get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from pipeline.evaluation.metrics.base import Fold, Metric, Ranked
 from pipeline.evaluation.metrics.kinds import Hit, Recall, RSum
 from pipeline.evaluation.metrics.numbers import RECALLS
 from pipeline.evaluation.retrieval import Floats, QueryRanks, Relevance, Scores, Ties, rank, select
+from pipeline.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.evaluation.retrieval.placements import Placements
 from pipeline.evaluation.retrieval.positions import by_position
 from pipeline.parts.errors import InputError
-from pipeline.studies.explain.arrays import scores_of
+from pipeline.studies.explain.arrays import multiplied, read, rounded
 from pipeline.studies.explain.differences import Measurement
 from pipeline.studies.explain.given import Given, numbered
 
+Progress: TypeAlias = Callable[[int, int], object]
 WAYS = ("i2t", "t2i")
 # The recalls in a sum are rounded to so many decimals.
 DECIMALS = 1
@@ -33,23 +35,19 @@ class Measuring:
         self.splits = splits
         self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
         self._values: dict[tuple[object, ...], float] = {}
+        self._product: tuple[tuple[object, ...], Cells] | None = None  # the last product of vectors, and what it is
 
-    def rank(self, wanted: Iterable[Measurement], progress: Callable[[int], object] = lambda count: None) -> None:
+    def rank(self, wanted: Iterable[Measurement], progress: Progress = lambda done, total: None) -> None:
         """Rank all that measurements share, so that scores are computed once; one matrix is in memory at a time."""
         missing = {_ranking(each): each for each in wanted if _ranking(each) not in self._folds}
+        total = len(self._folds) + len(missing)
         by_scores = sorted(missing.values(), key=lambda each: str(_scores(each)))
-        done = 0
         for _, group in groupby(by_scores, _scores):
             measurements = list(group)
             scores = self._scores(measurements[0])
             for each in measurements:
                 self._folds[_ranking(each)] = {} if scores is None else self._ranked(each, scores)
-                done += 1
-                progress(done)
-
-    def count(self, wanted: Iterable[Measurement]) -> int:
-        """How many rankings some measurements still need."""
-        return len({_ranking(each) for each in wanted} - self._folds.keys())
+                progress(len(self._folds), total)
 
     def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
         """A metric of a direction, "" for both; None where it cannot be measured."""
@@ -62,8 +60,14 @@ class Measuring:
         return None if np.isnan(value) else value
 
     def _scores(self, wanted: Measurement) -> Scores | None:
+        given, product = self.splits[wanted.split], (wanted.split, *wanted.of("vectors"))
         with _unless_as_given(wanted):
-            return scores_of(self.splits[wanted.split], wanted)
+            if given.vectors is None:
+                return read(given, wanted.scores)
+            if self._product is None or self._product[0] != product:
+                self._product = None  # one at a time
+                self._product = product, multiplied(given, wanted)
+            return Matrix(rounded(self._product[1], wanted.scores))
         return None
 
     def _ranked(self, wanted: Measurement, scores: Scores) -> Mapping[tuple[str, str], list[Fold]]:

@@ -1,78 +1,27 @@
 """The search: which differences, alone or together, give the published numbers."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from pipeline.evaluation.retrieval import Protocol
 from pipeline.report.published import PublishedRow
 from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Difference, Measurement
+from pipeline.studies.explain.explained import NEAR, Explanation, Shown, Variant
 from pipeline.studies.explain.given import Given
-from pipeline.studies.explain.measuring import WAYS, Measuring
+from pipeline.studies.explain.measuring import WAYS, Measuring, Progress
 from pipeline.studies.explain.printed import Printed, with_direction
 
-# Numbers that are drawn near the published ones, and how far from them at most: points, ranks, or of a sum six times.
-DRAWN, NEAR = 20_000, 2
+# Numbers that are drawn near the published ones.
+DRAWN = 20_000
 # Together at most so many that change the ranking: more would rank the scores hundreds of times.
 RANKINGS = 2
 
-Progress: TypeAlias = Callable[[int, int], object]
-Shown: TypeAlias = tuple[Decimal, ...]
 Choice: TypeAlias = tuple[Difference, ...]
-
-
-class Variant(NamedTuple):
-    """One way to measure, and what it gives."""
-
-    differences: tuple[str, ...]  # In words; () for the protocol itself
-    numbers: Shown  # Rounded as the published ones are, in their order
-    distance: Decimal  # The largest difference from a published number
-    equal: int  # How many are the published numbers
-    direction: str  # The direction of numbers that do not say theirs; "" if they do
-
-    @property
-    def reproduces(self) -> bool:
-        """Whether it gives all published numbers."""
-        return not self.distance
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What was tried to explain published numbers."""
-
-    name: str  # The scores
-    shape: tuple[int, int]  # Images and captions
-    protocol: str
-    published: tuple[Printed, ...]
-    variants: tuple[Variant, ...]  # The protocol itself first, then all that were tried, those that reproduce first
-    not_tried: Mapping[str, tuple[str, ...]]  # What is not known -> the differences that need it, in words
-    by_chance: tuple[float, ...]  # The share of numbers nearby that at most 0, 1, 2, … differences would explain too
-    notes: tuple[str, ...] = ()  # Doubts about the published numbers
-
-    def __str__(self) -> str:
-        from pipeline.studies.explain.explained import to_text
-
-        return to_text(self)
-
-    @property
-    def references(self) -> tuple[Variant, ...]:
-        """The protocol's own numbers, for each direction that may be meant."""
-        return tuple(each for each in self.variants if not each.differences)
-
-    @property
-    def tried(self) -> tuple[Variant, ...]:
-        """All with a difference."""
-        return tuple(each for each in self.variants if each.differences)
-
-    @property
-    def reproducing(self) -> tuple[Variant, ...]:
-        """Those that give all published numbers; () if nothing explains them."""
-        return tuple(each for each in self.variants if each.reproduces)
 
 
 def search(splits: Mapping[str, Given], base: Measurement, rules: Protocol, published: Sequence[Printed], most: int = 3,
@@ -85,14 +34,13 @@ def search(splits: Mapping[str, Given], base: Measurement, rules: Protocol, publ
     if all(each.is_open or each.metric.summed is not None for each in published):  # both directions are tried
         known = [each for each in known if "exchanged" not in each.changed(base)]
     searches = [_Search(measuring, base, with_direction(published, way)) for way in ways]
-    for counts in (range(min(most, 2) + 1), *((count,) for count in range(3, most + 1))):
-        choices = [choice for count in counts for choice in _choices(known, base, count)]
-        wanted = [each for of_way in searches for each in of_way.wanted(choices)]
-        total = measuring.count(wanted)
-        measuring.rank(wanted, partial(_tell, progress, total))
-        for of_way in searches:
-            of_way.measure(choices)
-        if any(of_way.is_explained for of_way in searches):
+    for counts in ((0, 1), (2,), (3,))[:most]:
+        choices = [[choice for count in counts for choice in of_way.choices(known, count)] for of_way in searches]
+        measuring.rank([of_way.measurement(choice) for of_way, each in zip(searches, choices, strict=True)
+                        for choice in each], progress)
+        for of_way, each in zip(searches, choices, strict=True):
+            of_way.measure(each)
+        if counts[-1] > 1 and any(of_way.is_explained for of_way in searches):
             break
     facts = {"folds": given.folds, "size": given.fold}
     variants = [Variant(tuple(each.words.format(**facts) for each in choice), shown, *of_way.distance(shown), way)
@@ -104,15 +52,11 @@ def search(splits: Mapping[str, Given], base: Measurement, rules: Protocol, publ
         tuple(doubt.note for doubt in row.doubts) if row else ())
 
 
-def _tell(progress: Progress, total: int, done: int) -> None:
-    progress(done, total)
-
-
 def _possible(splits: Mapping[str, Given], base: Measurement) -> tuple[list[Difference], dict[str, list[str]]]:
     """The differences that can be tried, and those that need what is not known."""
     known, not_tried = [], dict[str, list[str]]()
     for each in DIFFERENCES:
-        wanted = each.change(base)
+        wanted = replace(base, **dict(each.choices))
         if not each.changed(base):
             continue
         lacking = "scores of other splits" if wanted.split not in splits else splits[wanted.split].lacks(wanted)
@@ -121,15 +65,6 @@ def _possible(splits: Mapping[str, Given], base: Measurement) -> tuple[list[Diff
         elif not splits[wanted.split].is_idle(wanted):
             known.append(each)
     return known, not_tried
-
-
-def _choices(known: Sequence[Difference], base: Measurement, together: int) -> Iterator[Choice]:
-    """So many differences at a time, no two of which are about the same choice."""
-    for choice in combinations(known, together):
-        fields = [name for each in choice for name in each.changed(base)]
-        rankings = sum(bool(each.changed(base) & RANKED) for each in choice)
-        if len(fields) == len(set(fields)) and rankings <= RANKINGS:
-            yield choice
 
 
 # The choices for which scores are ranked again.
@@ -147,18 +82,22 @@ class _Search:
     def is_explained(self) -> bool:
         return any(not self.distance(shown)[0] for shown in self.shown.values())
 
-    def wanted(self, choices: Iterable[Choice]) -> Iterator[Measurement]:
-        """The measurements of those choices of which a part has an effect."""
-        for choice in choices:
-            measurement = self._of(choice)
-            if self._is_possible(measurement):
-                yield measurement
+    def choices(self, known: Sequence[Difference], together: int) -> Iterator[Choice]:
+        """So many differences at a time that can be made and may reach the published numbers."""
+        for choice in combinations(known, together):
+            fields = [name for each in choice for name in each.changed(self.base)]
+            if len(fields) == len(set(fields)) and self._is_possible(choice) and self._is_near(choice):
+                yield choice
+
+    def measurement(self, choice: Choice) -> Measurement:
+        """The protocol with some differences."""
+        return replace(self.base, **{name: value for each in choice for name, value in each.choices
+                                     if name in each.changed(self.base)})
 
     def measure(self, choices: Iterable[Choice]) -> None:
         """Keep choices each of whose differences changes a printed number."""
         for choice in choices:
-            measurement = self._of(choice)
-            shown = self._shown(measurement) if self._is_possible(measurement) else None
+            shown = self._shown(choice)
             if shown is not None and all(self._without(choice, each) != shown for each in choice):
                 self.shown[choice] = shown
 
@@ -167,31 +106,49 @@ class _Search:
         apart = [abs(one - printed.number) for one, printed in zip(shown, self.published, strict=True)]
         return max(apart), apart.count(Decimal(0))
 
-    def _of(self, choice: Choice) -> Measurement:
-        measurement = self.base
-        for each in choice:
-            measurement = each.change(measurement)
-        return measurement
+    def _is_possible(self, choice: Choice) -> bool:
+        wanted = self.measurement(choice)
+        given = self.measuring.splits.get(wanted.split)
+        return given is not None and not given.lacks(wanted) and not given.is_idle(wanted)
 
-    def _is_possible(self, measurement: Measurement) -> bool:
-        given = self.measuring.splits[measurement.split]
-        return not given.lacks(measurement) and not given.is_idle(measurement)
+    def _is_near(self, choice: Choice) -> bool:
+        """Whether the scores are worth ranking for two differences together: whether the sum of their effects is near.
+
+        What two do together may differ from this sum by twice the smaller effect.
+        """
+        ranked = [each for each in choice if each.changed(self.base) & RANKED]
+        if len(ranked) != RANKINGS:
+            return len(ranked) < RANKINGS
+        base, *alone = self._shown(()), *(self._shown((each,)) for each in ranked)
+        if base is None or None in alone:
+            return False
+        for printed, start, *ends in zip(self.published, base, *filter(None, alone), strict=True):
+            effects = [end - start for end in ends]
+            reach = _near(printed) + 2 * min(map(abs, effects))
+            if abs(start + sum(effects) - printed.number) > reach:
+                return False
+        return True
 
     def _without(self, choice: Choice, left_out: Difference) -> Shown | None:
-        return self._shown(self._of(tuple(each for each in choice if each is not left_out)))
+        return self._shown(tuple(each for each in choice if each is not left_out))
 
-    def _shown(self, measurement: Measurement) -> Shown | None:
-        values = [self.measuring.number(measurement, each.metric, each.direction) for each in self.published]
+    def _shown(self, choice: Choice) -> Shown | None:
+        wanted = self.measurement(choice)
+        values = [self.measuring.number(wanted, each.metric, each.direction) for each in self.published]
         return None if None in values else tuple(
-            each.rounded(value, measurement.rounding) for each, value in zip(self.published, values, strict=True)
+            each.rounded(value, wanted.rounding) for each, value in zip(self.published, values, strict=True)
             if value is not None)
+
+
+def _near(printed: Printed) -> Decimal:
+    """How far from a published number others are near it."""
+    return NEAR * Decimal(printed.metric.most if printed.metric.is_share else 1)
 
 
 def _by_chance(published: Sequence[Printed], variants: Iterable[Variant]) -> tuple[float, ...]:
     """The share of numbers drawn near the published ones that variants with at most 0, 1, 2, … differences have."""
     units = [Decimal(1).scaleb(int(each.number.as_tuple().exponent)) for each in published]
-    reach = [max(1, int(NEAR * (each.metric.most if each.metric.is_share else 1) / float(unit)))
-             for each, unit in zip(published, units, strict=True)]
+    reach = [max(1, int(_near(each) / unit)) for each, unit in zip(published, units, strict=True)]
     draw = np.random.default_rng(0)
     drawn = np.stack([draw.integers(-far, far, size=DRAWN, endpoint=True) for far in reach], axis=1)
     seen: dict[tuple[int, ...], int] = {}

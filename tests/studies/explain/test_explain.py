@@ -148,7 +148,8 @@ def test_equal_captions_count_for_each_other() -> None:
 
 
 def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> None:
-    other = evaluate((lambda images, captions: images @ captions.T)(*vectors(seed=9)), OWNER)
+    images, captions = vectors(seed=9)
+    other = evaluate(images @ captions.T, OWNER)
     found = explain(scores, text(other), most=2)
     assert not found.reproducing
     assert "explains the published numbers; the nearest is" in str(found)

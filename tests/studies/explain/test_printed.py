@@ -38,6 +38,6 @@ def test_a_row_of_a_shipped_table() -> None:
     ("vse_infty_table11:1", "prints no recalls"), ("R@1=1e999999999", "is no number"), ("rerank_table1:", "expected"),
     ("i2t_R@1=5,R@0=3", "needs a cutoff")])
 def test_what_is_no_number_of_a_metric_is_refused(text: str, said: str) -> None:
-    with pytest.raises(InputError, match="^[^\n]*$") as refused:
+    with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
         read(text)
     assert said in str(refused.value)
