@@ -141,8 +141,8 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
                   asked.device or settings.training_of(name).device)
     # With workers, the network computes there.
     opened = dual_encoders.load(encoder.model, usage if place is None else replace(usage, device="cpu"))
-    request = EmbedRequest(splits=[part.name for part in parts], encoder={
-        "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json")})
+    request = EmbedRequest(splits=[part.name for part in parts], made_by=records.versions(encoder.model), encoder={
+        "identity": records.identity(encoder.model, opened), **encoder.model_dump(mode="json", exclude={"model"})})
     job = embedding.Job(encoder.model, usage, manifest, images or manifest.images_folder, parts, batch_size,
                         settings.compute.products)
 
@@ -160,3 +160,4 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
 
     photographs = references.of_photographs(manifest, request.splits, images)
     unless_up_to_date(path, request, {"manifest": manifest.reference, "photographs": photographs}, embed)
+    records.found_at(path, encoder.model)

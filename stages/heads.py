@@ -105,7 +105,8 @@ class _Head:
         request = training.TrainRequest.of(self.name, self.feature, self.text, self.seed, self.recipe, self.how)
         made_from = training.inputs.of_files(request, self.dataset, paths.manifest(self.dataset),
                                              paths.features(self.dataset, self.feature), self.others(paths))
-        return made_from is not None and artefacts.is_kept(folder, request, made_from, if_changed)
+        return made_from is not None and artefacts.is_kept(
+            folder, request, made_from, training.HeadArtefact.policy(folder, if_changed))
 
 
 def _ask(asked: dict[Path, _Head], paths: Paths, settings: Settings, folder: Path, head: _Head, redo: bool,

@@ -20,6 +20,7 @@ from pipeline.parts.lazy import LookupTable
 from pipeline.report.figures import FIGURES
 from pipeline.report.tables import TABLES
 from pipeline.settings import Settings
+from pipeline.settings.features import FEATURES
 from pipeline.settings.paths import Paths, ensembles, heads, reranked, system_name, systems
 from pipeline.systems import reranking, rescoring
 from pipeline.systems.scores.judged import Truth
@@ -132,7 +133,8 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
                            training.HeadArtefact.open(folder).record.identity
                            if training.HeadArtefact.is_finished(folder) else None)
     how = settings.training_of(dataset)
-    request = training.TrainRequest.of(called, feature, text, seed, recipe, how)
+    engine = settings.engine_of(dataset, feature).engine if recipe.finetune and FEATURES[feature].trainable else None
+    request = training.TrainRequest.of(called, feature, text, seed, recipe, how, engine=engine)
     pretrained = {} if request.words else {"bert": how.bert}
     return {"request": request.recorded(), "versions": request.versions()} | pretrained | (
         {"rests_on": rests_on} if rests_on else {})

@@ -131,6 +131,8 @@ def _score_embeddings(paths: Paths, settings: Settings, path: Path, asked: str |
 
     made_from = {"vectors": embedded.reference, "manifest": reference(paths.manifest(dataset), dataset)}
     unless_up_to_date(target, ScoreRequest(name=target.stem, split=split), made_from, multiply)
+    if known := embedded.made_from.members[0].encoder:
+        records.found_at(target, known["place"])
 
 
 def rescore(paths: Paths, settings: Settings, system: str | None = None, name: str | None = None,

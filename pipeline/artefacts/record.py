@@ -1,7 +1,7 @@
 """record.json, the only description of what made an artefact."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ class Record(BaseModel):
     made_from: dict[str, Reference] = {}  # Role, such as "manifest" -> the artefact it was made from
     versions: dict[str, int | str] = {}
     contents: dict[str, str] = {}  # File, or folder of an array, by its path in the artefact -> digest
-    # What readers need to know of the result, such as a head's width. Each kind says what.
+    # What readers need to know of the result, such as a head's width. Each kind says what. The key `place` says where
+    # a file was found, and is in no identity.
     facts: dict[str, Any] = {}
     # The machines that worked on it, the latest last. They are never compared.
     machines: list[dict[str, Any]] = []
@@ -45,7 +46,8 @@ class Record(BaseModel):
     @property
     def identity(self) -> str:
         """Digest of all that it is, without where it was made: equal for equal artefacts of two machines."""
-        return digest(self.model_dump(exclude={"machines", "finished", "seal"}))
+        parts = self.model_dump(exclude={"machines", "finished", "seal"})
+        return digest(parts | {"facts": without_places(self.facts)})
 
     @property
     def computed_seal(self) -> str:
@@ -64,6 +66,13 @@ class Record(BaseModel):
     def refers(self, name: str) -> Reference:
         """The reference to this artefact by the name under which the project has it."""
         return Reference(kind=self.kind, name=name, identity=self.identity)
+
+
+def without_places(facts: Any) -> Any:
+    """Facts, or a part of them, without the values of `place`."""
+    if isinstance(facts, Mapping):
+        return {key: without_places(value) for key, value in facts.items() if key != "place"}
+    return [*map(without_places, facts)] if isinstance(facts, list) else facts
 
 
 def save(folder: Path, record: Record) -> Record:

@@ -116,6 +116,7 @@ def embed(path: Path, draft: Draft, encoder: DualEncoder, job: Job, made: Record
              for part in parts]
     made_from = {role: each.identity for role, each in draft.record.made_from.items()}
     kept = KeptPieces(path, {"encoder": same, "manifest": job.manifest.digest, "made_from": made_from,
+                             "versions": draft.record.versions,
                              "splits": [split.name for split in job.splits], "at_once": AT_ONCE})
     _opened[:] = [(same, encoder)] if executor is None else []
     try:

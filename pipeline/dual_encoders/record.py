@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline import artefacts, dual_encoders
+from pipeline.artefacts import record as records
 from pipeline.files import weights
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest, Split
@@ -23,10 +25,13 @@ def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
 
     Vectors of one identity are in one space.
     """
-    kind = model.partition(":")[0]
-    version = artefacts.version(f"dual_encoders/{kind}")
-    return digest({"kind": kind, "files": dict(encoder.files), "usage": encoder.usage.recorded,
-                   **({"version": version} if version != 1 else {})})
+    return digest({"kind": model.partition(":")[0], "files": dict(encoder.files), "usage": encoder.usage.recorded,
+                   "versions": versions(model)})
+
+
+def versions(model: str) -> artefacts.Versions:
+    """Collect the versions of an encoder's class and of decoding images."""
+    return artefacts.versions((dual_encoders.DUAL_ENCODERS, model.partition(":")[0]), "images")
 
 
 def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | None) -> dict[str, Any]:
@@ -34,7 +39,7 @@ def described(model: str, encoder: dual_encoders.DualEncoder, trained_on: str | 
     place = model.partition(":")[2]
     card = next((each for each in weights.checkpoints().values()
                  if each.hub == place or (each.sha256 and each.sha256 == encoder.weights_file)), None)
-    return {"model": model, "title": card.title if card else None,
+    return {"place": model, "title": card.title if card else None,
             "trained_on": trained_on or (card.trained_on if card else None), "usage": encoder.usage.recorded,
             "preprocessing": dict(encoder.preprocessing), "token_limit": encoder.token_limit,
             "activation": dict(encoder.activation)}
@@ -55,16 +60,26 @@ def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained
 def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that a record names, whether or not its files are still the same."""
     known = member.encoder or {}
-    return dual_encoders.load(known["model"], dual_encoders.Usage(**known["usage"], device=device))
+    return dual_encoders.load(known["place"], dual_encoders.Usage(**known["usage"], device=device))
 
 
 def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that made a store's vectors."""
-    encoder, model = load_recorded(member, device), (member.encoder or {})["model"]
+    encoder, model = load_recorded(member, device), (member.encoder or {})["place"]
     if identity(model, encoder) != member.checkpoint:
         raise InputError(f"{model}: its files are not those that {member.head} was embedded with; run `pipeline embed` "
                          "again")
     return encoder
+
+
+def found_at(store: Path, place: str) -> None:
+    """Record where an encoder is now, in a store of vectors or scores that it made, of which nothing else changes."""
+    record = records.require(store)
+    made = Made.model_validate(record.facts)
+    member = made.members[0]
+    if member.encoder and member.encoder["place"] != place:
+        member = member.changed(encoder={**member.encoder, "place": place})
+        records.update(store, facts=made.changed(members=[member]).recorded())
 
 
 class SplitVectors(NamedTuple):

@@ -69,7 +69,7 @@ def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Man
                      drawn: int, image: int | None, batch_size: int) -> Iterator[Step]:
     """Compare a dual encoder and what it read with the result's entry of it."""
     said = member.encoder or {}
-    model = Path(said["model"])
+    model = Path(said["place"])
     try:
         encoder = record.load_recorded(member)
     except InputError:
@@ -77,12 +77,12 @@ def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Man
         return
     for name in dict.fromkeys((*member.files, *encoder.files)):
         yield Step(model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name))
-    yield Step(model, "the encoder and its usage", member.checkpoint, record.identity(said["model"], encoder))
+    yield Step(model, "the encoder and its usage", member.checkpoint, record.identity(said["place"], encoder))
     activation, recorded = (", ".join(f"{tower} {name}" for tower, name in sorted(each.items())) for each in (
         encoder.activation, said.get("activation", {})))
     yield Step(model, "activation of its towers", recorded or None, activation)
     yield Step(model, "what it is called", digest(dict(said)),
-               digest(record.described(said["model"], encoder, said.get("trained_on"))))
+               digest(record.described(said["place"], encoder, said.get("trained_on"))))
 
     def photographs(part: Split) -> list[Path]:
         return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]

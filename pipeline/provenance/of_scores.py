@@ -11,7 +11,6 @@ import numpy as np
 from pipeline.artefacts import artefact
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.compared import Step
-from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again
@@ -19,6 +18,7 @@ from pipeline.provenance.traced import Traced
 from pipeline.settings.paths import Paths
 from pipeline.systems import given, reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates
+from pipeline.systems.reranking.base import identity
 from pipeline.systems.scores import judged, layout, reranked
 from pipeline.systems.scores.made import Reranked
 from pipeline.systems.scores.sources import Vectors
@@ -124,7 +124,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split),
                             options=record.scorer.get("options", {}))
         scorer = reranking.build(record.scorer["kind"], name, source)
-        made: str | None = digest(scorer.made_from)
+        made: str | None = identity(scorer)
     except InputError as error:
         made = str(error)
     yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)

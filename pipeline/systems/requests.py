@@ -58,10 +58,11 @@ class EmbedRequest(Request):
     torch: str | None = None  # The version of torch, by which a head computes
     # A dual encoder's settings, and the digest of its files and usage; {} for a head.
     encoder: dict[str, Any] = Field(default_factory=dict)
-    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the head's parts
+    # The versions of the head's parts, or of the encoder's class
+    made_by: Versions = Field(default_factory=dict, exclude=True)
 
     def versions(self) -> Versions:
-        """Collect the versions of the head's parts; that of an encoder's class is part of its digest."""
+        """Collect the versions of the head's parts, or of the encoder's class."""
         return self.made_by
 
 
@@ -116,11 +117,13 @@ class RerankRequest(Request):
     tuned: dict[str, Any] | None = None
     # What finds candidates by their vectors, a key of `INDEXES`; None for the retriever's scores.
     index: str | None = None
+    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the scorer's own parts
 
     def versions(self) -> Versions:
-        """Collect the versions of reranking, of the scorer, of the index, and of a protocol of another package."""
+        """Collect the versions of reranking, the scorer and its parts, the index, and another package's protocol."""
         index = [] if self.index is None else [(INDEXES, self.index)]
-        return artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index, *of_packages(self.protocol[:1]))
+        return {**self.made_by, **artefacts.versions("reranking", (SCORERS, self.scorer[0]), *index,
+                                                     *of_packages(self.protocol[:1]))}
 
     def in_the_order_of(self, recorded: Mapping[str, Any]) -> "RerankRequest":
         """The request for the same scores of pairs, with the order of candidates that a record requests."""

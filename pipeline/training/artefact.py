@@ -7,15 +7,16 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.artefacts import Artefact, Reference
+from pipeline.artefacts.making import IfChanged
 from pipeline.artefacts.record import FILE
 from pipeline.features.store import ItemFormat
 from pipeline.parts.errors import InputError, refusing
 from pipeline.training.request import ConvertRequest, TrainRequest, parsed
 
-BEST, WORDS = "best.safetensors", "text"
+BEST, LAST, WORDS = "best.safetensors", "last.safetensors", "text"
 # The contents by which a head is opened, and all.
 OPENED = (BEST, WORDS)
-CONTENTS = (*OPENED, "last.safetensors", "history.csv", "steps.csv")
+CONTENTS = (*OPENED, LAST, "history.csv", "steps.csv")
 
 
 class _Facts(BaseModel):
@@ -46,7 +47,7 @@ class MadeFeatures(_Facts):
 
 
 class OwnNetwork(_Facts):
-    """The engine of a head whose feature network was trained with it."""
+    """The engine of a head whose feature network was trained with it. The head has its weights."""
 
     engine: str
     options: dict[str, Any]
@@ -123,6 +124,21 @@ class HeadArtefact(Artefact):
         """
         existing = Artefact.existing(folder)  # one that is only begun has no facts yet
         return existing is not None and existing.record.kind == TrainRequest.kind and existing.record.finished
+
+    @classmethod
+    def policy(cls, folder: Path, if_changed: IfChanged) -> IfChanged:
+        """Decide whether another head in a folder is refused or replaced.
+
+        Args:
+            folder: The folder.
+            if_changed: What the user says.
+
+        Returns:
+            That; "redo" for a head whose first epoch was never finished: nothing is lost with it.
+        """
+        existing = Artefact.existing(folder)
+        begun = existing is not None and not existing.record.finished
+        return "redo" if begun and not any((folder / name).exists() for name in (BEST, LAST)) else if_changed
 
     def require_finished(self) -> Self:
         """Check that it has all its epochs.

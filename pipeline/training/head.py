@@ -35,7 +35,6 @@ from pipeline.training.source import (
     PreparedImages,
     photographs_of,
     stored,
-    untrained,
     usable,
 )
 
@@ -231,7 +230,7 @@ class Head:
 
 
 def _pixels(engine: OwnNetwork) -> NewPixels:
-    return NewPixels(engine.engine, untrained(engine))
+    return NewPixels(engine.engine, engine.options)
 
 
 @dataclass(frozen=True)

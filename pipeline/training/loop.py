@@ -64,7 +64,7 @@ def train(job: TrainingJob, on_step: OnStep = lambda epoch, step, log: None,
     """
     machine.keep_freed()
     data = job.open()
-    if job.processes.shared(artefacts.is_kept(job.folder, job.request, data.made_from, job.if_changed)):
+    if job.processes.shared(artefacts.is_kept(job.folder, job.request, data.made_from, job.policy)):
         return checkpoint.state(job.folder)
     half.refuse_slow(job.training.precision, job.training.device)
     if job.processes.rank == 0:

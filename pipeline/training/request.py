@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
 from pipeline.evaluation.retrieval.top import INDEXES
+from pipeline.features.extractors import ENGINES
 from pipeline.files.remembered import in_process
 from pipeline.heads import HEADS, objectives, pooling
 from pipeline.parts.errors import InputError
@@ -38,6 +39,7 @@ class HeadRequest(Request):
         training: The sizes, without `LEFT_OUT`.
         words: What a vocabulary is made from; files by their SHA-256. {} for a pretrained text encoder, which is an
             artefact that the head is made from.
+        engine: The engine whose network is trained with the head, a key of `ENGINES`; None for stored features.
     """
 
     kind: ClassVar[str] = "head"
@@ -49,6 +51,7 @@ class HeadRequest(Request):
     training: Annotated[Training, BeforeValidator(_completed),
                         PlainSerializer(lambda training: training.recorded(exclude=LEFT_OUT))]
     words: dict[str, str | int]
+    engine: str | None = None
 
     @classmethod
     def of(cls, name: str, feature: str, text: str, seed: int, recipe: Recipe, training: Training, **more: Any) -> Self:
@@ -62,6 +65,10 @@ class HeadRequest(Request):
         return cls(name=name, feature=feature, text=text, seed=seed, recipe=recipe, training=training, words=words,
                    **more)
 
+    def recorded(self) -> dict[str, Any]:
+        """The request as JSON values, without an engine where there is none."""
+        return self.model_dump(mode="json", exclude={"engine"} if self.engine is None else None)
+
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the recipe and of its training, as JSON."""
@@ -69,9 +76,9 @@ class HeadRequest(Request):
         return {**recorded["recipe"], **recorded["training"]}
 
     def versions(self) -> Versions:
-        """Collect the versions of its parts and tasks, of the loop, and of another package's tokenizer and index.
+        """Collect the versions of the loop, of its tasks and parts, and of an engine whose network is trained with it.
 
-        Built-in tokenizers are part of the text encoder.
+        Tokenizers and indexes are listed if another package brings them; built-in ones are parts of others.
         """
         tokenizer, recipe = str(self.words.get("tokenizer", "")), self.recipe
         of_user: list[tuple[LookupTable[Any], str]] = []
@@ -79,9 +86,12 @@ class HeadRequest(Request):
             of_user.append((TOKENIZERS, tokenizer))
         if not INDEXES.is_built_in(recipe.pairs.index):
             of_user.append((INDEXES, recipe.pairs.index))
+        if self.engine is not None:
+            of_user.append((ENGINES, self.engine))
         poolings = [(pooling.POOLINGS, side.name) for side in (recipe.image_pooling, recipe.text_pooling)]
         return artefacts.versions(
-            "training", *(f"training/{task}" for task in recipe.tasks), (TEXTS, self.text),
+            "training", *(f"training/{task}" for task in recipe.tasks), *["images"] * (self.engine is not None),
+            (TEXTS, self.text),
             (HEADS, recipe.architecture.name), (objectives.OBJECTIVES, recipe.objective.name), *poolings, *of_user)
 
 

@@ -23,7 +23,7 @@ from pipeline.manifest import Manifest, Split, photographs
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Recipe
 from pipeline.text import Text
-from pipeline.training.artefact import HeadArtefact, Origin, OwnNetwork
+from pipeline.training.artefact import HeadArtefact, Origin
 
 # A crop in training keeps at least this share of either side (VSE∞'s released code).
 LEAST_CROP = 0.6
@@ -78,8 +78,9 @@ class Photographs:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 over the engine, its settings and its initial weights."""
-        return digest({"engine": self.name, "settings": dict(self.engine.settings), "weights": self.engine.weights})
+        """SHA-256 over the engine, its settings and its initial weights, wherever their file is."""
+        settings = {key: value for key, value in self.engine.settings.items() if key != "weights"}
+        return digest({"engine": self.name, "settings": settings, "weights": self.engine.weights})
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -205,14 +206,9 @@ def photographs_of(head: HeadArtefact, manifest: Manifest, folder: Path | None =
     """
     engine = head.facts.own_network
     assert engine is not None
-    source = Photographs(manifest, folder or manifest.images_folder, engine.engine, untrained(engine))
+    source = Photographs(manifest, folder or manifest.images_folder, engine.engine, engine.options)
     source.identity = head.facts.store
     return source
-
-
-def untrained(engine: OwnNetwork) -> dict[str, Any]:
-    """The options of a head's own network. The head has all weights; those that it started from need not be here."""
-    return {**engine.options, "weights": weights.UNTRAINED}
 
 
 def usable(source: ImageSource, split: Split, captions: FeatureStore | None = None) -> Split:

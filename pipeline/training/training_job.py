@@ -15,6 +15,7 @@ from pipeline.artefacts.making import IfChanged
 from pipeline.compute.device import require
 from pipeline.features.store import FeatureStore, ItemFormat, provenance
 from pipeline.files import atomic
+from pipeline.files.weights import UNTRAINED
 from pipeline.heads.base import HeadNetwork
 from pipeline.manifest import Manifest, Split
 from pipeline.parts.errors import InputError, InputWarning, counted
@@ -23,7 +24,7 @@ from pipeline.text import Text, role_graphs
 from pipeline.text.features import FeatureText
 from pipeline.text.tokens import TokenText
 from pipeline.training import checkpoint, inputs, sampling
-from pipeline.training.artefact import BEST, CONTENTS, OPENED, WORDS, HeadFacts, Origin
+from pipeline.training.artefact import BEST, CONTENTS, OPENED, WORDS, HeadArtefact, HeadFacts, Origin
 from pipeline.training.processes import Processes
 from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
 from pipeline.training.source import ImageSource, Photographs, networks, usable
@@ -86,7 +87,14 @@ class TrainingJob:
     def request(self) -> TrainRequest | ConvertRequest:
         """What is asked for."""
         kind, more = (TrainRequest, {}) if self.origin is None else (ConvertRequest, {"checkpoint": self.origin.sha256})
-        return kind.of(self.recipe_name, self.feature, self.text, self.seed, self.recipe, self.training, **more)
+        engine = self.source.name if isinstance(self.source, Photographs) else None
+        return kind.of(self.recipe_name, self.feature, self.text, self.seed, self.recipe, self.training, engine=engine,
+                       **more)
+
+    @property
+    def policy(self) -> IfChanged:
+        """Whether another head in the folder is refused or replaced, see `HeadArtefact.policy`."""
+        return HeadArtefact.policy(self.folder, self.if_changed)
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -153,7 +161,7 @@ class TrainingJob:
             if self.processes.rank == 0:
                 where = self.training.model_dump(include={"device", "pieces", "processes"})
                 draft = stack.enter_context(making(self.folder, self.request, data.made_from, where,
-                                                   if_changed=self.if_changed, resume=True))
+                                                   if_changed=self.policy, resume=True))
                 if draft is not None:
                     if not (draft.folder / BEST).exists():  # the best epoch was lost: none is finished
                         for name in set(CONTENTS) - set(OPENED):
@@ -206,7 +214,7 @@ class TrainingJob:
         source = self.source
         if isinstance(source, Photographs):
             images = {"features": source.provenance,
-                      "own_network": {"engine": source.name, "options": source.options}}
+                      "own_network": {"engine": source.name, "options": {**source.options, "weights": UNTRAINED}}}
         else:
             images = {"features": provenance(source), "items": ItemFormat.of(source).recorded()}
         scores = "ce" in self.recipe.tasks or heads.compares_parts(self.recipe)

@@ -14,6 +14,7 @@ import pytest
 from folders import tree
 from tiny_dual_encoders import FOLDERS
 
+from pipeline.artefacts.record import load
 from pipeline.dual_encoders import embedding
 from pipeline.files.atomic import exclusive
 from pipeline.manifest import Manifest
@@ -66,7 +67,8 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
     made = System.open_vectors(STORE).made_from
     member, = made.members
     assert member.encoder is not None
-    assert member.encoder["model"] == "clip:models/clip"
+    assert member.encoder["place"] == "clip:models/clip"
+    assert load(STORE).versions == {"dual_encoders/clip": 1, "images": 1}
     assert member.encoder["trained_on"] == "noise"
     assert member.encoder["usage"] == {"prompt": "{}", "preprocessing": "own", "precision": "fp32"}
     assert member.encoder["preprocessing"]["do_center_crop"] is True
@@ -75,6 +77,21 @@ def test_it_is_embedded_once_and_names_what_made_it(pipeline: Any) -> None:
     assert 0 < member.splits["train"]["cut_captions"] <= 80
     assert "nothing to do" in pipeline(*EMBED)[1]
     assert "nothing to do" not in pipeline(*EMBED, "--prompt", "a {}")[1]
+
+
+@pytest.mark.usefixtures("project")
+def test_an_encoder_that_was_moved_is_the_same(pipeline: Any) -> None:
+    command = (*EMBED, "--split", "test")
+    assert pipeline(*command)[0] == pipeline("score", "--system", STORE)[0] == 0
+    identity = load(SCORED).identity
+    shutil.move("models/clip", "moved")
+    command = tuple(word.replace("models/clip", "moved") for word in command)
+    for each in (command, ("score", "--system", STORE)):
+        assert "nothing to do" in pipeline(*each)[1]
+    assert load(SCORED).identity == identity
+    code, out, err = pipeline("trace", SCORED)
+    assert code == 0, (out, err)
+    assert "clip:moved" in out
 
 
 @pytest.mark.usefixtures("project")

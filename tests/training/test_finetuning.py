@@ -17,6 +17,7 @@ from PIL import Image
 from torch import nn
 
 from pipeline import settings, training
+from pipeline.artefacts import Record
 from pipeline.features.store import FeatureStore
 from pipeline.files import images
 from pipeline.heads.two_tower import TwoTower
@@ -239,6 +240,23 @@ def test_other_photographs_make_what_was_made_of_them_stale(scenes: Manifest, tm
     assert "nothing to do" not in run(*score, *others)
     assert "nothing to do" in run(*embed, *others)
     assert "BLAKE2b of the images of test differs" in run("trace", steps, "--embed", "0", code=2)
+
+
+def test_a_head_is_the_same_wherever_its_first_weights_are(scenes: Manifest, job: training.TrainingJob, tmp_path: Path
+                                                           ) -> None:
+    jobs = []
+    for place in ("one", "other"):
+        file = tmp_path / place / "weights.pth"
+        file.parent.mkdir()
+        torch.save(photographs(scenes).engine.network.model.state_dict(), file)
+        source = Photographs(scenes, scenes.images_folder, "grid", GRID | {"weights": str(file)})
+        jobs.append(replace(job, source=source))
+    words = job.learn(scenes.split("train").captions)
+    one, other = (Record(kind="head", request=each.request.recorded(), made_from=each.made_from(words),
+                         versions=dict(each.request.versions()), facts=each.facts(words).model_dump(mode="json"))
+                  for each in jobs)
+    assert one.identity == other.identity
+    assert one.versions.keys() >= {"extractors/grid", "images"}
 
 
 def test_what_cannot_be_is_refused(

@@ -12,6 +12,7 @@ from folders import tree
 from pipeline import settings, training
 from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
 from pipeline.training import checkpoint
 
 CHANGES = tuple(f"training.sample.{change}" for change in (
@@ -121,3 +122,20 @@ def test_a_run_that_lost_its_best_epoch_begins_again(job: training.TrainingJob, 
     (job.folder / "best.safetensors").unlink()
     training.train(job)
     assert tree(job.folder) == tree(whole.folder)
+
+
+def test_a_setting_is_corrected_as_long_as_no_epoch_is_finished(job: training.TrainingJob) -> None:
+    def stop(at: int) -> Any:
+        def on_step(epoch: int, step: int, log: object) -> None:
+            if epoch == at:
+                raise Stopped
+        return on_step
+
+    with pytest.raises(Stopped):
+        training.train(job, on_step=stop(0))
+    other = replace(job, training=job.training.model_copy(update={"batch_size": 8}))
+    with pytest.raises(Stopped):
+        training.train(other, on_step=stop(1))
+    with pytest.raises(InputError, match=r"training\.batch_size was 8, is 16; --if-changed redo"):
+        training.train(job)
+    training.train(other)

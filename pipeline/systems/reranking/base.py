@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pipeline.artefacts.record import without_places
 from pipeline.evaluation.retrieval import Ids, Progress, Side, Singles, rows_of
+from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
 from pipeline.settings.paths import Paths
 
@@ -33,6 +35,11 @@ def manifest_rows(manifest: Manifest, side: Side, ids: Ids) -> Ids:
     return rows_of(known.to_numpy(), ids, lambda each: f"the manifest of {manifest.dataset} has no {side} {each}")
 
 
+def identity(scorer: "PairScorer") -> str:
+    """Digest all that a scorer's scores rest on, wherever its files are."""
+    return digest(without_places(scorer.made_from))
+
+
 class PairScorer(Protocol):
     """Scores pairs of an image and a caption. It is built from a name and a `PairSource`, and draws nothing at random.
 
@@ -50,7 +57,8 @@ class PairScorer(Protocol):
         Results record it, and it is compared when scoring is resumed. It holds no path of this machine. `manifest` and
         `split`, if it has them, must be the retriever's; `members`, `features` and `untrained` are as in
         `provenance.record.made_from`, and are joined with the retriever's. `series` is what all seeds of the scorer are
-        called, by default its name.
+        called, by default its name. `versions` is an optional attribute: the versions of its parts, see
+        `artefacts.versions`.
         """
 
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:

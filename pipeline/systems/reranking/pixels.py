@@ -12,6 +12,7 @@ import transformers
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from pipeline import artefacts
 from pipeline.compute import device, products
 from pipeline.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.files import images, weights
@@ -54,6 +55,11 @@ class PixelScorer(ABC):
         return {"kind": self.kind, "name": self.name, "weights": self.weights,
                 "config": digest([str(config), str(self.processor)]), "images": self.images.digest,
                 "captions": self.captions.digest, "photographs": self.photographs}
+
+    @property
+    def versions(self) -> artefacts.Versions:
+        """The version of decoding images."""
+        return artefacts.versions("images")
 
     @torch.inference_mode()
     def score(self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None) -> Singles:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pipeline.artefacts import Artefact, Outdated, Reference, making
+from pipeline.artefacts import Artefact, Outdated, Reference, Versions, making
 from pipeline.artefacts.pieces import KeptPieces
 from pipeline.compute.tasks import Executor
 from pipeline.evaluation.retrieval import Progress, Protocol
@@ -15,7 +15,7 @@ from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.systems.requests import RerankRequest
 from pipeline.systems.reranking import candidates, shards, tuning
-from pipeline.systems.reranking.base import PairScorer, PairSource
+from pipeline.systems.reranking.base import PairScorer, PairSource, identity
 from pipeline.systems.scores import layout, reranked
 from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.system import System
@@ -62,12 +62,13 @@ class Job:
         """How many queries get candidates, those within languages too."""
         return sum(sum(part.system.queries) for part in self.pool.parts(self.protocol))
 
-    def request(self, tuned: dict[str, Any] | None) -> RerankRequest:
+    def request(self, tuned: dict[str, Any] | None, scorer: PairScorer) -> RerankRequest:
         """Compose the request; `tuned` says how k and `how` were chosen, if they were."""
         return RerankRequest(
             name=self.path.stem, named=self.named, scorer=self.scorer, options=dict(self.source.options),
             protocol=(self.protocol.name, self.protocol.folds), k=self.k, combine=self.how.name,
-            weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index)
+            weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index,
+            made_by=getattr(scorer, "versions", {}))
 
     def source_of(self, images: int, captions: int) -> PairSource:
         """The source that pairs the images of one of the pool's data sets with the captions of another."""
@@ -94,7 +95,7 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     if job.tuned_on is not None:
         k, how, tuned = tuning.chosen(job.tuned_on, _made(job, scorers))
         job = replace(job, k=k, how=how)
-    request, made_from = job.request(tuned), _made_from(job, scorers)
+    request, made_from = job.request(tuned, scorers[0]), _made_from(job, scorers)
     differs = _differs_before_ordering(job, request, made_from)
     refuses = not job.redo and differs is not None and differs.because in ("request", "made_from")
     with making(job.path, request, made_from, if_changed="refuse" if refuses else "redo") as draft:
@@ -103,7 +104,7 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
         job.retriever.check()
         scored_candidates, pieces, scored = None if differs else _earlier_candidates(job), None, 0
         if scored_candidates is None:
-            scored_candidates, pieces, scored = _score(job, by_pair, executor, report)
+            scored_candidates, pieces, scored = _score(job, by_pair, request.versions(), executor, report)
         if job.tune and (record := _made(job, scorers).reranked):
             k, how, tuned = tuning.tune(job.retriever, scored_candidates, record, job.block_megabytes)
             job = replace(job, k=k, how=how)
@@ -128,7 +129,7 @@ def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
     (kind, name), references = job.scorer, {"retriever": job.retriever.reference}
     for number, scorer in enumerate(scorers):
-        of_pixels_or_head = Reference(kind=kind, name=name, identity=digest(scorer.made_from))
+        of_pixels_or_head = Reference(kind=kind, name=name, identity=identity(scorer))
         references[f"scorer.{number}" if number else "scorer"] = getattr(scorer, "reference", of_pixels_or_head)
     return references | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
 
@@ -164,7 +165,7 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     record = Reranked(
         retriever=job.retriever.name, roles=[_role(made), _role(scorer)],
         scorer={key: value for key, value in its_facts.items() if key not in ABOVE} | {
-            "kind": kind, "name": name, "made_from": digest(its_facts)}
+            "kind": kind, "name": name, "made_from": identity(scorers[0])}
         | ({"options": dict(job.source.options)} if job.source.options else {}),
         k=job.k, combine=job.how.name, weight=job.how.weight, logits=scorers[0].gives_logits,
         protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),
@@ -196,18 +197,19 @@ def _require_one_split(retriever: System, scorer: PairScorer, name: str) -> None
                              f"{made.training_data}; give two that were trained on the same, see --trained-on")
 
 
-def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], executor: Executor | None, report: Report
-           ) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
+def _score(job: Job, scorers: dict[tuple[int, int], PairScorer], versions: Versions, executor: Executor | None,
+           report: Report) -> tuple[dict[str, reranked.Scored], KeptPieces, int]:
     """The candidates with their scores, the shards that hold these, and how many pairs were scored now."""
     pool, captions = job.pool, len(job.pool.caption_ids)
     to_score = candidates.find(pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index)
     pairs = candidates.wanted(to_score, captions)
-    made_from = {key: digest(each.made_from) for key, each in scorers.items()}
+    made_from = {key: identity(each) for key, each in scorers.items()}
     parts = shards.divide(pool, pairs, {key: (*job.scorer, job.source_of(*key), each)
                                         for key, each in made_from.items()})
     distractors = [each.reference.identity for each in job.distractors]
     request = {"retriever": job.retriever.reference.identity, "distractors": distractors, "shard": shards.SHARD,
-               "scorers": [[*key, each] for key, each in made_from.items()], "pairs": shards.digest_of(pool, pairs)}
+               "scorers": [[*key, each] for key, each in made_from.items()], "versions": dict(versions),
+               "pairs": shards.digest_of(pool, pairs)}
     pieces = KeptPieces(job.path, request, None if job.redo else OTHER_PAIRS)
     missing = sum(len(parts[number].rows) for number in pieces.missing(len(parts)))
     report.start(missing)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import training
-from pipeline.artefacts import Reference
+from pipeline.artefacts import Reference, Versions
 from pipeline.compute import half, products
 from pipeline.evaluation.retrieval import Ids, Progress, Similarity, Singles, as_similarity, rows_of
 from pipeline.features.store import FeatureStore
@@ -102,6 +102,11 @@ class TrainedScorer:
                 "checkpoint": head.checkpoint, "store": self.store.identity,
                 "content": self.store.content(np.flatnonzero(self.store.done)),
                 "images": self.images.digest, "captions": self.captions.digest, **elsewhere}
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the head's parts."""
+        return self.head.artefact.request.versions()
 
     def rows(self, image_ids: Ids) -> Ids:
         """Find images in the store."""

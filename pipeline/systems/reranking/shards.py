@@ -8,10 +8,9 @@ import numpy as np
 
 from pipeline.compute import products, tasks
 from pipeline.evaluation.retrieval import Ids, Singles
-from pipeline.files.digest import digest
 from pipeline.parts.errors import InputError
 from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairScorer, PairSource
+from pipeline.systems.reranking.base import PairScorer, PairSource, identity
 from pipeline.systems.reranking.candidates import Pairs
 from pipeline.systems.scores.system import System
 
@@ -40,7 +39,7 @@ def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
     products.apply(source.products)  # type: ignore[arg-type]
     scorer = reranking.build(kind, name, source)
     _opened.clear()
-    _opened[kind, name, source, digest(scorer.made_from)] = scorer
+    _opened[kind, name, source, identity(scorer)] = scorer
     return scorer
 
 

@@ -78,7 +78,9 @@ class Member(Facts):
     @property
     def of_all_seeds(self) -> dict[str, Any]:
         """The facts by which the seeds of one system do not differ."""
-        return self.model_dump(mode="json", exclude={"head", "checkpoint", "identity", "files", "content", "splits"})
+        return self.model_dump(mode="json", exclude={
+            **dict.fromkeys(("head", "checkpoint", "identity", "files", "content", "splits"), True),
+            "encoder": {"place"}})
 
 
 class Fusion(Facts):
