@@ -123,7 +123,7 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         trained_on = dataset if record.by_system else record.scorer.get("trained_on", dataset)
         source = PairSource(paths, trained_on, dataset, dataset, split=str(store.split),
                             options=record.scorer.get("options", {}))
-        scorer = reranking.build(record.scorer["kind"], name, source)
+        scorer = reranking.build(record.scorer["kind"], record.place, source)
         made: str | None = identity(scorer)
     except InputError as error:
         made = str(error)

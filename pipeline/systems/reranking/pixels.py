@@ -40,6 +40,7 @@ class PixelScorer(ABC):
             self.processor: Any = transformers.AutoProcessor.from_pretrained(folder, **weights.LOCAL)
             self.model: Any = getattr(transformers, self.network).from_pretrained(
                 folder, use_safetensors=True, dtype=torch.float32, **weights.LOCAL).eval()
+        self.processing = str(self.processor).replace(str(folder), "")  # it names where its files are
         self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)
         self.name, self.source = folder.resolve().name if folder.as_posix() == name else name, source
@@ -53,7 +54,7 @@ class PixelScorer(ABC):
         """The network by its tensors and its configuration, the manifests and the photographs."""
         config = {key: value for key, value in self.model.config.to_dict().items() if not key.startswith("_")}
         return {"kind": self.kind, "name": self.name, "weights": self.weights,
-                "config": digest([str(config), str(self.processor)]), "images": self.images.digest,
+                "config": digest([str(config), self.processing]), "images": self.images.digest,
                 "captions": self.captions.digest, "photographs": self.photographs}
 
     @property

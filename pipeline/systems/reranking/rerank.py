@@ -65,7 +65,8 @@ class Job:
     def request(self, tuned: dict[str, Any] | None, scorer: PairScorer) -> RerankRequest:
         """Compose the request; `tuned` says how k and `how` were chosen, if they were."""
         return RerankRequest(
-            name=self.path.stem, named=self.named, scorer=self.scorer, options=dict(self.source.options),
+            name=self.path.stem, named=self.named, scorer=(self.scorer[0], _name(self, scorer)),
+            options=dict(self.source.options),
             protocol=(self.protocol.name, self.protocol.folds), k=self.k, combine=self.how.name,
             weight=self.how.weight, tune=self.tune, tuned=tuned, index=self.index,
             made_by=getattr(scorer, "versions", {}))
@@ -118,6 +119,11 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     return Outcome(made, scored, written=True)
 
 
+def _name(job: Job, scorer: PairScorer) -> str:
+    """What a scorer is called, wherever its files are."""
+    return str(scorer.made_from.get("name", job.scorer[1]))
+
+
 def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
     """Open a scorer for each two data sets that are paired, by their positions in the pool, the queries' own first."""
     datasets = range(1, len(job.pool.datasets))
@@ -127,9 +133,9 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
 
 def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
-    (kind, name), references = job.scorer, {"retriever": job.retriever.reference}
+    (kind, _), references = job.scorer, {"retriever": job.retriever.reference}
     for number, scorer in enumerate(scorers):
-        of_pixels_or_head = Reference(kind=kind, name=name, identity=identity(scorer))
+        of_pixels_or_head = Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer))
         references[f"scorer.{number}" if number else "scorer"] = getattr(scorer, "reference", of_pixels_or_head)
     return references | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
 
@@ -157,7 +163,7 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     made, its_facts = job.retriever.made_from, scorers[0].made_from
     with refusing(ValueError, f"{name}: its made_from has members, steps or a fusion that are not a system's"):
         scorer = Made.model_validate({key: its_facts[key] for key in JOINED if key in its_facts})
-    step: dict[str, Any] = {"name": "rerank", "with": its_facts.get("series", name), "k": job.k}
+    step: dict[str, Any] = {"name": "rerank", "with": its_facts.get("series", _name(job, scorers[0])), "k": job.k}
     if job.how.name != "scorer":
         step[job.how.name] = job.how.weight
     if scorer.has_seen_queries:
@@ -165,7 +171,7 @@ def _made(job: Job, scorers: list[PairScorer], tuned: Mapping[str, Any] | None =
     record = Reranked(
         retriever=job.retriever.name, roles=[_role(made), _role(scorer)],
         scorer={key: value for key, value in its_facts.items() if key not in ABOVE} | {
-            "kind": kind, "name": name, "made_from": identity(scorers[0])}
+            "kind": kind, "name": _name(job, scorers[0]), "place": name, "made_from": identity(scorers[0])}
         | ({"options": dict(job.source.options)} if job.source.options else {}),
         k=job.k, combine=job.how.name, weight=job.how.weight, logits=scorers[0].gives_logits,
         protocol=Folds(name=job.protocol.name, folds=job.protocol.folds),

@@ -133,6 +133,11 @@ class Reranked(Facts):
     tuned: dict[str, Any] = Field(default_factory=dict)
 
     @property
+    def place(self) -> str:
+        """The scorer's name, or where its files are."""
+        return str(self.scorer.get("place", self.scorer["name"]))
+
+    @property
     def by_system(self) -> bool:
         """Whether the scorer is a stored system."""
         return bool(self.scorer.get("kind") == "system")
@@ -257,7 +262,7 @@ class Made(Facts):
         """How a system of that name was made from others, in words, and the command that makes it again."""
         if self.reranked:
             return "reranked with scores", (f"rerank --retriever {self.reranked.retriever} "
-                                            f"--with {self.reranked.scorer['name']} --name {name}")
+                                            f"--with {self.reranked.place} --name {name}")
         if self.rescored:
             bank = " --bank test" * (self.rescored.options.get("bank") == "test")
             return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"

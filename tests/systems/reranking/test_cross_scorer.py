@@ -22,6 +22,7 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
+from pipeline.systems.requests import RerankRequest
 from pipeline.systems.reranking.base import PairSource
 from pipeline.systems.reranking.scorers import CrossScorer
 from pipeline.text.tokens import encode
@@ -66,6 +67,10 @@ def test_a_heads_name_finds_its_scorer(project: PairSource) -> None:
     said = scorer.made_from
     assert {"kind", "name", "checkpoint", "store", "content", "images", "captions", "precision"} <= set(said)
     assert str(project.paths.root) not in str(said)
+    made_by = scorer.versions  # type: ignore[attr-defined]
+    request = RerankRequest(name="new", scorer=("cross", "pairs"), protocol=("all", 1), k=2, combine="scorer", weight=0,
+                            made_by=made_by)
+    assert request.versions().keys() >= {"training", "heads/cross", "scorers/cross", "reranking"}
     with pytest.raises(InputError, match="vectors: was not trained to score pairs"):
         reranking.build("cross", "vectors", project)
 

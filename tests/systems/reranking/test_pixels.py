@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +63,20 @@ def test_scores_are_those_of_the_librarys_forward_pass(kind: str, source: PairSo
     assert str(tmp_path) not in str(said)
     with pytest.raises(InputError, match="has no image -5"):
         scorer.score(np.array([-5]), pairs[1][:1])
+
+
+def test_a_scorer_is_the_same_wherever_its_files_are_and_another_for_other_photographs(
+        source: PairSource, scenes: Manifest, tmp_path: Path) -> None:
+    folder = checkpoint("vilt", tmp_path / "vilt")
+    shutil.copytree(scenes.images_folder, tmp_path / "images")
+    replace(scenes, dataset="own", images_folder=tmp_path / "images").save(source.paths.manifest("own"))
+    own = replace(source, images="own")
+    shutil.copytree(folder, tmp_path / "other" / "vilt")
+    found = [reranking.build("vilt", str(each), own).made_from for each in (folder, tmp_path / "other" / "vilt")]
+    assert found[0] == found[1]
+    one, other = (tmp_path / "images" / file for file in scenes.images["file"][:2])
+    shutil.copyfile(one, other)
+    assert reranking.build("vilt", str(folder), own).made_from != found[0]
 
 
 def test_an_image_that_a_processor_rounds_to_nothing_is_named(
