@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import click
 from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.retrieval import Protocol, Ties, relevance, workers
+from pipeline.evaluation.retrieval import Protocol, Ties, protocol, relevance, workers
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
 from pipeline.provenance.results import Distractors, EvaluateRequest, Result
-from pipeline.report import evaluated
+from pipeline.report import evaluated, latex, markdown, rows
+from pipeline.report.comma_separated import to_csv
+from pipeline.report.fitting import Paper
 from pipeline.settings import Evaluate, Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import judged, measured, runs
@@ -36,15 +39,20 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
              keep: bool = False, columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
              rules: Protocol | None = None, ties: Ties = "expected", extended: str | None = None,
              names: tuple[str, ...] = (), files: Files = Files(), from_run: Path | None = None,
-             scheduler: str | None = None, output: str = "text") -> None:
+             scheduler: str | None = None, output: str = "text", beside: str | None = None) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file."""
     if names:
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
         settings = settings.model_copy(update={"evaluate": metrics})
-    truth = replace(truth, left_out=settings.manifest.left_out)
+    truth, written = replace(truth, left_out=settings.manifest.left_out), partial(_written, output, settings, beside)
+    if beside:
+        rules = rules or protocol(rows.benchmark(beside).protocol)
+        if rules.name != rows.benchmark(beside).protocol:
+            raise InputError(f"--beside {beside} needs the protocol {rows.benchmark(beside).protocol}, received "
+                             f"{rules.name}; leave out --protocol and --folds")
     if from_run:
         numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate, say)
-        click.echo(_written([(from_run.name, numbers)], output))
+        click.echo(written([(from_run.name, numbers)]))
         return
     with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
         similarity = None if source is None else source.scores(paths, settings)
@@ -63,7 +71,7 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
         _write_files(pool, files, tables, settings.evaluate)
         if keep:
             _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
-        click.echo(_written([("", numbers | ({"notes": notes} if notes else {}))], output))
+        click.echo(written([("" if output == "text" else pool.name, numbers | ({"notes": notes} if notes else {}))]))
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
@@ -76,8 +84,8 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
     click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
-        [(name, numbers | _described(result.made)) for name, result in measured_run.items()
-         for numbers in result.numbers.values()], output))
+        output, settings, None, [(name, numbers | _described(result.made)) for name, result in measured_run.items()
+                                 for numbers in result.numbers.values()]))
 
 
 def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: judged.Truth, numbers: dict[str, Any],
@@ -120,11 +128,19 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
         measured.write_query_tables(files.per_query, tables)
 
 
-def _written(pairs: evaluated.Results, output: str) -> str:
-    """Results as text or Markdown, or one system's as JSON."""
+def _written(output: str, settings: Settings, beside: str | None, pairs: evaluated.Results) -> str:
+    """Results as text, as rows of a table in LaTeX, Markdown or CSV, or one system's as JSON."""
     if output == "json":
         return json.dumps(pairs[0][1], indent=1)
-    return evaluated.to_markdown(pairs) if output == "markdown" else evaluated.to_text(pairs)
+    if output == "text" and not beside:
+        return evaluated.to_text(pairs)
+    table, how = rows.table(pairs, beside), settings.typesetting
+    if output == "text":
+        return rows.to_text(table)
+    if output == "csv":
+        return to_csv(table)
+    paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
+    return latex.to_latex(table, paper, how.table_style) if output == "latex" else markdown.to_markdown(table, paper)
 
 
 def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
@@ -142,11 +158,11 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
         truth = judged.Truth.of(asked.settings).or_of(of_card)
         truth = replace(truth, left_out=settings.manifest.left_out)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        _, every, hits, rows, _ = asked.measure(store, protocols, truth, name=name)
+        _, every, hits, queries, _ = asked.measure(store, protocols, truth, name=name)
         names = [numbers["protocol"] for numbers in every]
         entries[name] = Result.of(store, asked.request(name, names, truth), dict(zip(names, every, strict=True)),
                                   dict(zip(names, hits, strict=True)))
-        tables += rows
+        tables += queries
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
     return entries

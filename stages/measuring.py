@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,19 @@ def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
     return find(protocol) if protocol else None
 
 
-def _output(form: str | None, as_json: bool) -> str:
-    if as_json and form not in (None, "json"):
-        raise InputError(f"--json and --format {form} are two ways to print; give one")
-    return "json" if as_json else form or "text"
+def printed(**forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options that choose how results are printed, one for each form; the command takes `output`, "text" for none.
+
+    forms: the name of each form and what it prints, as its help says.
+    """
+    def output(**given: bool) -> str:
+        chosen = [form for form, is_given in given.items() if is_given]
+        if len(chosen) > 1:
+            raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
+        return chosen[0] if chosen else "text"
+
+    return joined("output", output, *(click.option(f"--{form}", is_flag=True, help=f"Print {what}.")
+                                      for form, what in forms.items()), names=[*forms])
 
 
 # Options on the images and captions of a matrix; the command takes `columns`.
@@ -91,9 +101,5 @@ rules = joined(
                  help="A benchmark's rules; data that do not fit them are refused."))
 ties = click.option("--ties", type=click.Choice(["expected", "pessimistic", "optimistic"]), default="expected",
                     show_default=True, help="How ties count: the mean over all orders, the worst order or the best.")
-# How results are printed; the command takes `output`: text, json or markdown.
-output = joined(
-    "output", _output,
-    click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), show_default="text",
-                 help="How to print; --json is short for json."),
-    options.as_json)
+# How comparisons are printed; the command takes `output`: text, markdown or json.
+output = printed(markdown="Markdown", json="JSON")

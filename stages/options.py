@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -89,10 +89,10 @@ def refuse_shipped() -> None:
         raise InputError("there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere")
 
 
-def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], Any]
+def joined(argument: str, build: Callable[..., Any], *options: Callable[[Any], Any], names: Sequence[str] = ()
            ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Group several options into one argument, built by `build`."""
-    names = list(inspect.signature(build).parameters)
+    """Group several options into one argument, built by `build` from those of these names, or of its parameters."""
+    names = names or list(inspect.signature(build).parameters)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""What `pipeline evaluate` prints: results as text or as one Markdown table."""
+"""What `pipeline evaluate` prints: results as text."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pipeline.evaluation.metrics.numbers import TASKS, Statistic, at, flat
 from pipeline.files.left_out import by_reason
 from pipeline.parts.wrapping import wrapped
-from pipeline.report import markdown, text
+from pipeline.report import text
 from pipeline.report.table import MISSING, Cell, grid, number
 
 
@@ -34,31 +34,18 @@ def to_text(results: Results) -> str:
     parts = []
     for name, numbers in results:
         rows = [(title, _cells(numbers, way)) for way, title in DIRECTIONS.items() if way in numbers]
-        parts += [wrapped(_title(name, numbers)),
+        parts += [wrapped(title(name, numbers)),
                   *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
         if "tied" in numbers:  # not of a run file, which does not tell the ranks beyond its lists
             parts += text.to_text(grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]}))
         parts += [f"  RSUM {_rsum(numbers)}"] if "RSUM" in numbers else []
-        parts += [*(wrapped(line, "  ") for line in _remarks(numbers)), ""]
-    parts += [line for each in _seeds(results) for line in (wrapped(each), "")]
+        parts += [*(wrapped(line, "  ") for line in remarks(numbers)), ""]
+    parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
 
 
-def to_markdown(results: Results) -> str:
-    """Write all results as one Markdown table, two rows for each."""
-    rows = []
-    for name, numbers in results:
-        ways = [way for way in DIRECTIONS if way in numbers]
-        rows += [(_title(name, numbers) if way == ways[0] else "", DIRECTIONS[way], *_cells(numbers, way),
-                  _rsum(numbers) if way == ways[0] else "") for way in ways]
-    table = markdown.rows(grid(("", "direction", *RECALLS, *RANKS, "RSUM"), {"": rows}, texts=2))
-    remarks = [": ".join(filter(None, (markdown.escape(name), line))) for name, numbers in results
-               for line in _remarks(numbers)]
-    remarks += map(markdown.escape, _seeds(results))
-    return "\n\n".join([table, *remarks, *([NOTE] if _with_intervals(results) else [])])
-
-
-def _title(name: str, numbers: Mapping[str, Any]) -> str:
+def title(name: str, numbers: Mapping[str, Any]) -> str:
+    """Say what was measured: the name, split, size of the pool, protocol and ties."""
     size = f"{numbers['images']} images x {numbers['captions']} captions, protocol {numbers['protocol']}"
     ties = "" if numbers["ties"] == "expected" else f", ties {numbers['ties']}"
     split = f"{numbers['split']} split" if numbers.get("split") else ""
@@ -81,7 +68,8 @@ def _rsum(numbers: Mapping[str, Any]) -> Cell:
     return number(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
 
 
-def _remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
+def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the recalls do not: further metrics, languages, what was left out."""
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
         yield from (f"{judged} {line}" for line in _metrics(metrics, shown=()))
@@ -121,7 +109,7 @@ def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM
     yield from (f"{name}: {', '.join(values)}" for name, values in metrics.items())
 
 
-def _seeds(results: Results) -> Iterator[str]:
+def over_seeds(results: Results) -> Iterator[str]:
     """Write a line for each system of several seeds, by what made them: means and deviations over seeds."""
     systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, numbers in results:

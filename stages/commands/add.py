@@ -9,9 +9,9 @@ from stages import options
 
 @click.command
 @click.argument("name")
-@click.option("--scores", type=click.Path(), metavar="FILE",
+@click.option("--scores", metavar="FILE",
               help="Similarities, one row an image and one column a caption, in any form that `evaluate` takes.")
-@click.option("--embeddings", type=click.Path(), nargs=2, metavar="IMAGES CAPTIONS",
+@click.option("--embeddings", nargs=2, metavar="IMAGES CAPTIONS",
               help="Vectors instead, whose inner products are the scores: one row an image, one row a caption.")
 @click.option("--normalise", is_flag=True,
               help="Divide each vector of --embeddings by its length, so that inner products are cosines.")

@@ -32,7 +32,11 @@ from stages import measuring, options
 @click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
               help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels has the right answers.")
 @options.scheduler
-@measuring.output
+@measuring.printed(latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
+                   json="JSON, with all that was measured")
+@click.option("--beside", metavar="BENCHMARK",
+              help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
+              "flickr30k, coco_1k, coco_5k, msrvtt or vatex.")
 @options.with_settings_or_shipped
 def evaluate_command(**given: Any) -> None:
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
@@ -43,20 +47,22 @@ def evaluate_command(**given: Any) -> None:
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
     Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
+
+    Example: pipeline evaluate --system sims.npy --beside flickr30k --latex
     """
     from stages.evaluate import evaluate
 
     if given["from_run"]:
         options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "protocol", "extended",
-                       "keep", "run", "top", "save_qrels", "per_query", "scheduler",
+                       "beside", "keep", "run", "top", "save_qrels", "per_query", "scheduler",
                        why="cannot be given with --from-run, whose lists are measured as they are")
     elif given["distractors"]:
         options.refuse("embeddings", "manifest_file", "split", "captions_per_image", "distance", "folds", "protocol",
-                       "extended", "qrels", "same_text",
+                       "extended", "beside", "qrels", "same_text",
                        why="cannot be given with --distractors, which enlarge the pool of a head's store")
     elif not (given["source"] or given["embeddings"]):
         options.refuse("manifest_file", "split", "captions_per_image", "distance", "folds", "protocol", "keep", "run",
-                       "top", "save_qrels", "normalise",
+                       "top", "save_qrels", "normalise", "beside",
                        why="needs --system or --embeddings; the run is measured by its data set's card")
         options.refuse_shipped()
     if not given["embeddings"]:

@@ -11,7 +11,7 @@ from pipeline.evaluation.metrics import STATISTICS, evaluate
 from pipeline.evaluation.metrics.numbers import nested
 from pipeline.evaluation.retrieval import Protocol
 from pipeline.evaluation.statistics import interval
-from pipeline.report import compared, evaluated
+from pipeline.report import comma_separated, compared, evaluated, markdown, rows
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:
@@ -20,17 +20,21 @@ def measured(seed: int, folds: int = 1) -> dict[str, Any]:
     return metrics.as_dict() | {"interval": interval(metrics)}
 
 
-@pytest.mark.parametrize("write", [evaluated.to_text, evaluated.to_markdown])
-def test_every_protocol_of_a_system_is_shown(write: Any) -> None:
+def to_markdown(results: evaluated.Results) -> str:
+    return markdown.to_markdown(rows.table(results))
+
+
+def test_every_protocol_of_a_system_is_shown() -> None:
     runs = [("net-s0", measured(0)), ("net-s0", measured(0, folds=2))]
-    text = write(runs)
+    text, panels = evaluated.to_text(runs), rows.table(runs).panels
+    assert [panel.key for panel in panels] == ["1fold", "2fold"]
     for _, numbers in runs:
         assert f"net-s0, 20 images x 20 captions, protocol {numbers['protocol']}" in text
         assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"]) in text
     assert "seeds" not in text
 
 
-@pytest.mark.parametrize("write", [evaluated.to_text, evaluated.to_markdown])
+@pytest.mark.parametrize("write", [evaluated.to_text, to_markdown])
 def test_seeds_are_averaged_with_their_spread(write: Any) -> None:
     net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
     runs = [(f"mine-s{7 - seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 3, 10)]
@@ -59,6 +63,7 @@ def test_numbers_of_most_digits_fit_a_terminal() -> None:
 
 
 def test_names_do_not_break_the_table() -> None:
-    table = evaluated.to_markdown([("a|b<script>", measured(0))]).splitlines()
-    assert "a\\|b&lt;script&gt;" in table[2]
-    assert {line.replace("\\|", "").count("|") for line in table[:4]} == {10}
+    table = to_markdown([("a|b<script>", measured(0))]).splitlines()
+    assert "a\\|b&lt;script&gt;" in table[4]
+    assert {line.replace("\\|", "").count("|") for line in table[2:5]} == {9}
+    assert comma_separated.to_csv(rows.table([("=1+1", measured(0))])).splitlines()[1].startswith("1fold,,'=1+1,")

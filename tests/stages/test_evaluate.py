@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import sys
@@ -137,17 +139,62 @@ def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
     assert "RSUM 600.0 [597.7, 600.0]" in out
 
 
-def test_text_and_markdown_show_ranks_ties_and_intervals(scored_run: Any) -> None:
-    scored_run("evaluate", *RUN)
+def test_text_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
+    out = scored_run("evaluate", *RUN)[1]
     numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
-    recall = "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"])
-    for output in ("text", "markdown"):
-        out = scored_run("evaluate", *RUN, "--format", output)[1]
-        assert recall in out
-        assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
-        assert all(word in out for word in ("MedR", "MeanR", "tied queries", "95 % intervals"))
-    assert max(map(len, scored_run("evaluate", *RUN)[1].splitlines())) <= 80
-    assert all(line.count("|") == out.splitlines()[0].count("|") for line in out.splitlines()[:10])
+    assert "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"]) in out
+    assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
+    assert all(word in out for word in ("MedR", "MeanR", "tied queries", "95 % intervals"))
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_run_is_printed_as_rows_of_a_table(scored_run: Any) -> None:
+    out = scored_run("evaluate", *RUN, "--markdown")[1]
+    numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
+    cells = [f"{numbers[way][f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert out.startswith("Test split, 12 images x 60 captions, protocol all, in percent.")
+    row, = (line.replace("*", "") for line in out.splitlines() if line.startswith("| vse2ad-RG-bigru-s0 |"))
+    assert row == f"| vse2ad-RG-bigru-s0 | {' | '.join(cells)} | {numbers['RSUM']:.1f} |"
+    lines = scored_run("evaluate", *RUN, "--csv")[1].splitlines()
+    assert lines[0].startswith("test set,rows,Method,Image → Text R@1,")
+    assert f"test-all,,vse2ad-RG-bigru-s0,{','.join(cells)},{numbers['RSUM']:.1f}" in lines
+    assert f"vse2ad-RG-bigru-s0 & {cells[0]} &" in scored_run("evaluate", *RUN, "--latex")[1].replace(r"\bfseries ", "")
+
+
+@pytest.fixture
+def benchmark(pipeline: Any, rng: np.random.Generator) -> dict[str, Any]:
+    """What is measured of a matrix of Flickr30K's size by its protocol."""
+    own = np.arange(5000) // 5 == np.arange(1000)[:, None]
+    np.save("ours.npy", (3 * own + rng.standard_normal((1000, 5000))).astype(np.float32))
+    numbers: dict[str, Any] = json.loads(pipeline("evaluate", "--system", "ours.npy", "--protocol", "flickr30k_1k",
+                                                  "--json")[1])
+    return numbers
+
+
+def test_a_row_is_below_the_published_ones_of_its_benchmark(pipeline: Any, benchmark: dict[str, Any]) -> None:
+    beside = ("evaluate", "--system", "ours.npy", "--beside", "flickr30k")
+    rsum = f"{benchmark['RSUM']:.1f}"
+    tex, markdown, text = (pipeline(*beside, *form)[1] for form in (["--latex"], ["--markdown"], []))
+    assert "Flickr30K 1K, 1000 images x 5000 captions, protocol flickr30k_1k, in percent." in text
+    assert text.index("VSE∞ (RG)") < text.index("Measured here") < text.index(rsum)
+    assert r"\multicolumn{8}{c}{\textit{Published by Geigle et al., G2: cross-encoders}}" in tex
+    assert "DIME(i2t) (R) | 77.5 | 93.5 | 97.4 | 64.6<sup>a</sup>" in markdown  # a cell in doubt, with its note
+    assert f"ours & {benchmark['i2t']['R@1']:.1f} &" in tex
+    rows = list(csv.DictReader(io.StringIO(pipeline(*beside, "--csv")[1])))
+    assert (len(rows), rows[-1]["Method"], rows[-1]["RSUM"]) == (36, "ours", rsum)
+    assert next(row["RSUM"] for row in rows if row["Method"] == "VSE∞ (RG)") == "514.8"
+
+
+def test_no_other_measurement_is_beside_published_rows(refused: Callable[..., str]) -> None:
+    np.save("ours.npy", np.eye(20).repeat(5, 1))
+    ours = ("evaluate", "--system", "ours.npy", "--beside")
+    assert "protocol flickr30k_1k is defined for 1000 images, received 20" in refused(*ours, "flickr30k")
+    assert "unknown benchmark 'flickr30'; did you mean flickr30k?" in refused(*ours, "flickr30")
+    assert "there are: flickr30k, coco_1k, coco_5k, msrvtt, vatex" in refused(*ours, "imagenet")
+    assert "needs the protocol coco_5k, received coco_1k_5fold" in refused(*ours, "coco_5k", "--protocol",
+                                                                           "coco_1k_5fold")
+    assert "--latex and --json are two ways to print" in refused(*ours[:-1], "--json", "--latex")
+    assert "--beside needs --system" in refused("evaluate", *RUN, "--beside", "coco_5k")
 
 
 def test_an_ensemble_of_older_heads_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
@@ -188,7 +235,7 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
         found = json.loads(scored_run("evaluate", "--system", store, "--json")[1])
         assert found["split"] == split
         assert (found == before) == (split == "test")
-        assert f"{split} split, 12 images" in scored_run("evaluate", "--system", store, "--format", "markdown")[1]
+        assert f"{split} split, 12 images" in scored_run("evaluate", "--system", store)[1]
     pair = ("vse2ad-R-bigru", "vse2ad-RG-bigru")
     compared = json.loads(scored_run("compare", *pair, "--json", "-S", "score.split=val")[1])["contrasts"]["all"]
     assert compared["split"] == "val"
@@ -225,7 +272,7 @@ def test_one_nan_is_refused_with_its_place(refused: Callable[..., str], rng: np.
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--manifest", "m.parquet"), "leave out --manifest"),
     (("--captions-per-image", "5"), "leave out --manifest"),
-    (("--json", "--format", "text"), "--json and --format text"),
+    (("--json", "--markdown"), "--markdown and --json are two ways to print"),
     (("--protocol", "all", "--folds", "2"), "give --protocol or --folds"),
     (("--embeddings", "i.npy", "c.npy"), "give one"),
 ])
@@ -260,9 +307,9 @@ def test_extended_measures_stand_beside_the_recalls(pipeline: Any, monkeypatch: 
     out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--json")[1]
     found = json.loads(out)["extended"]["eccv"]
     assert found["t2i"]["R@5"] == pytest.approx(json.loads(out)["t2i"]["R@5"])
-    for output in ("text", "markdown"):
-        out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--format", output)[1]
-        assert "eccv mAP@R: image → caption {:.1f} [".format(found["i2t"]["mAP@R"]) in out
+    for output in ([], ["--markdown"]):
+        out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", *output)[1]
+        assert "eccv mAP@R: image → caption {:.1f} [".format(found["i2t"]["mAP@R"]) in out.replace("\\", "")
 
 
 def test_judgements_of_a_file_are_taken_for_any_matrix(pipeline: Any, refused: Callable[..., str]) -> None:

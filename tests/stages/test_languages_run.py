@@ -142,7 +142,7 @@ def test_a_store_alone_is_measured_by_language_too(scored_run: Any, manifest: Ma
     assert (code, list(json.loads(out)["languages"])) == (0, ["de", "en"])
     np.save("plain.npy", np.random.default_rng(0).standard_normal((IMAGES, IMAGES * CAPTIONS)).astype(np.float32))
     code, out, _ = scored_run("evaluate", "--system", "plain.npy", "--manifest", "data/sample.parquet",
-                              "--format", "markdown")
+                              "--markdown")
     assert "de, 24 captions: mR" in out
     manifest.table["language"] = "fr"
     Manifest(manifest.table, "sample", Path()).save(Path("data/sample.parquet"))

@@ -52,8 +52,8 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
-    "--format": {"evaluate", "compare", "hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
-    "--name": {"rerank"}, "--only": {"tables"}, "--split": {"ensemble", "evaluate", "compare", "study"},
+    "--embeddings": {"add"}, "--format": {"hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
+    "--name": {"rerank"}, "--only": {"tables"}, "--split": {"add", "ensemble", "evaluate", "compare", "study"},
     "--weight": {"rerank"}}
 
 

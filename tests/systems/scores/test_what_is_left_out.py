@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from pipeline.manifest import Manifest
-from pipeline.report.evaluated import to_markdown, to_text
+from pipeline.report import rows
+from pipeline.report.evaluated import to_text
+from pipeline.report.markdown import to_markdown
 from pipeline.systems.scores.judged import Truth, told
 from pipeline.systems.scores.made import Made, lacking
 from pipeline.systems.scores.system import System
@@ -38,7 +40,7 @@ def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
     assert told(pool(), Truth(), replace(manifest, left_out={})) == {}
 
 
-@pytest.mark.parametrize("write", [to_text, to_markdown])
+@pytest.mark.parametrize("write", [to_text, lambda results: to_markdown(rows.table(results))])
 def test_evaluate_says_it(write: Any) -> None:
     ways = {"R@1": 100.0, "R@5": 100.0, "R@10": 100.0, "MedR": 1.0, "MeanR": 1.0}
     numbers = {"images": 2, "captions": 2, "protocol": "all", "ties": "expected", "RSUM": 600.0, "i2t": ways,

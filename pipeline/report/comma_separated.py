@@ -1,0 +1,29 @@
+"""Tables as comma-separated values: a line for each row, numbers without marks."""
+
+import csv
+import io
+
+from pipeline.files.results import cell as harmless
+from pipeline.report.table import MISSING, Cell, Table
+
+
+def to_csv(table: Table) -> str:
+    """Write a table: its panels' keys and groups' titles, then the columns, with the headings above them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    before = None
+    for panel in table.panels:
+        headings = [" ".join((*column.above, column.heading)) for column in panel.columns]
+        if headings != before:
+            writer.writerow(["test set", "rows", *headings])
+        before, title = headings, ""
+        for group in panel.groups:
+            title = group.title or title
+            writer.writerows([panel.key, harmless(title), *map(_text, row.cells)] for row in group.rows)
+    return text.getvalue()
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell.content, str):
+        return "" if cell.content == MISSING else str(harmless(cell.content))
+    return str(cell.content)

@@ -1,0 +1,119 @@
+"""Numbers as rows of a paper's table, alone or below the published rows of their benchmark."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeline.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.parts.errors import look_up
+from pipeline.parts.wrapping import wrapped
+from pipeline.report import evaluated, names, text
+from pipeline.report.evaluated import Results
+from pipeline.report.result_rows import Measured, ResultRow, RowHeader
+from pipeline.report.retrieval_table import RetrievalTable, TableColumns
+from pipeline.report.table import LETTERS, Cell, MetricKey, Note, Table, number
+from pipeline.report.tables import rerank, vse2ad, vse_infty
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A test set of which papers print numbers."""
+
+    protocol: str  # The protocol that gives comparable numbers
+    test_set: str  # Its key in the published tables
+    tables: Mapping[str, RetrievalTable]  # Paper -> its table of whole systems
+
+
+BENCHMARKS = {
+    "flickr30k": Benchmark("flickr30k_1k", "f30k_1k", {"VSE+2AD": vse2ad.TABLE1, "Geigle et al.": rerank.TABLE1}),
+    "coco_1k": Benchmark("coco_1k_5fold", "coco_1k_5fold", {"VSE+2AD": vse2ad.TABLE1}),
+    "coco_5k": Benchmark("coco_5k", "coco_5k", {"VSE∞": vse_infty.TABLE10, "Geigle et al.": rerank.TABLE1}),
+    "msrvtt": Benchmark("msrvtt_full", "msrvtt", {"VSE∞": vse_infty.TABLE4A}),
+    "vatex": Benchmark("vatex_1500", "vatex", {"VSE∞": vse_infty.TABLE4B})}
+SHEET = RetrievalTable(
+    name="rows", caption="{data}, in percent.", measured=lambda system: None, columns=TableColumns(
+        ("Method",), (), (("i2t", "Image → Text"), ("t2i", "Text → Image"))))
+
+
+def benchmark(name: str) -> Benchmark:
+    """Look up a benchmark.
+
+    Raises:
+        InputError: For an unknown name, with those that there are.
+    """
+    return look_up("benchmark", name, BENCHMARKS)
+
+
+def table(results: Results, beside: str | None = None) -> Table:
+    """Make a row of each result, in a panel for each test set and protocol.
+
+    Args:
+        results: Names with their numbers.
+        beside: The benchmark whose published rows are shown above; all results are then measured by its protocol.
+    """
+    known = benchmark(beside) if beside else None
+    printed, doubts = _published(known) if known else ([], [])
+    alike: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+    for name, numbers in results:
+        alike[evaluated.title("", numbers)].append((name, numbers))
+    panels = []
+    for title, every in alike.items():
+        test_set, first = known.test_set if known else "", every[0][1]
+        data = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}" if known else title[:1].upper() + title[1:]
+        sheet = replace(SHEET, data=data, columns=replace(SHEET.columns, blocks=((test_set, ""),)))
+        rows = [ResultRow(RowHeader((name or each.get("system") or "Ours",)), _cells(test_set, each))
+                for name, each in every]
+        panel = sheet.panel(printed, Measured(rows, [*_notes(every)]), doubts)
+        panels.append(replace(panel, key="-".join(filter(None, (first.get("split"), first["protocol"])))))
+    return Table("rows", tuple(panels))
+
+
+def to_text(table: Table) -> str:
+    """Write the rows for a terminal."""
+    lines = []
+    for panel in table.panels:
+        lines += [wrapped(f"{panel.caption} Recalls: image → text, then text → image."), "", *text.to_text(panel)]
+        lines += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]  # marks are not shown
+    return "\n".join(lines)
+
+
+def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
+    """The cells of the recalls and RSUM that there are: a run of one direction has not all."""
+    found = {}
+    for statistic in STATISTICS:
+        if statistic.direction in ("", *numbers) and (statistic.direction or statistic.metric in numbers):
+            found[key, statistic] = number(float(at(numbers, statistic)))
+    return found
+
+
+def _notes(results: Results) -> Iterator[Note]:
+    for name, numbers in results:
+        yield from (Note(": ".join(filter(None, (name, line)))) for line in evaluated.remarks(numbers))
+    yield from map(Note, evaluated.over_seeds(results))
+
+
+def _published(known: Benchmark) -> tuple[list[ResultRow], list[Note]]:
+    """The published rows of a benchmark, by paper and section, and the notes on doubtful cells."""
+    found: list[ResultRow] = []
+    doubts: list[Note] = []
+    for paper, printed in known.tables.items():
+        rows, notes = printed.published_rows()
+        marks = {note.mark: LETTERS[len(doubts) + place] for place, note in enumerate(notes)}
+        doubts += [replace(note, mark=marks[note.mark]) for note in notes]
+        for row in rows:
+            numbers = {key: replace(cell, marks=tuple(map(marks.__getitem__, cell.marks)))
+                       for key, cell in row.numbers.items() if key[0] == known.test_set}
+            if any(cell.number is not None for cell in numbers.values()):
+                found.append(ResultRow(_header(paper, printed, row.header), numbers))
+    return found, doubts
+
+
+def _header(paper: str, printed: RetrievalTable, header: RowHeader) -> RowHeader:
+    """A published row's header with one label: the method, and in brackets what the paper prints beside it."""
+    labels = printed.columns.labels
+    place = labels.index("Method")
+    others = [text for number, text in enumerate(header.labels) if number != place and text]
+    method = header.labels[place] + (f" ({', '.join(others)})" if others else "")
+    section = ", ".join(filter(None, (f"Published by {paper}", header.section)))
+    return RowHeader((method,), section, header.group)
