@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from pipeline import settings
 from pipeline.dual_encoders import DUAL_ENCODERS
 from pipeline.files import remote
+from pipeline.files.atomic import SET_ASIDE
 from pipeline.manifest import SPLITS
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings.features import FEATURES
@@ -41,7 +42,8 @@ def names(kind: str) -> Callable[..., list[str]]:
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
         entries = {(file.parent if kind == "embedded" else file).name
                  for pattern in _FILES[kind] for folder in (root, shipped) for file in folder.glob(pattern)
-                 if folder is root or pattern.startswith("manifests/")}  # of a clone, only its manifests are everyone's
+                 # of a clone, only its manifests are everyone's
+                 if (folder is root or pattern.startswith("manifests/")) and file.suffix not in SET_ASIDE}
         known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in entries} - {"claims", "weights"}
         known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))

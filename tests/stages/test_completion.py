@@ -48,7 +48,8 @@ def test_names_of_the_project_are_completed(words: tuple[str, ...], expected: li
 @pytest.mark.parametrize("command", [("embed", "photos"), ("hard-negatives",)])
 def test_where_a_head_is_asked_for_no_ensemble_is_offered(command: tuple[str, ...], tmp_path: Path,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("heads/photos/vse2ad-region-bigru-s0", "similarities/photos/vse2ad-RG-bigru-s0.zarr"):
+    for name in ("heads/photos/vse2ad-region-bigru-s0", "heads/photos/vse2ad-region-bigru-s0.successor",
+                 "similarities/photos/vse2ad-RG-bigru-s0.zarr"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert completed(*command, "--system", "vse2ad") == ["vse2ad-region-bigru-s0"]

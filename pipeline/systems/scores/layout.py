@@ -77,7 +77,10 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
     """Open a store's group with its record; if the block finds something missing, `otherwise` is the message."""
     with (refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
           refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again")):
-        yield group(path), Artefact.open(path, HEADER)
+        arrays, store = group(path), Artefact.open(path, HEADER)
+        if not store.record.finished:
+            raise InputError(f"{path}: is not finished, because the command that wrote it was killed; run it again")
+        yield arrays, store
 
 
 def facts(store: Artefact) -> Made:

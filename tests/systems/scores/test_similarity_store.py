@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,12 @@ def test_facts_that_no_system_has_are_refused(tmp_path: Path) -> None:
     saved.sealed_anew(tmp_path / "s.zarr", lambda facts: facts.update(unheard="of"))
     with pytest.raises(InputError, match="facts that are not a system's"):
         System.open(tmp_path / "s.zarr")
+
+
+def test_what_a_killed_run_left_is_no_store(tmp_path: Path) -> None:
+    save(tmp_path / "s.zarr", numbered(4))
+    left = tmp_path / "s.zarr.successor"
+    shutil.copytree(tmp_path / "s.zarr", left)
+    saved.changed(left, finished=False, contents={})
+    with pytest.raises(InputError, match=r"s\.zarr\.successor: is not finished"):
+        System.open(left)
