@@ -173,7 +173,7 @@ class Training(Section):
     word_vectors: str | None = None
     tokenizer: TokenizerName | None = None
     captions: str | None = None
-    texts: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    texts: dict[str, dict[str, Any]] = {}  # noqa: RUF012  # pydantic copies it
 
     @model_validator(mode="after")
     def _gives_texts_their_options(self) -> Self:
