@@ -49,7 +49,7 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
                   "identity": records.require(folder).identity,
                   "feature": feature, "features": ENGINES[feature], "vocabulary": "v", "settings": {"dimension": 8},
                   "networks": {"image": {"engine": "patch", "weights": "untrained"} if feature == "patch"
-                               else {"engine": "import-scan"}, "text": {}}}
+                               else {"format": "scan"}, "text": {}}}
         stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: ENGINES[feature]})
         _features(root, manifest, feature)
     for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():

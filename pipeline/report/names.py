@@ -126,13 +126,13 @@ BERT_SIZES = (12, 768, 30522)
 
 def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     """The papers' name of the network behind one feature, or `OTHER`."""
-    engine = image.get("engine", "")
-    if engine.startswith("import-"):
+    if "format" in image:
         return IMPORTED.get((feature, recipe), OTHER)
-    name = recipe.removesuffix("-finetuned")
-    if (feature, name) not in IMPORTED and name != "butd-given":
+    name = image.get("name", recipe)
+    if "precision" in image or ((feature, name) not in IMPORTED and name != "butd-given"):
         return OTHER
-    return PAPERS.get((feature, engine, image.get("network", ""), image.get("weights", "")), OTHER)
+    made_by = image.get("engine", ""), image.get("network", ""), image.get("weights", "")
+    return PAPERS.get((feature, *made_by), OTHER)
 
 
 def backbone(members: Iterable[Member]) -> str:
@@ -153,17 +153,22 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     """The stand-in behind one feature, by its card in manifests/weights.yaml; "" for the papers' network."""
     if network(feature, recipe, image) != OTHER:
         return ""
-    how = "network not recorded" if not image else ""
-    if image.get("engine", "").startswith("import-"):
+    how = "" if image else "network not recorded"
+    if "format" in image:
         how = "imported"
-    elif image.get("weights") == UNTRAINED and not recipe.endswith(f"-{UNTRAINED}"):
+    elif image.get("weights") == UNTRAINED:
         how = UNTRAINED
     elif "file" in image:
         how = f"weights of {image['file']}"
+    name = image.get("name", recipe)
     card = checkpoints().get(str(image.get("weights"))) if image.get("engine") == "patch" else None
-    called = card.title if card else recipe  # DINOv2's tokens and the like have names of their own
-    besides = recipe.removeprefix(f"patch-{image.get('network')}").strip("-") if card else ""
-    return f"{feature} ({', '.join(filter(None, (called, '' if besides == recipe else besides, how)))})"
+    if card is None:
+        called = [name]
+    elif name == f"patch-{image.get('network')}":
+        called = [card.title]  # DINOv2's tokens and the like have names of their own
+    else:
+        called = [card.title, name]
+    return f"{feature} ({', '.join(filter(None, (*called, how, image.get('precision'))))})"
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:

@@ -35,13 +35,15 @@ class MadeFeatures(_Facts):
 
     Attributes:
         recipe: The name under which tables report them.
-        engine: The engine; None where they were imported without its name.
+        engine: The engine; None for imported features.
+        format: The format of imported features.
         weights: Digest of the network's tensors.
         trained: Whether the network was trained.
     """
 
     recipe: str
     engine: str | None = None
+    format: str | None = None
     weights: str | None = None
     trained: bool
 

@@ -157,17 +157,20 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
         origin: The origin of a converted head, whose own network came with it; None otherwise.
 
     Returns:
-        image: the engine; the network, if the engine has a choice; the `weights` by their name in
-        manifests/weights.yaml, or "untrained", or else their file's name as `file`. For imported features the engine
-        alone is known. text: see `Text.checkpoint`.
+        image: the engine; the `name` of its features by its options; the network, if the engine has a choice; the
+        `weights` by their name in manifests/weights.yaml, or "untrained", or else their file's name as `file`; the
+        `precision`, if it is not fp32. For imported features the `format` alone is known. text: see `Text.checkpoint`.
     """
     if isinstance(source, Photographs):
-        engine, settings = source.name, dict(source.engine.settings)
+        made, settings = {"engine": source.name, "name": source.engine.reported_as}, dict(source.engine.settings)
         if origin is not None:
             settings["weights"] = weights.RELEASED
     else:
-        engine, settings = source.fingerprint["engine"], source.fingerprint.get("settings", {})
-    image = {"engine": engine} | {key: settings[key] for key in ("network", "weights") if key in settings}
+        made, settings = source.fingerprint, source.fingerprint.get("settings", {})
+    image = {key: made[key] for key in ("format", "engine", "name") if key in made}
+    image |= {key: settings[key] for key in ("network", "weights") if key in settings}
+    if made.get("precision", "fp32") != "fp32":
+        image["precision"] = made["precision"]
     if "weights" in image and image["weights"] not in {*weights.checkpoints(), weights.UNTRAINED, weights.RELEASED}:
         image["file"] = Path(image.pop("weights")).name
     return {"image": image, "text": dict(text.checkpoint)}

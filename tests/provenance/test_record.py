@@ -43,13 +43,14 @@ def test_weights_go_by_their_known_name_or_their_files(store: FeatureStore, monk
                                                        named: str, known: dict[str, str]) -> None:
     monkeypatch.setitem(store.fingerprint["settings"], "weights", named)
     found = training.networks(store, TEXT)
-    assert found == {"image": {"engine": "pyramid", "network": "test_efficientnet", **known}, "text": {}}
+    assert found == {"image": {"engine": "pyramid", "name": store.fingerprint["name"], "network": "test_efficientnet",
+                               **known}, "text": {}}
 
 
-def test_of_imported_features_the_engine_alone_is_known(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = {"engine": "import-scan", "recipe": "butd-36-scan", "weights": "unknown"}
+def test_of_imported_features_the_format_alone_is_known(store: FeatureStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = {"format": "scan", "recipe": "butd-36-scan", "weights": "unknown"}
     monkeypatch.setattr(FeatureStore, "fingerprint", imported)
-    assert training.networks(store, TEXT)["image"] == {"engine": "import-scan"}
+    assert training.networks(store, TEXT)["image"] == {"format": "scan"}
 
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
@@ -67,8 +68,8 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
     source = training.Photographs(scenes, scenes.images_folder, "grid", GRID)
-    assert training.networks(source, TEXT)["image"] == {"engine": "grid", "network": "test_efficientnet",
-                                                        "weights": "untrained"}
+    assert training.networks(source, TEXT)["image"] == {"engine": "grid", "name": source.engine.reported_as,
+                                                        "network": "test_efficientnet", "weights": "untrained"}
     networks = training.networks(source, TEXT, origin=Origin(file="model_best.pth", sha256="s"))
     assert networks["image"]["weights"] == training.RELEASED
     made = record.made_from(head(networks=networks), scenes, "test", source, np.arange(2))

@@ -95,7 +95,7 @@ def member(
     settings: dict[str, Any],
 ) -> dict[str, Any]:
     """The head behind one feature."""
-    kind = {"engine": "grid", "weights": "untrained"} if feature in untrained else {"engine": "import-scan"}
+    kind = {"engine": "grid", "weights": "untrained"} if feature in untrained else {"format": "scan"}
     return {
         "checkpoint": "c" * 64, "store": f"store of {features}", "weights": "w" * 64, "feature": feature,
         "features": features, "vocabulary": "v" * 64,

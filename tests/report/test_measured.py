@@ -196,7 +196,7 @@ def test_a_feature_of_other_settings_is_a_stand_in_by_its_name(feature: str, ima
     ("grid", "butd-36-scan", "other"), ("region", "my-butd", "other"), ("region", "butd-tsv-36x2048", "other"),
 ])
 def test_imported_features_are_known_by_their_whole_name(feature: str, recipe: str, name: str) -> None:
-    image = {"engine": "import-scan"}
+    image = {"format": "scan"}
     assert network(feature, recipe, image) == name
     assert image_stand_in(feature, recipe, image) == ("" if name != "other" else f"{feature} ({recipe}, imported)")
 
@@ -286,6 +286,19 @@ def test_bad_metrics_are_refused_in_one_line(measured: Any, message: str) -> Non
     with pytest.raises(InputError, match=message) as refusal:
         read_metrics(measured)
     assert "\n" not in str(refusal.value)
+
+
+def test_nothing_is_read_out_of_the_names_of_features() -> None:
+    """A name is the user's, whatever it ends with; how the features were made is in fields."""
+    own = WSL | {"name": "grid16-resnext101_32x8d.fb_wsl_ig1b_ft_in1k"}
+    assert network("grid", "import-mine-finetuned-untrained", own) == "WSL"
+    assert network("grid", own["name"], own | {"name": "mine-finetuned"}) == "other"
+    assert network("grid", own["name"], own | {"precision": "bf16"}) == "other"
+    assert network("grid", own["name"] + "-finetuned", WSL) == "other"
+    assert image_stand_in("grid", "x-untrained", {"engine": "import-scan", "weights": "untrained"}) == (
+        "grid (x-untrained, untrained)")
+    other = own | {"name": "grid2", "weights": "untrained", "precision": "bf16"}
+    assert image_stand_in("grid", "grid2-untrained-bf16", other) == "grid (grid2, untrained, bf16)"
 
 
 def test_todays_patch_networks_go_by_their_cards() -> None:

@@ -22,7 +22,7 @@ def made_from(feature: str, checkpoint: str, seed: int = 0, settings: dict[str, 
             "manifest": "m" * 64, "members": [{"head": head, "checkpoint": checkpoint, "store": "f" * 64,
                                                "weights": "w" * 64, "feature": feature,
                                                "features": f"{feature}-engine", "vocabulary": "v" * 64,
-                                               "networks": {"image": {"engine": "import-scan"}, "text": {}},
+                                               "networks": {"image": {"format": "scan"}, "text": {}},
                                                "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {})}]}
 
 

@@ -58,8 +58,8 @@ def test_recipes_and_seeds_one_after_another(train: Callable[..., list[str]], pi
         assert (made.recipe, made.seed) == (name.partition("-")[0], int(name[-1]))
         (member,) = made.members
         assert (member.head, member.feature, member.networks["text"]) == (name, "region", {})
-        assert member.networks["image"] == {"engine": "pyramid", "network": "test_efficientnet",
-                                               "weights": "untrained"}
+        assert member.networks["image"] == {"engine": "pyramid", "name": "pyramid36-test_efficientnet-128px",
+                                            "network": "test_efficientnet", "weights": "untrained"}
         assert member.settings["image_pooling"] == description(name)["recipe"]["image_pooling"]
         assert member.settings["epochs"] == description(name)["training"]["epochs"]
         assert description(name)["networks"] == member.networks

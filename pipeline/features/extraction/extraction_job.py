@@ -35,6 +35,7 @@ class EngineSpec:
 class EngineDescription:
     """The attributes of a loaded engine, which `extractors.base.Extractor` documents, its version and what it reads."""
 
+    name: str  # the name of the features by the engine's options alone; `reported_as` also has weights and precision
     reported_as: str
     depends_on_id: bool
     version: int
@@ -127,7 +128,8 @@ class ExtractionJob:
         """The JSON values on which the store's values depend, by engine and sources, except for the sizes of files."""
         made = {"dataset": self.manifest.dataset, "ids": sources.digest,
                 "engine": self.engine.name,
-                "version": engine.version, "recipe": engine.reported_as, "settings": dict(engine.settings),
+                "version": engine.version, "name": engine.name, "recipe": engine.reported_as,
+                "settings": dict(engine.settings),
                 "weights": engine.weights, "trained": engine.trained, "precision": self.engine.runtime.precision,
                 "depends_on_id": engine.depends_on_id}
         # torch is not named, so that stores from before there was another backend keep their fingerprint

@@ -63,9 +63,9 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     version = artefacts.version(f"extractors/{engine.name}") if extractors.ENGINES.is_built_in(engine.name) \
         else int(getattr(extractor, "version", 1))
     reads = getattr(extractor, "reads", "images")
-    description = EngineDescription(version=version, reads=reads, **{
+    description = EngineDescription(name=extractor.reported_as, version=version, reads=reads, **{
         field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
-        if field.name not in ("version", "reads")})
+        if field.name not in ("name", "version", "reads")})
     return replace(description, reported_as=feature_name(description.reported_as, description.settings.get("weights"),
                                                          engine.runtime.precision, description.weights))
 

@@ -81,7 +81,7 @@ class ImportJob:
         images = self.manifest.images
         clips = {"frames": self.frames} if self.manifest.kind == "video" else {}
         fingerprint = clips | {
-            "dataset": self.manifest.dataset, "ids": self.manifest.images_digest, "engine": f"import-{self.format}",
+            "dataset": self.manifest.dataset, "ids": self.manifest.images_digest, "format": self.format,
             "version": artefacts.version(f"importers/{self.format}"), "recipe": self.name(source),
             "source": sampled(source.files), "weights": "unknown", "trained": True}
         layout = StoreLayout(len(images), int(source.counts.max()), source.dimension,

@@ -182,7 +182,7 @@ def maker(fingerprint: Mapping[str, Any]) -> str:
 
 def imported(fingerprint: Mapping[str, Any]) -> bool:
     """Tell whether another code base made a store's features."""
-    return str(fingerprint.get("engine")).startswith("import-")
+    return "format" in fingerprint
 
 
 def arrays_digest(path: Path, layout: StoreLayout) -> str:

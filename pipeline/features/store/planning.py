@@ -211,7 +211,8 @@ def differs(made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignore
     """The first difference of two fingerprints in words, "" if they differ in nothing but ignored keys."""
     before, wanted = ({key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
                       for made in (made_from, fingerprint))
-    return difference(before, {"engine": wanted.get("engine"), **wanted}) or ""
+    maker = {key: wanted[key] for key in ("engine", "format") if key in wanted}  # the first that is named
+    return difference(before, maker | dict(wanted)) or ""
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:

@@ -363,6 +363,6 @@ def _close(folder: int, files: dict[tuple[str, int], int]) -> None:
 
 
 def provenance(store: FeatureStore) -> dict[str, Any]:
-    """The recipe, engine, weights and trained in a store's fingerprint, for the records of results."""
-    keys = ("recipe", "engine", "weights", "trained")
+    """The recipe, engine or format, weights and trained in a store's fingerprint, for the records of results."""
+    keys = ("recipe", "engine", "format", "weights", "trained")
     return {key: store.fingerprint[key] for key in keys if key in store.fingerprint}

@@ -189,7 +189,7 @@ def test_the_export_says_what_made_it(tmp_path: Path) -> None:
     export(store, TABLE, "val", tmp_path / "out")
     said = json.loads((tmp_path / "out" / "dev_made_from.json").read_text())
     assert (said["store"], said["manifest"], said["split"]) == (store.identity, TABLE.digest, "val")
-    assert (said["recipe"], said["engine"]) == ("folder-2x5", "import-folder")
+    assert (said["recipe"], said["format"]) == ("folder-2x5", "folder")
 
 
 @pytest.mark.parametrize(("dataset", "names"), [

@@ -39,7 +39,7 @@ def test_a_store_holds_what_the_source_holds(source: str, seed: int, tmp_path: P
     assert import_features(job).images == len(there)
     store = FeatureStore(tmp_path / "s.zarr").require(table)
     assert store.layout.items == max(len(image.features) for image in there)
-    assert (store.fingerprint["engine"], tuple(store.layout.extras)) == (f"import-{form}", extras)
+    assert (store.fingerprint["format"], tuple(store.layout.extras)) == (form, extras)
     for row, image in enumerate(there):
         n = len(image.features)
         features, valid = store.read(np.array([row]))
