@@ -14,7 +14,7 @@ from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
 from pipeline.dual_encoders import Usage, embedding, record as records
 from pipeline.features.store import FeatureStore
-from pipeline.manifest import SPLITS, Manifest, Split
+from pipeline.manifest import SPLITS, Manifest, Split, SplitName
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import record, references
 from pipeline.settings import Encoder, Settings
@@ -109,7 +109,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         rows = np.concatenate([part.store_rows for part in parts])
         opened.source.check(rows)
-        split = "+".join(part.name for part in parts)
+        split = SplitName.of(part.name for part in parts)
         made = record.made_from(opened.head, opened.manifest, split, opened.source, rows)
         contents = {part.name: {"content": opened.source.content(part.store_rows)} for part in parts}
         made = made.changed(trained_on=dataset, members=[made.members[0].changed(splits=contents)])

@@ -12,7 +12,7 @@ from pipeline import artefacts, dual_encoders
 from pipeline.artefacts import record as records
 from pipeline.files import weights
 from pipeline.files.digest import digest
-from pipeline.manifest import Manifest, Split
+from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made, Member, lacking
 from pipeline.systems.scores.system import System
@@ -52,7 +52,7 @@ def made_from(name: str, model: str, encoder: dual_encoders.DualEncoder, trained
     member = Member(head=name, checkpoint=same, files=dict(encoder.files), weights=same,
                     encoder=described(model, encoder, trained_on),
                     splits={split: dict(counts) for split, counts in splits.items()})
-    return Made(dataset=manifest.dataset, split="+".join(splits), recipe=name, text=ZERO_SHOT, seed=0,
+    return Made(dataset=manifest.dataset, split=SplitName.of(splits), recipe=name, text=ZERO_SHOT, seed=0,
                 manifest=manifest.digest, languages=manifest.languages, lacks=lacking(manifest.left_out),
                 members=[member])
 

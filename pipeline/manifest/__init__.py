@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pipeline.manifest.build import build
     from pipeline.manifest.dataset import Dataset, load as dataset, names as datasets, refuse_unknown
     from pipeline.manifest.photographs import with_checksums
-    from pipeline.manifest.split import SPLITS, Split
+    from pipeline.manifest.split import SPLITS, Split, SplitName
     from pipeline.manifest.statistics import compared
     from pipeline.manifest.table import Manifest
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pipeline.parts.errors import InputError
 
@@ -12,6 +12,24 @@ if TYPE_CHECKING:
     import numpy as np
 
 SPLITS = ("train", "val", "test")
+
+
+class SplitName(str):
+    """The name of a split, or of several as one: train+test."""
+
+    __slots__ = ("parts",)
+    parts: tuple[str, ...]  # the splits
+
+    def __new__(cls, name: str) -> Self:
+        """Take a name; of several splits they are joined by +."""
+        made = super().__new__(cls, name)
+        made.parts = tuple(name.split("+"))
+        return made
+
+    @classmethod
+    def of(cls, parts: Iterable[str]) -> Self:
+        """Name several splits as one."""
+        return cls("+".join(parts))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from pipeline.manifest.columns import (
     columns_of,
 )
 from pipeline.manifest.kept import Kept
-from pipeline.manifest.split import Split
+from pipeline.manifest.split import Split, SplitName
 from pipeline.manifest.table_file import TableFile, manifest_at, no_manifest
 from pipeline.parts.errors import InputError, refusing
 
@@ -190,7 +190,7 @@ class Manifest:
         return Reference(kind="manifest", name=self.dataset, identity=self.digest)
 
     def split(self, name: str) -> Split:
-        """The images and captions of the split of this name, or of several joined by +, in order.
+        """The images and captions of the split of this name, or of several, see `SplitName`, in order.
 
         Raises:
             InputError: If the manifest has no images in this split.
@@ -198,7 +198,7 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        parts, there = name.split("+"), self.images["split"].unique()
+        parts, there = SplitName(name).parts, self.images["split"].unique()
         if missing := [part for part in parts if part not in there]:
             raise InputError(f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
                              f"there are: {', '.join(there)}")

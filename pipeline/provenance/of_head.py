@@ -93,7 +93,7 @@ def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Man
 
     if drawn:
         yield _computed_again(store, (), lambda split: (manifest.split(split), embed), drawn, image)
-    for split in str(made_from.split).split("+"):  # all photographs, because the digest is over all
+    for split in member.splits:  # all photographs, because the digest is over all
         files = photographs(manifest.split(split))
         found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
         yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member.splits[split]["content"],

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline import training
 from pipeline.artefacts.record import FILE
 from pipeline.files.digest import sha256
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, SplitName
 from pipeline.parts.errors import InputError
 from pipeline.systems.scores.made import Made, Member, differences, lacking
 from pipeline.systems.scores.system import System
@@ -21,11 +21,11 @@ def made_from(head: training.Head, manifest: Manifest, split: str, source: train
               rows: np.ndarray) -> Made:
     """Compose the facts of a head's scores or vectors.
 
-    split: its name, or several joined by +. rows: the images' rows in the source.
+    split: of one split or of several, see `SplitName`. rows: the images' rows in the source.
     """
     facts, request = head.artefact.facts, head.artefact.request
     trained = facts.features.trained or facts.networks.image.get("weights") == training.RELEASED
-    of_split = np.flatnonzero(manifest.images["split"].isin(split.split("+")).to_numpy())
+    of_split = np.flatnonzero(manifest.images["split"].isin(SplitName(split).parts).to_numpy())
     member = member_of(head.artefact).changed(store=source.identity, content=source.content(rows))
     return Made(
         dataset=manifest.dataset, split=split, recipe=request.name,

@@ -20,7 +20,7 @@ from pipeline.artefacts import artefact
 from pipeline.artefacts.record import FILE
 from pipeline.evaluation.retrieval import Relevance, rank
 from pipeline.files.compared import Step
-from pipeline.manifest import Manifest
+from pipeline.manifest import Manifest, SplitName
 from pipeline.manifest.columns import NO_IMAGE
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_features, of_head, of_scores, references
@@ -35,7 +35,7 @@ from pipeline.systems.scores.system import System
 def trace(result: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made_from = result.made_from
-    dataset, split = made_from.dataset, str(made_from.split)
+    dataset, split = made_from.dataset, SplitName(made_from.split or "")
     manifest_path = paths.manifest(dataset)
     manifest = Manifest.load(manifest_path, computed=True)
     row = None if image is None else _row(manifest, image, split)
@@ -133,9 +133,9 @@ def query(result: Traced, image: int, caption: int | None) -> str:
     return f"{told} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
 
 
-def _row(manifest: Manifest, image: int, split: str) -> int:
+def _row(manifest: Manifest, image: int, split: SplitName) -> int:
     rows = np.flatnonzero(manifest.images["image_id"] == image)
-    if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.split("+"):
+    if not len(rows) or manifest.images["split"].iloc[rows[0]] not in split.parts:
         there = f"is in its split {manifest.images['split'].iloc[rows[0]]}" if len(rows) else "is not in its manifest"
         raise InputError(f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {there}")
     return int(rows[0])

@@ -19,7 +19,7 @@ from pipeline.files import remembered
 from pipeline.manifest import Manifest, table, text_file
 from pipeline.manifest.reader import Source
 from pipeline.manifest.rows.reader import CSV
-from pipeline.manifest.split import Split
+from pipeline.manifest.split import Split, SplitName
 from pipeline.parts.errors import InputError
 
 
@@ -312,3 +312,8 @@ def test_a_link_that_leads_in_a_circle_is_no_image(folder: Path) -> None:
     assert made.images["file"].tolist() == ["0.png"]
     assert made.left_out == {"image missing": 2}
     assert build(folder, [entry(0)]).images["file"].tolist() == ["0.png"]
+
+
+def test_several_splits_as_one_keep_their_names() -> None:
+    joined = SplitName.of(["train", "test"])
+    assert (joined, joined.parts, SplitName("val").parts) == ("train+test", ("train", "test"), ("val",))
