@@ -162,7 +162,8 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
         `precision`, if it is not fp32. For imported features the `format` alone is known. text: see `Text.checkpoint`.
     """
     if isinstance(source, Photographs):
-        made, settings = {"engine": source.name, "name": source.engine.reported_as}, dict(source.engine.settings)
+        made: Mapping[str, Any] = {"engine": source.name, "name": source.engine.reported_as}
+        settings = dict(source.engine.settings)
         if origin is not None:
             settings["weights"] = weights.RELEASED
     else:
