@@ -28,7 +28,14 @@ class SplitName(str):
 
     @classmethod
     def of(cls, parts: Iterable[str]) -> Self:
-        """Name several splits as one."""
+        """Name several splits as one.
+
+        Args:
+            parts: The splits.
+
+        Returns:
+            Their name.
+        """
         return cls("+".join(parts))
 
 

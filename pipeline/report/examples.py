@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import Direction, PerDirection, Positives, QueryRanks, Relevance, Scores, rank
+from pipeline.evaluation.retrieval import Direction, Positives, QueryRanks, Relevance, Scores, rank, select
+from pipeline.evaluation.retrieval.similarity import of_direction
+from pipeline.evaluation.retrieval.top import best_of_each, top
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.report import names
@@ -26,7 +28,6 @@ WORDS: dict[Direction, dict[str, str]] = {
     "i2t": {"query": "image", "first": "found a right caption first", "missed": "found none among the first",
             "none missed": "every one found one among the first", "texts": "the images' file names"},
 }
-CELLS = 16_000_000  # similarities in memory at once
 OWN = Truth()  # each caption's own image
 
 
@@ -104,9 +105,9 @@ def examples(gallery: Gallery, direction: Direction, each: int, shown: int) -> t
     of = expected_ranks(queries)
 
     def shown_for(chosen: list[int]) -> list[Example]:
-        top = top_candidates(scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
+        found = top_candidates(scores, direction, np.array(chosen, np.int64), shown, gallery.right(direction))
         return [Example(query, of[query], tuple(row), best)
-                for query, row, best in zip(chosen, top.places.tolist(), top.best.tolist(), strict=True)]
+                for query, row, best in zip(chosen, found.places.tolist(), found.best.tolist(), strict=True)]
 
     return (shown_for([query for query in order if of[query] == 1][:each]),
             shown_for([query for query in order if of[query] > shown][:each]))
@@ -146,21 +147,11 @@ class Top(NamedTuple):
 def top_candidates(scores: Scores, direction: Direction, queries: np.ndarray, count: int,
                    right: Positives) -> Top:
     """The most similar candidates of queries, int64 [Q] columns (t2i) or rows (i2t) of scores; ties by position."""
-    source = scores.direction(direction, CELLS * 4) if isinstance(scores, PerDirection) else scores
-    candidates = source.shape[0 if direction == "t2i" else 1]
-    positions = np.empty((len(queries), min(count, candidates)), np.int64)
-    similarity, relevant, best = np.empty(positions.shape), np.empty(len(queries)), np.empty(len(queries), np.int64)
-    at_once = max(1, CELLS // candidates)
-    for start in range(0, len(queries), at_once):
-        part = queries[start:start + at_once]
-        block = source.block(slice(0, candidates), part).T if direction == "t2i" else source.block(
-            part, slice(0, candidates))
-        best_first = (-block).argsort(axis=1, kind="stable")[:, :count]
-        positions[start:start + at_once] = best_first
-        similarity[start:start + at_once] = np.take_along_axis(block, best_first, axis=1)
-        positives = right.restricted(part, np.arange(candidates), candidates)
-        wrong = np.ones(block.shape, bool)
-        wrong[positives.query, positives.candidate] = False
-        best[start:start + at_once] = first = np.where(wrong, -np.inf, block).argmax(axis=1)
-        relevant[start:start + at_once] = block[np.arange(len(part)), first]
-    return Top(positions, similarity, best, relevant)
+    source = of_direction(scores, direction)
+    every = np.arange(source.shape[0 if direction == "t2i" else 1])
+    found = top(select(source, *((every, queries) if direction == "t2i" else (queries, every))), direction, count)
+    positives = right.restricted(queries, every, len(every))
+    pairs = queries[positives.query], positives.candidate
+    similarity = source.pairs(*(pairs if direction == "i2t" else pairs[::-1])).astype(np.float64)
+    best = best_of_each(positives.query, similarity, positives.candidate, 1)
+    return Top(found.places, found.scores, positives.candidate[best], similarity[best])

@@ -104,8 +104,12 @@ def _numbers(cells: Sequence[Cell], heading: float, size: float) -> FittedColumn
     whole = max((len(str(abs(int(number)))) for _, number in numbers), default=1)
     decimals = max((decimal_places(number) for _, number in numbers), default=0)
     signed = any(number < 0 or (number > 0 and cell.is_difference) for cell, number in numbers)
-    widest = max((width("−" * signed + "0" * whole + "," * ((whole - 1) // 3) + "." * bool(decimals) + "0" * decimals,
-                        bool(cell.bold)) for cell, _ in numbers), default=0.0) * size
+    digits = "0" * whole + "," * ((whole - 1) // 3)
+    if signed:
+        digits = f"−{digits}"
+    if decimals:
+        digits += "." + "0" * decimals
+    widest = max((width(digits, bool(cell.bold)) for cell, _ in numbers), default=0.0) * size
     after = max((width(cell.after) * LEAST if cell.after else width("×" * cell.is_factor) * size
                  for cell, _ in numbers), default=0.0)
     return FittedColumn(max(heading, widest + after), whole, decimals, signed, after > 0)

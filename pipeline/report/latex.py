@@ -35,7 +35,9 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
         unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
         floats.append(_float(part, unique, style))
     source = "\n".join(floats)
-    packages = "amssymb," * (TICK in source) + fitting.SETTING["packages"][style]
+    packages = fitting.SETTING["packages"][style]
+    if TICK in source:
+        packages = f"amssymb,{packages}"
     return "\n".join([
         f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
         f"% Made for text {paper.text / fitting.CENTIMETRE:.1f} cm wide, scaled down in narrower text. Set "
@@ -103,7 +105,8 @@ def _headings(part: Part, rule: str) -> Iterator[str]:
         for title, count in spans:
             columns = sum(taken[column:column + count])
             cells.append(rf"\multicolumn{{{columns}}}{{c}}{{{escape(title)}}}" if title else "&" * (columns - 1))
-            rules += [rf"{rule}{{{first}-{first + columns - 1}}}"] * bool(title)
+            if title:
+                rules.append(rf"{rule}{{{first}-{first + columns - 1}}}")
             column, first = column + count, first + columns
         yield " & ".join(cells) + r" \\"
         yield "".join(rules)
@@ -143,7 +146,9 @@ def _cell(cell: Cell, column: Column, fitted: FittedColumn) -> str:
         text = "--" if cell.text == MISSING else escape(cell.text)
         text = f"{{{text}{marks}}}" if text or marks else ""
         return rf"\multicolumn{{2}}{{c}}{{{text}}}" if fitted.followed else text
-    bold = (rf"\color{{{cell.bold}}}" if cell.bold not in (None, "black") else "") + r"\bfseries " * bool(cell.bold)
+    bold = r"\bfseries " if cell.bold else ""
+    if cell.bold not in (None, "black"):
+        bold = rf"\color{{{cell.bold}}}{bold}"
     number = f"{bold}{value:+}" if cell.is_difference and value else f"{bold}{value}"
     if not fitted.followed:
         return number + (f"{{{marks}}}" if marks else "")

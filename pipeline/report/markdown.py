@@ -29,7 +29,8 @@ def rows(panel: Panel) -> str:
     lines = [["<br>".join(map(escape, filter(None, (*column.above, column.heading)))) for column in panel.columns],
              [":--" if column.kind == "text" else "--:" for column in panel.columns]]
     for group in panel.groups:
-        lines += [[f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)]] * bool(group.title)
+        if group.title:
+            lines.append([f"*{escape(group.title)}*", *[""] * (len(panel.columns) - 1)])
         lines += [list(map(_cell, row.cells)) for row in group.rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

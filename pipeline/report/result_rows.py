@@ -78,8 +78,10 @@ def measured_rows(systems: Iterable[MeasuredSystem], header_of: Callable[[Measur
         tested = {(where, column): each for column, each in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)
-        marks = (STAND_IN,) * bool(stand_ins(system.members)) + (TRANSDUCTIVE,) * origin.transductive
-        shown = replace(header, marks=marks, competes=header.competes and not origin.transductive)
+        marks = [STAND_IN] if stand_ins(system.members) else []
+        if origin.transductive:
+            marks.append(TRANSDUCTIVE)
+        shown = replace(header, marks=tuple(marks), competes=header.competes and not origin.transductive)
         rows[key] = ResultRow(shown, row.numbers | numbers, (*row.sources, *system.systems), row.tested | tested)
     return [_distinguished(row, key, [other[1:] for other in rows if other[0] == key[0]])
             for key, row in rows.items()]

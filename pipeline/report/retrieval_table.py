@@ -70,15 +70,22 @@ class TableColumns:
 
     def numbers(self, delta: bool = False) -> list[Column]:
         """All columns of numbers of a row, block by block; delta: each block ends in one of differences."""
-        return [column for test_set, title in self.blocks for column in (
-            *self.block(test_set, title), *[Column("Δ", (title,) if title else (), key=(test_set, DELTA))] * delta)]
+        columns: list[Column] = []
+        for test_set, title in self.blocks:
+            columns += self.block(test_set, title)
+            if delta:
+                columns.append(Column("Δ", (title,) if title else (), key=(test_set, DELTA)))
+        return columns
 
     def columns(self, delta: bool) -> tuple[Column, ...]:
         """The columns of the rendered table, from left to right."""
-        level = ("",) * any(title for _, title in self.blocks)
-        above_labels = (*level, self.labels_above) if self.labels_above else ()
-        labels = [Column(label, above_labels, "text") for label in self.labels]
-        return (*labels, *self.numbers(delta), *[Column(self.ratio, key=RATIO)] * bool(self.ratio))
+        above_labels: tuple[str, ...] = (self.labels_above,) if self.labels_above else ()
+        if above_labels and any(title for _, title in self.blocks):
+            above_labels = ("", *above_labels)
+        columns = [Column(label, above_labels, "text") for label in self.labels] + self.numbers(delta)
+        if self.ratio:
+            columns.append(Column(self.ratio, key=RATIO))
+        return tuple(columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +149,7 @@ class PaperTable(ABC):
         shown, doubted = (printed, doubts) if request.published else ([], [])
         panel = chosen.panel(shown, measured, doubted, bases)
         elsewhere = chosen.measure_elsewhere(results, printed) if request.measured else ()
-        return Table(self.name, (*[panel] * bool(panel.groups), *elsewhere))
+        return Table(self.name, (panel, *elsewhere) if panel.groups else tuple(elsewhere))
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterable[Panel]:
         """The panels of what was measured on other data than the paper's."""

@@ -8,7 +8,8 @@ captions of an image are not alike, in an untrained head they have other best im
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import Floats, Ids
-from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction
+from pipeline.evaluation.retrieval.similarity import Scores, Similarity, of_direction, select
+from pipeline.evaluation.retrieval.top import top
 
 # Fewer images say nothing; those whose captions are looked for; other images and captions by which these are compared.
 FEWEST, IMAGES, OTHERS = 50, 48, 1000
@@ -25,7 +26,7 @@ def found(source: Scores) -> bool:
         return False
     rows = np.sort(draw.choice(images, min(images, IMAGES), replace=False))
     sampled = np.union1d(rows, draw.choice(images, min(images, OTHERS), replace=False))
-    best = np.argpartition(-matrix.block(rows, slice(0, captions)), each - 1, axis=1)[:, :each]
+    best = top(select(source, rows, np.arange(captions)), "i2t", each).places
     columns, column = np.unique(best, return_inverse=True)
     of_best = _block(matrix, sampled, columns)[:, column.reshape(-1)]
     mutual = sampled[of_best.argmax(0)].reshape(best.shape) == rows[:, None]

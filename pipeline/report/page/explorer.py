@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation.retrieval import Direction, rank
+from pipeline.evaluation.retrieval.top import best_of_each
 from pipeline.parts.errors import InputError
 from pipeline.report import html
 from pipeline.report.examples import Gallery, digest_order, expected_ranks, top_candidates
@@ -50,7 +51,7 @@ def _keep(chosen: dict[int, None], rows: Iterable[int | None], most: int) -> Non
 
 def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
     """Rows of the images whose queries have a value above this, the largest first."""
-    first = (-value).argsort(kind="stable")[:count]
+    first = best_of_each(np.zeros(len(value), np.int64), value, np.arange(len(value)), count)
     yield from owner[first[value[first] > above]].tolist()
 
 
@@ -96,7 +97,7 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
     t2i = _answers(galleries, "t2i", asked["t2i"], of_kept["t2i"], settings.top, captions, images)
     i2t = _answers(galleries, "i2t", asked["i2t"], of_kept["i2t"], settings.top, images, captions)
     return {"judged": pool.relevance is not None, "languages": languages, "files": list(first.files),
-            "systems": [{"name": name, "title": gallery.title + f" {STAND_IN}" * bool(stand_ins(gallery.members)),
+            "systems": [{"name": name, "title": _title(gallery),
                          "before": position.get(gallery.retriever or "")}
                         for name, gallery in galleries.items()],
             "default": list(compared), "top": settings.top, "queries": every,
@@ -106,6 +107,10 @@ def gather(galleries: Mapping[str, Gallery], default: tuple[str, str], settings:
             "captions": [{"text": first.captions[column], "language": None if place is None else int(place[column])}
                          for column in captions.kept],
             "t2i": t2i, "i2t": i2t}
+
+
+def _title(gallery: Gallery) -> str:
+    return f"{gallery.title} {STAND_IN}" if stand_ins(gallery.members) else gallery.title
 
 
 def _queries(queries: np.ndarray, ids: np.ndarray, ranks: Sequence[Mapping[int, float]]) -> dict[str, Any]:

@@ -55,8 +55,8 @@ class Ablation(BaseModel):
         if not self.by_feature:
             return RowHeader(values, identity=values)
         features = f"{names.features(visual)} + {names.encoder(text)}"
-        return RowHeader((features, *values, *[counted] * self.parameters), group=features,
-                         identity=(features, *values))
+        labels = (features, *values, counted) if self.parameters else (features, *values)
+        return RowHeader(labels, group=features, identity=(features, *values))
 
 
 def _parameters(member: Member) -> str:

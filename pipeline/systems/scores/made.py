@@ -264,7 +264,7 @@ class Made(Facts):
             return "reranked with scores", (f"rerank --retriever {self.reranked.retriever} "
                                             f"--with {self.reranked.place} --name {name}")
         if self.rescored:
-            bank = " --bank test" * (self.rescored.options.get("bank") == "test")
+            bank = " --bank test" if self.rescored.options.get("bank") == "test" else ""
             return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"
         if not self.is_own_ensemble:
             return "an ensemble", (f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
