@@ -77,15 +77,15 @@ def extract(paths: Paths, settings: Settings, feature: str, dataset: str | None 
         count, on_start=partial(extraction.worker.take_device_of, several))
     with on_workers as place:
         if dry_run:
-            say(*_forecast(named, extraction.estimate(job, place), 1 if scheduler else count), err=False)
+            say(*_forecast(named, job.noun, extraction.estimate(job, place), 1 if scheduler else count), err=False)
             return
         began = time.time_ns()
-        with Progress(f"extract {feature}", manifest.noun) as bar:
+        with Progress(f"extract {feature}", job.noun) as bar:
             outcome = extraction.extract(job, place, bar.reset, bar.update)
     if uploaded_to is None and not outcome.failed and os.access(store, os.W_OK):
         target.finish(job.images_folder, began)
-    did = [f"{counted(outcome.taken, manifest.noun)} taken from {donor}"] if outcome.taken else []
-    did += [f"{counted(outcome.extracted, manifest.noun)} extracted"] if outcome.extracted else []
+    did = [f"{counted(outcome.taken, job.noun)} taken from {donor}"] if outcome.taken else []
+    did += [f"{counted(outcome.extracted, job.noun)} extracted"] if outcome.extracted else []
     say(f"{named}: {', '.join(did) or ('nothing extracted' if outcome.tried else 'nothing to do')}"
         + (f", {len(outcome.failed)} failed, see {named}/failures.csv" if outcome.failed else ""), err=False)
 
@@ -118,12 +118,12 @@ def _say_needs(settings: Settings, dataset: str, feature: str, target: extractio
         say(f"note: {feature} of {dataset} takes {note}")
 
 
-def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) -> list[str]:
-    """An estimate as lines of text."""
+def _forecast(store: Path | str, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
+    """An estimate as lines of text; noun: what is extracted."""
     engine = estimate.engine
-    lines = [f"{store}: {engine.reported_as}, at most {counted(engine.items, 'item')} of {engine.dimension} an image"
-             + ("" if engine.trained else ", an untrained network"),
-             f"  to extract  {estimate.images:,} of {counted(estimate.total, 'image')}, "
+    items = f"at most {counted(engine.items, 'item')} of {engine.dimension} {_one(noun)}"
+    lines = [f"{store}: {engine.reported_as}, {items}" + ("" if engine.trained else ", an untrained network"),
+             f"  to extract  {estimate.images:,} of {counted(estimate.total, noun)}, "
              f"in {counted(estimate.shards, 'shard')}",
              f"  on disk     {_bytes(estimate.size)} more, {_bytes(estimate.free)} free"
              + ("" if estimate.size < estimate.free else ": NOT ENOUGH")]
@@ -131,15 +131,22 @@ def _forecast(store: Path | str, estimate: extraction.Estimate, workers: int) ->
         lines.insert(1, f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
                      "or with --if-changed redo replaces what changed")
     if estimate.images < estimate.total:
-        lines.append("  photographs by the manifest's checksums; the run also finds those that were replaced since")
+        if noun == "caption":
+            lines.append("  captions by their checksums")
+        else:
+            lines.append(f"  {noun}s by the manifest's checksums; the run also finds those that were replaced since")
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
         lines.append(f"  time        {whole} by {counted(workers, 'worker')} like the one that took "
-                     f"{estimate.seconds / estimate.images:.3f} s an image over "
-                     f"{counted(estimate.probed, 'image')} just now")
+                     f"{estimate.seconds / estimate.images:.3f} s {_one(noun)} over "
+                     f"{counted(estimate.probed, noun)} just now")
     elif estimate.images:
-        lines.append("  time        unknown: none of the images that were tried could be decoded")
+        lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")
     return lines
+
+
+def _one(noun: str) -> str:
+    return f"an {noun}" if noun == "image" else f"a {noun}"
 
 
 def _bytes(count: int) -> str:

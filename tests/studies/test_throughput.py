@@ -98,8 +98,8 @@ def test_every_recipe_is_there_and_shared_parts_are_timed_once(monkeypatch: pyte
 def test_a_search_finds_the_most_similar() -> None:
     torch.manual_seed(0)
     found = throughput.search_step(500, 16, "cpu")()
-    assert found.values.shape == (throughput.FOUND,)  # type: ignore[attr-defined]
-    assert (found.values.diff() <= 0).all()  # type: ignore[attr-defined]
+    assert found.scores.shape == (1, throughput.FOUND)  # type: ignore[attr-defined]
+    assert (found.scores[:, 1:] <= found.scores[:, :-1]).all()  # type: ignore[attr-defined]
 
 
 def test_what_is_timed_has_the_sizes_that_are_stated() -> None:

@@ -224,14 +224,19 @@ def test_another_tower_is_refused(job: training.TrainingJob, paths: Paths, scene
         training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
 
 
-def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest) -> None:
+def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest, capfd: pytest.CaptureFixture[str]) -> None:
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml", (
         "run.dataset=sample", "training.sample.captions=tower", "training.sample.dimension=16",
         "training.sample.batch_size=16", "training.sample.epochs=2", "training.sample.decay_epoch=1"))
     store = paths.features("sample", "tower")
     shutil.rmtree(store)
+    extract(paths, chosen, "region", engine="tower", out=store, dry_run=True)
     extract(paths, chosen, "region", engine="tower", out=store, split="test")
     test = scenes.split("test")
+    said = capfd.readouterr().out
+    assert f"{len(scenes.table)} of {len(scenes.table)} captions" in said
+    assert f"{len(test.caption_ids)} captions extracted" in said
+    assert "image" not in said
     assert sorted(FeatureStore(store).ids.tolist()) == sorted(test.caption_ids.tolist())
     extract(paths, chosen, "region", engine="tower", out=store)
     assert len(FeatureStore(store).require(scenes).ids) == len(scenes.table)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.features.extraction.request import made_by
-from pipeline.features.extractors import Runtime, backend
+from pipeline.features.extractors import ENGINES, Runtime, backend
 from pipeline.features.store import Extra, Plan, StoreError, StoreLayout, Wanted, planning, read_header
 from pipeline.files import remote
 from pipeline.files.digest import digest
@@ -123,6 +123,12 @@ class ExtractionJob:
                       grows=True, by_content=not engine.depends_on_id, retry_failed=self.retry_failed,
                       donor=self.donor, dataset=self.manifest.dataset,
                       versions=made_by(self.engine.name))
+
+    @property
+    def noun(self) -> str:
+        """What messages call that which the engine reads: image, clip or caption."""
+        reads = getattr(ENGINES[self.engine.name], "reads", "images")
+        return "caption" if reads == "captions" else self.manifest.noun
 
     def fingerprint(self, engine: EngineDescription, sources: Sources) -> dict[str, Any]:
         """The JSON values on which the store's values depend, by engine and sources, except for the sizes of files."""
