@@ -1,4 +1,4 @@
-"""References to heads and feature stores, as records of what is made from them hold them."""
+"""References to what a use of a head, or of a dual encoder, reads."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,11 +11,6 @@ from pipeline.manifest.request import reference
 from pipeline.settings.paths import Paths
 from pipeline.training import inputs
 from pipeline.training.artefact import OPENED, HeadArtefact
-
-
-def of_features(store: Path) -> Reference:
-    """Refer to a feature store; its shards are not read."""
-    return Reference(kind="features", name=store.stem, identity=inputs.whole(store))
 
 
 def of_photographs(manifest: Manifest, splits: Collection[str], folder: Path | None = None) -> Reference:
@@ -39,5 +34,6 @@ def of_use(paths: Paths, folder: Path, dataset: str, splits: Collection[str], im
     if head.facts.own_network:
         made_from["photographs"] = of_photographs(Manifest.load(file), splits, images)
     else:
-        made_from["features"] = of_features(paths.features(dataset, head.request.feature))
+        store = paths.features(dataset, head.request.feature)
+        made_from["features"] = Reference(kind="features", name=store.stem, identity=inputs.whole(store))
     return made_from, head.request.versions()

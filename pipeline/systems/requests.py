@@ -13,7 +13,17 @@ from pipeline.systems.reranking import SCORERS
 from pipeline.systems.rescoring import RESCORERS
 
 
-class ScoreRequest(Request):
+class _MadeByParts(Request):
+    """What a network computes, whose parts are not named by the other fields."""
+
+    made_by: Versions = Field(default_factory=dict, exclude=True)  # Their versions
+
+    def versions(self) -> Versions:
+        """Collect the versions of the network's parts."""
+        return self.made_by
+
+
+class ScoreRequest(_MadeByParts):
     """The similarities of one split, by a head or of stored vectors."""
 
     kind: ClassVar[str] = "scores"
@@ -23,7 +33,6 @@ class ScoreRequest(Request):
     # Images or captions at once; None for stored vectors, which are multiplied as they are.
     batch_size: int | None = None
     torch: str | None = None  # The version of torch, by which a head computes
-    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the head's parts
 
     def versions(self) -> Versions:
         """Collect the versions of the head's parts, and of what multiplies vectors."""
@@ -48,7 +57,7 @@ class AddRequest(Request):
         return artefacts.versions("scores")
 
 
-class EmbedRequest(Request):
+class EmbedRequest(_MadeByParts):
     """The vectors of some splits, by a head or a dual encoder."""
 
     kind: ClassVar[str] = "vectors"
@@ -58,12 +67,6 @@ class EmbedRequest(Request):
     torch: str | None = None  # The version of torch, by which a head computes
     # A dual encoder's settings, and the digest of its files and usage; {} for a head.
     encoder: dict[str, Any] = Field(default_factory=dict)
-    # The versions of the head's parts, or of the encoder's class
-    made_by: Versions = Field(default_factory=dict, exclude=True)
-
-    def versions(self) -> Versions:
-        """Collect the versions of the head's parts, or of the encoder's class."""
-        return self.made_by
 
 
 class FuseRequest(Request):
@@ -98,7 +101,7 @@ class RescoreRequest(Request):
         return artefacts.versions((RESCORERS, self.rescorer), "scores")
 
 
-class RerankRequest(Request):
+class RerankRequest(_MadeByParts):
     """A retriever's candidates in the order of a scorer of pairs."""
 
     kind: ClassVar[str] = "reranked"
@@ -117,7 +120,6 @@ class RerankRequest(Request):
     tuned: dict[str, Any] | None = None
     # What finds candidates by their vectors, a key of `INDEXES`; None for the retriever's scores.
     index: str | None = None
-    made_by: Versions = Field(default_factory=dict, exclude=True)  # The versions of the scorer's own parts
 
     def versions(self) -> Versions:
         """Collect the versions of reranking, the scorer and its parts, the index, and another package's protocol."""
