@@ -13,6 +13,7 @@ from pipeline import artefacts, training
 from pipeline.compute import machine
 from pipeline.features.store import FeatureStore
 from pipeline.files import weights
+from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Recipe, Settings, Training, Variation, named
@@ -143,8 +144,14 @@ def _recipes(settings: Settings, names: tuple[str, ...], varied: Variation, name
             raise InputError(f"-S and another option both set {twice[0]} of {base}; use -S for all of it, or no -S")
         as_shipped = {other: known for other, known in settings.recipes.items()
                       if not _changed(f"recipes.{other}", changes)}
-        chosen[named(recipe, name, varied.name(base), as_shipped, settings.recipes)] = recipe
+        taken = settings.recipes if name in (None, varied.name(base)) else _reserved(settings)
+        chosen[named(recipe, name, varied.name(base), as_shipped, taken)] = recipe
     return chosen
+
+
+def _reserved(settings: Settings) -> set[str]:
+    """The names under which tables show the settings' recipes, and these with another pooling of both sides."""
+    return {*settings.recipes, *(Variation(pooling=each).name(base) for base in settings.recipes for each in POOLINGS)}
 
 
 def _changed(section: str, changes: Iterable[str]) -> bool:
@@ -192,6 +199,9 @@ def convert(paths: Paths, settings: Settings, checkpoint: Path, dataset: str | N
             vocabulary: Path | None = None, images: Path | None = None, feature: str | None = None,
             name: str | None = None, out: Path | None = None, if_changed: Literal["refuse", "redo"] = "refuse") -> None:
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth) into a head."""
+    if name in _reserved(settings):
+        raise InputError(f"--name {name}: is a recipe's name, and tables would show the checkpoint as trained by it; "
+                         "choose another")
     dataset = dataset or settings.run.dataset
     if checkpoint.is_dir() or checkpoint.suffix in (".bin", ".zip"):
         refuse_given("is for VSE∞'s checkpoints; a cross-encoder has a BERT's words and reads stored features",

@@ -111,6 +111,7 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
 @pytest.mark.parametrize(("arguments", "said"), [
     (["-S", "recipes.vse2ad.learning_rate=1e-5"], "give its head a name with --name"),
     (["--pooling", "max", "--name", "vse_infty"], "settings' 'vse_infty'"),
+    (["--pooling", "cls", "--name", "vse2ad-max"], "this recipe differs from the settings' 'vse2ad-max'"),
     (["--pooling", "max", "--name", "../mine"], "--name '../mine': expected letters"),
     (["--recipe", "vse2ad", "--recipe", "vse_pp", "--name", "mine"], "--name is for one recipe"),
     (["--seed", "0", "--seed", "1", "--out", "there"], "--out is the folder of one head"),
@@ -125,6 +126,11 @@ def test_a_varied_recipe_goes_by_another_name(train: Callable[..., list[str]]) -
 def test_what_would_be_mistaken_is_refused(refused: Any, arguments: list[str], said: str) -> None:
     assert said in refused("train", "--feature", "region", *arguments)
     assert not Path("heads").exists()
+
+
+def test_a_converted_head_takes_no_recipes_name(refused: Any, tmp_path: Path) -> None:
+    for name in ("vse2ad", "vse2ad-max"):
+        assert f"--name {name}: is a recipe's name" in refused("convert", tmp_path / "model_best.pth", "--name", name)
 
 
 def test_a_recipe_that_finetunes_says_where_it_does_not(train: Callable[..., list[str]], pipeline: Any) -> None:
