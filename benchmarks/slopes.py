@@ -219,7 +219,7 @@ class Project:
         opened = self._opened()
         split, rows = opened.split("test"), np.arange(500, 1000)
         vectors = opened.head.embed(opened.source, split, 128)
-        made = record.made_from(opened.head, opened.manifest, "test", opened.source, rows)
+        made = record.of_rows(opened.head.artefact, opened.manifest, opened.source, ["test"], rows)
         ids = split.image_ids, split.caption_ids, split.caption_image
         path, request = self.paths.similarity("sample", "tiny", "test"), ScoreRequest(name="tiny", split="test")
         with artefacts.making(path, request, {}) as draft:
@@ -230,7 +230,7 @@ class Project:
         """All images and captions in pieces, with invented vectors instead of a network's."""
         opened = self._opened()
         part = opened.split("train")
-        made = record.made_from(opened.head, opened.manifest, "train", opened.source, part.store_rows)
+        made = record.made_from(opened.head.artefact, opened.manifest, opened.source, [part])
         with artefacts.making(self.folder / "v.zarr", EmbedRequest(splits=["train"]), {}) as draft, \
                 layout.writing_vectors(draft, [part], 4, made) as (images, captions):  # type: ignore[arg-type]
             for piece in training.pieces.with_captions(part):

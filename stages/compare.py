@@ -43,7 +43,7 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
         refuse_repeats(group)
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == place("").parent}:
-        record.refuse_stale(record.with_parts(made), paths.head)
+        record.refuse_stale(made, paths)
     for group in stores:
         record.refuse_other_systems([System.open(path) for path in group if layout.is_store(path)])
     groups = _pools(stores, columns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from pipeline.artefacts import Draft
 from pipeline.compute.tasks import Executor
 from pipeline.dual_encoders import Usage, embedding, record as records
 from pipeline.features.store import FeatureStore
-from pipeline.manifest import SPLITS, Manifest, Split, SplitName
+from pipeline.manifest import SPLITS, Manifest, Split
 from pipeline.parts.errors import InputError, counted
 from pipeline.provenance import record, references
 from pipeline.settings import Encoder, Settings
@@ -96,7 +95,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
     dataset = training.HeadArtefact.open(folder).dataset
     path = asked.out or paths.embeddings(name, dataset, folder.name)
     made_from, made_by = references.of_use(paths, folder, name, asked.splits, images)
-    request = EmbedRequest(splits=list(asked.splits), batch_size=batch_size, torch=version("torch"), made_by=made_by)
+    request = EmbedRequest.of_head(asked.splits, settings.score, made_by)
 
     def embed(draft: Draft) -> str:
         use = HeadUse(paths, folder, name, images, asked.device or settings.training_of(dataset).device,
@@ -107,12 +106,9 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         if isinstance(opened.source, FeatureStore):
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
-        rows = np.concatenate([part.store_rows for part in parts])
-        opened.source.check(rows)
-        split = SplitName.of(part.name for part in parts)
-        made = record.made_from(opened.head, opened.manifest, split, opened.source, rows)
-        contents = {part.name: {"content": opened.source.content(part.store_rows)} for part in parts}
-        made = made.changed(trained_on=dataset, members=[made.members[0].changed(splits=contents)])
+        opened.source.check(np.concatenate([part.store_rows for part in parts]))
+        made = record.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
+        made = record.with_splits(made, opened.source, parts)
         sizes = np.cumsum([[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0)
         first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
         every = [piece for part in parts for piece in pieces.with_captions(part)]

@@ -178,11 +178,11 @@ class _Asked:
     extended: str | None
     per_query: Path | None
 
-    def request(self, name: str, protocols: list[str], truth: judged.Truth, distractors: Sequence[System] = ()
-                ) -> EvaluateRequest:
+    def request(self, name: str, protocols: Sequence[str | Protocol], truth: judged.Truth,
+                distractors: Sequence[System] = ()) -> EvaluateRequest:
         """The request that a result's record holds."""
-        return EvaluateRequest(name=name, protocols=protocols, settings=self.settings, judgements=truth.digest(),
-                               ties=self.ties, extended=self.extended, distractors=[*map(Distractors.of, distractors)])
+        return EvaluateRequest.of(name, protocols, self.settings, truth, ties=self.ties, extended=self.extended,
+                                  distractors=[*map(Distractors.of, distractors)])
 
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
                 manifest_path: Path | None = None, name: str = ""

@@ -7,9 +7,8 @@ from importlib import resources
 from typing import Any
 
 from pipeline import artefacts, heads as networks, manifest, training
-from pipeline.dual_encoders import DUAL_ENCODERS
-from pipeline.evaluation.metrics import METRICS
-from pipeline.evaluation.retrieval import of_packages
+from pipeline.dual_encoders import record as encoders
+from pipeline.evaluation.retrieval import protocol
 from pipeline.features import extraction
 from pipeline.features.extraction import needs
 from pipeline.files import atomic, digest
@@ -17,14 +16,18 @@ from pipeline.heads.pooling import POOLINGS
 from pipeline.manifest.build import READERS
 from pipeline.parts.errors import InputError, counted
 from pipeline.parts.lazy import LookupTable
+from pipeline.provenance.results import EvaluateRequest
 from pipeline.report.figures import FIGURES
 from pipeline.report.tables import TABLES
 from pipeline.settings import Settings
-from pipeline.settings.features import FEATURES
-from pipeline.settings.paths import Paths, ensembles, heads, reranked, system_name, systems
+from pipeline.settings.features import FEATURES, of_ensemble
+from pipeline.settings.paths import Paths, ensembles, heads, reranked, rescored, system_name, systems
 from pipeline.systems import reranking, rescoring
+from pipeline.systems.fusion.methods import shares
+from pipeline.systems.requests import EmbedRequest, FuseRequest, RerankRequest, RescoreRequest, ScoreRequest
 from pipeline.systems.scores.judged import Truth
 from stages.progress import say
+from stages.rerank import own_protocol
 
 
 def write_plan(paths: Paths, settings: Settings) -> None:
@@ -73,19 +76,13 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run, card = settings.run, manifest.dataset(settings.run.dataset, paths.root)
     made = {"systems": list(systems(run))}
     shown = made | {"published": _published()}
-    requests = {feature: _extract(settings, feature) for feature in run.features}
     return {
         "sample": settings.sample.recorded() | _by("sample"),
         "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
-        "extract": {feature: {"request": request.recorded(), "versions": request.versions()}
-                    for feature, request in requests.items()},
+        "extract": {feature: _recorded(_extract(settings, feature)) for feature in run.features},
         "train": {name: _train(paths, settings, name) for name in heads(run)},
-        "score": settings.score.recorded() | made
-        | {name: [step.model_dump() for step in getattr(run, name)] for name in ("encoders", "rescorers", "rerank")}
-        | _by("scores", "fusions/mean", "reranking", among=[DUAL_ENCODERS, rescoring.RESCORERS, reranking.SCORERS]),
-        "evaluate": settings.evaluate.recorded({"block_megabytes"}) | made | {"protocols": card.protocols}
-        | {"judgements": Truth.of(settings.evaluate).digest()}
-        | _by("evaluation", *of_packages(card.protocols), among=[METRICS]),
+        "score": {name: _recorded(request) for name, request in _scores(paths, settings).items()},
+        "evaluate": {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)},
         "throughput": _throughput(settings),
         "tables": {"tables": settings.tables, "typesetting": settings.typesetting.recorded({"figure_font"}), **shown}
         | _by("tables", *((TABLES, name) for name in settings.tables)),
@@ -94,6 +91,11 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         "report": {"report": settings.report.recorded(), **shown} | _by("report")
         | settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED),  # table_bold
     }
+
+
+def _recorded(request: artefacts.Request) -> dict[str, Any]:
+    """A request as a record has it, with the versions of its parts."""
+    return {"request": request.recorded(), "versions": request.versions()}
 
 
 def _by(*parts: str | tuple[LookupTable[Any], str], among: Sequence[LookupTable[Any]] = ()) -> dict[str, Any]:
@@ -106,6 +108,48 @@ def _extract(settings: Settings, feature: str) -> extraction.ExtractRequest:
     engine = settings.engine_of(settings.run.dataset, feature)
     return extraction.ExtractRequest.of(engine.engine, engine.options,
                                         settings.extract.model_dump(include=extraction.CONTENT))
+
+
+def _scores(paths: Paths, settings: Settings) -> dict[str, artefacts.Request]:
+    """The requests for the run's systems, and for the vectors that they need.
+
+    A dual encoder's files and splits are only known when it is opened: of its vectors the plan has the settings.
+    """
+    run, how = settings.run, settings.score
+    made_by = {name: _train_request(settings, name).versions() for name in heads(run)}
+    requests: dict[str, artefacts.Request] = {
+        f"vectors of {name}": EmbedRequest.of_head([], how, made_by[name]) for name in rescoring.embedded_heads(run)}
+    requests |= {f"vectors of {encoder.name}": EmbedRequest(
+        splits=[], encoder=encoder.model_dump(mode="json"), made_by=encoders.versions(encoder.model))
+        for encoder in run.encoders}
+    requests |= {name: ScoreRequest.of_head(name, how, versions) for name, versions in made_by.items()}
+    requests |= {encoder.name: ScoreRequest(name=encoder.name, split=how.split) for encoder in run.encoders}
+    for name, (_, letters, *_) in ensembles(run).items():
+        features = list(of_ensemble(letters))
+        requests[name] = FuseRequest(name=name, features=features, method="mean", weights=shares(None, len(features)))
+    requests |= {name: RescoreRequest(name=name, rescorer=step.name, options=step.options)
+                 for name, (_, step) in rescored(run).items()}
+    return requests | {name: _rerank(paths, settings, name) for name in reranked(run)}
+
+
+def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
+    run, dataset = settings.run, settings.run.dataset
+    _, other, step = reranked(run)[name]
+    source = reranking.PairSource(paths, dataset, dataset, dataset, split=settings.score.split)
+    by_head = other in heads(run) and networks.scorer(settings.recipe(heads(run)[other].recipe))
+    scorer = (by_head or "system", other) if other in systems(run) else reranking.resolve(other, source)
+    rules = protocol(step.protocol) if step.protocol else own_protocol(paths, dataset, settings.score.split)
+    return RerankRequest(name=name, scorer=scorer, options=step.options, protocol=(rules.name, rules.folds), k=step.k,
+                         combine=step.combine, weight=step.weight or 0.0,
+                         made_by=_train_request(settings, other).versions() if by_head else {})
+
+
+def _evaluate(paths: Paths, settings: Settings, name: str) -> EvaluateRequest:
+    run, split = settings.run, settings.score.split
+    of_card = manifest.dataset(run.dataset, paths.root).protocols_of(split)
+    by = [protocol(_rerank(paths, settings, name).protocol[0])] if name in reranked(run) else of_card
+    truth = Truth.of(settings.evaluate).or_of(of_card)
+    return EvaluateRequest.of(name, truth.protocols(by), settings.evaluate, truth)
 
 
 def _published() -> str:
@@ -132,12 +176,16 @@ def _train(paths: Paths, settings: Settings, name: str, above: tuple[str, ...] =
         rests_on[other] = (_train(paths, settings, other, (*above, name)) if other in known else
                            training.HeadArtefact.open(folder).record.identity
                            if training.HeadArtefact.is_finished(folder) else None)
-    how = settings.training_of(dataset)
+    request = _train_request(settings, name)
+    pretrained = {} if request.words else {"bert": settings.training_of(dataset).bert}
+    return _recorded(request) | pretrained | ({"rests_on": rests_on} if rests_on else {})
+
+
+def _train_request(settings: Settings, name: str) -> training.TrainRequest:
+    dataset, (called, feature, text, seed) = settings.run.dataset, heads(settings.run)[name]
+    recipe = settings.recipe(called)
     engine = settings.engine_of(dataset, feature).engine if recipe.finetune and FEATURES[feature].trainable else None
-    request = training.TrainRequest.of(called, feature, text, seed, recipe, how, engine=engine)
-    pretrained = {} if request.words else {"bert": how.bert}
-    return {"request": request.recorded(), "versions": request.versions()} | pretrained | (
-        {"rests_on": rests_on} if rests_on else {})
+    return training.TrainRequest.of(called, feature, text, seed, recipe, settings.training_of(dataset), engine=engine)
 
 
 def _throughput(settings: Settings) -> dict[str, Any]:

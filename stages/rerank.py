@@ -100,16 +100,15 @@ def _job(paths: Paths, settings: Settings, dataset: str, name: str, retriever: s
                              "--distractors enlarge one pool; score a manifest of one language")
         pool, rules = store.among(distractors), Protocol("enlarged")
     else:
-        rules = how.rules or _protocol(paths, store)
+        rules = how.rules or own_protocol(paths, dataset, split)
     return rerank.Job(paths.similarity(dataset, name, split), store, pool, kind, source,
                how.k, Combination(how.combine, how.weight or 0.0), rules, distractors,
                how.named, how.tuned_on, how.tune, how.index, how.redo, settings.evaluate.block_megabytes)
 
 
-def _protocol(paths: Paths, store: System) -> Protocol:
-    """The data set's own protocol."""
-    dataset = store.made_from.dataset
-    known = manifest.dataset(dataset, paths.root).protocols_of(store.split)
+def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
+    """The data set's own protocol for a split."""
+    known = manifest.dataset(dataset, paths.root).protocols_of(split)
     if len(known) > 1:
         raise InputError(f"{dataset} is measured by {' and '.join(known)}, and candidates differ; give --protocol")
     return protocol(known[0])

@@ -41,7 +41,7 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     opened = {name: System.open_named(paths.similarity(run.dataset, name, split))
               for name in systems(run) if name not in missing}
     if opened:
-        record.refuse_stale(opened, paths.head)
+        record.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
 
 
@@ -95,8 +95,7 @@ def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> 
         raise InputError(f"{path}: is made of plain matrices; fuse what `pipeline add` makes of them, or measure it "
                          f"with `pipeline evaluate --system {path}`")
     first = next(iter(scored.values()), store)
-    stores = record.with_parts({first.path.stem: first, path.stem: store})
-    record.refuse_stale(stores, paths.head)
+    record.refuse_stale({first.path.stem: first, path.stem: store}, paths)
 
 
 def refuse_without_vectors(paths: Paths, settings: Settings, dataset: str, name: str, verb: str) -> None:

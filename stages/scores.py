@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +56,12 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
         folders = [paths.head(dataset, name) for name in heads(settings.run)]
     if not any(training.HeadArtefact.open(folder).facts.own_network for folder in folders):
         refuse_given("is for a fine-tuned head; others read stored features", images=images)
-    split, batch_size = settings.score.split, settings.score.batch_size
+    split = settings.score.split
     with ExitStack() as stack:
         place = cache(lambda: stack.enter_context(workers.open()))
         for folder in dict.fromkeys(folders):
             made_from, made_by = references.of_use(paths, folder, dataset, split.split("+"), images)
-            request = ScoreRequest(name=folder.name, split=split, batch_size=batch_size, torch=version("torch"),
-                                   made_by=made_by)
+            request = ScoreRequest.of_head(folder.name, settings.score, made_by)
             path = paths.similarity(dataset, folder.name, split)
             used = (paths, folder, dataset, images, device or settings.training_of(dataset).device,
                     settings.compute.products)
@@ -80,7 +78,7 @@ def _score(path: Path, settings: Settings, opened_place: Callable[[], Executor |
     opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
     split, batch_size = opened.split(settings.score.split), settings.score.batch_size
     opened.source.check(split.store_rows)
-    made = provenance.made_from(opened.head, opened.manifest, split.name, opened.source, split.store_rows)
+    made = provenance.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
     ids = (split.image_ids, split.caption_ids, split.caption_image.astype(np.int64))
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:

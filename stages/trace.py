@@ -13,8 +13,7 @@ from pipeline.files.parsing import from_json
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, refusing
 from pipeline.provenance.results import Result
-from pipeline.provenance.trace import image_of, query, trace
-from pipeline.provenance.traced import Traced
+from pipeline.provenance.trace import Traced, image_of, query, trace
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.layout import holds_scores, is_store

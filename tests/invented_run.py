@@ -15,13 +15,13 @@ import saved
 from invented_heads import head
 from PIL import Image
 
-from pipeline.artefacts import record as records
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.features.store.layout import StoreLayout, create
 from pipeline.files.digest import sha256
 from pipeline.manifest import Manifest
 from pipeline.systems.scores.fuse import fuse
 from pipeline.systems.scores.system import System
+from pipeline.training.artefact import HeadArtefact
 
 CAPTIONS = [
     "<script>document.title = 'taken'</script>", "</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} and ${7 * 7}",
@@ -46,11 +46,11 @@ def make(root: Path, images: int = 6, languages: Sequence[str] = ()) -> Manifest
         noise = generator.standard_normal((images, images * EACH))
         scores = ((owner[None] == np.arange(images)[:, None]) + (0.3 + 0.4 * number) * noise).astype(np.float32)
         member = {"head": name, "checkpoint": sha256(folder / "best.safetensors"), "store": "s", "weights": "w",
-                  "identity": records.require(folder).identity,
                   "feature": feature, "features": ENGINES[feature], "vocabulary": "v", "settings": {"dimension": 8},
                   "networks": {"image": {"engine": "patch", "weights": "untrained"} if feature == "patch"
                                else {"format": "scan"}, "text": {}}}
-        stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: ENGINES[feature]})
+        stores[feature] = _save(root, manifest, name, scores, [member], None, {feature: ENGINES[feature]},
+                                made_by=folder)
         _features(root, manifest, feature)
     for ensemble, features in {"R": FEATURES[:1], "RG": FEATURES[:2], "RGP": FEATURES}.items():
         parts = [System.open(stores[feature]) for feature in features]
@@ -81,16 +81,18 @@ def _manifest(root: Path, images: int, languages: Sequence[str]) -> Manifest:
 
 def _save(root: Path, manifest: Manifest, name: str, scores: object, members: Sequence[Any],
           ensemble: str | None, features: dict[str, str], fusion: dict[str, Any] | None = None,
-          parts: Sequence[System] = ()) -> Path:
+          parts: Sequence[System] = (), made_by: Path | None = None) -> Path:
     split = manifest.split("test")
     made_from = {"dataset": "sample", "split": "test", "recipe": "vse2ad", "ensemble": ensemble, "features": features,
                  "text": "bigru", "seed": 0, "untrained": [each for each in features if each == "patch"],
                  "manifest": manifest.digest, "members": members, "languages": manifest.languages}
     made_from |= {"fusion": fusion} if fusion else {}
+    inputs = {"head": HeadArtefact.open(made_by).reference} if made_by else {
+        f"member.{number}": part.reference for number, part in enumerate(parts)}
     path = root / "similarities" / "sample" / f"{name}.zarr"
     saved.save(path, [as_similarity(scores)], split.image_ids, split.caption_ids,
                split.caption_image, made_from,
-               made_from={f"member.{number}": part.reference for number, part in enumerate(parts)} or None)
+               made_from=inputs)
     return path
 
 

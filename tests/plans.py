@@ -25,4 +25,6 @@ def of_numbers(folder: Path = Path("results/plan")) -> dict[str, Any]:
     steps = {step: part for step, part in read(folder).items() if step in OF_NUMBERS}
     for part in steps["extract"].values():
         del part["request"]["libraries"]
+    for part in steps["score"].values():
+        part["request"].pop("torch", None)
     return steps

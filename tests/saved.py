@@ -22,10 +22,10 @@ MACHINE = {"processor": "invented"}
 def save(path: Path, matrices: Sequence[Similarity], image_ids: np.ndarray, caption_ids: np.ndarray,
          caption_image: np.ndarray, facts: Made | Mapping[str, Any], fusion: Mapping[str, Any] | None = None,
          made_from: Mapping[str, Reference] | None = None, **more: Any) -> None:
-    """Write a store of scores; `made_from` are the members of an ensemble."""
+    """Write a store of scores; `made_from` are the members of an ensemble, or a head."""
     made = _made(facts)
-    request = ScoreRequest(name=path.stem, split=str(made.split)) if made_from is None else FuseRequest(
-        name=path.stem, method="mean", weights=[1.0])
+    request = FuseRequest(name=path.stem, method="mean", weights=[1.0]) if "member.0" in (made_from or {}) else \
+        ScoreRequest(name=path.stem, split=str(made.split))
     with _anew(path) as place, making(place, request, made_from or {}, MACHINE) as draft:
         assert draft is not None
         layout.write(draft, matrices, (image_ids, caption_ids, caption_image), made,

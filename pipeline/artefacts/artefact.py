@@ -63,11 +63,9 @@ class Artefact:
             return Outdated("request", f"is {record.kind}, not {request.kind}")
         if different := difference(record.request, request.recorded()):
             return Outdated("request", different)
-        for role in sorted({*record.made_from, *made_from}):
-            before, current = record.made_from.get(role), made_from.get(role)
-            if before is None or current is None or before.identity != current.identity:
-                name = getattr(current or before, "name", role)
-                return Outdated("made_from", f"its {role} {name} is {'another' if before else 'new'}")
+        if role := self.other_input(made_from):
+            name = (made_from.get(role) or record.made_from[role]).name
+            return Outdated("made_from", f"its {role} {name} is {'another' if role in record.made_from else 'new'}")
         if not record.finished:
             return Outdated("unfinished", "is not finished")
         if parts := changed(record.versions, request.versions()):
@@ -75,6 +73,12 @@ class Artefact:
         if lost := [name for name in record.contents if not (self.folder / name).exists()]:
             return Outdated("contents", f"has lost {lost[0]}")
         return None
+
+    def other_input(self, made_from: Mapping[str, Reference]) -> str | None:
+        """The first role whose artefact is another one in `made_from` than it was made from; None if all are equal."""
+        before = self.record.made_from
+        return next((role for role in sorted({*before, *made_from}) if role not in before or role not in made_from
+                     or before[role].identity != made_from[role].identity), None)
 
     def verify(self, *names: str) -> Iterator[Step]:
         """The comparisons of the record with its seal, and of contents (these names, or all) with their digests."""

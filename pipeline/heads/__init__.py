@@ -60,6 +60,11 @@ def compares_parts(recipe: Recipe) -> bool:
     return name in HEADS and issubclass(HEADS[name], Interaction)
 
 
+def scorer(recipe: Recipe) -> str | None:
+    """The key of `reranking.SCORERS` of what scores pairs by a recipe's head; None for a head that only embeds."""
+    return recipe.architecture.name if "ce" in recipe.tasks or compares_parts(recipe) else None
+
+
 def embeds(recipe: Recipe) -> bool:
     """Whether a recipe's head gives images and captions a vector each: neither late interaction nor pairs alone."""
     return "emb" in recipe.tasks and not compares_parts(recipe)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline import training
 from pipeline.artefacts import artefact
 from pipeline.features import extractors
 from pipeline.features.store import FeatureStore, ledger, verify
@@ -17,37 +16,31 @@ from pipeline.files.digest import digest
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest
 from pipeline.manifest.columns import PHOTOGRAPH
+from pipeline.manifest.sources import of as sources_of
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores.made import Member
-
-MADE = "what made it, and which images failed"
 
 
-def steps(path: Path, member: Member, trained_on: str | None, manifest: Manifest, split: str,
-          row: int | None) -> Iterator[Step]:
-    """Compare a feature store with what is recorded of it."""
+def steps(path: Path, manifest: Manifest, row: int | None, whole: bool) -> Iterator[Step]:
+    """Compare a feature store with what is recorded of it.
+
+    row: the image whose shard is compared; None for none, or with `whole` for all.
+    """
     if not path.exists():
-        yield Step(path, MADE, member.store or None, None)
         return
     try:
         store = FeatureStore(path).require(manifest)
-        rows = training.usable(store, manifest.split(split)).store_rows
-        yield Step(path, MADE, member.store or None, store.identity)
-        yield Step(path, "bytes that were scored", member.content or None, store.content(rows))
-        if trained_on is not None:
-            read = training.inputs.trained_rows(manifest, store.done)
-            yield Step(path, "bytes that were trained on", trained_on, store.content(read))
-        yield Step(path, "weights of its network", member.weights or None, store.fingerprint["weights"])
+        weights = store.fingerprint["weights"]
         try:
             built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights
         except InputError:  # the checkpoint is not on this machine
             built = None
-        yield Step(path, "weights of the network, built again", member.weights or None, built)
+        yield Step(path, "weights of the network, built again", weights, built)
         yield from verify.description(path, store.layout)
         yield from _failures(store, manifest)
-        yield from _shards(store, row)
+        row = row if store.layout.kind != "captions" else None
+        yield from _shards(store, row) if whole or row is not None else ()
     except InputError as error:
-        yield Step(path, MADE, member.store or None, str(error))
+        yield Step(path, "the store", "readable", str(error))
         yield from artefact.verify(path)
 
 
@@ -55,7 +48,7 @@ def _failures(store: FeatureStore, manifest: Manifest) -> Iterator[Step]:
     """Compare the list of failed images with the ledger."""
     listed = store.path / "failures.csv"
     if listed.exists():
-        text = failures_csv(store.path, store.layout, manifest.images["file"].tolist(), store.rows)[0]
+        text = failures_csv(store.path, store.layout, sources_of(manifest, store.layout.kind).names, store.rows)[0]
         yield Step(listed, "digest of the list", digest(text), digest(listed.read_bytes().decode("utf-8", "replace")))
 
 
@@ -89,7 +82,7 @@ def photographs(path: Path, manifest: Manifest, row: int | None, known: dict[Gal
         entries = ledger.entries(path, store.layout)
     except InputError:  # the store's own steps say it
         return
-    if "settings" not in store.fingerprint:
+    if "settings" not in store.fingerprint or store.layout.kind == "captions":  # the manifest itself has these
         return
     by_row = {each: checksum for entry in entries for each, checksum in entry.sources.items()}
     recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}

@@ -1,25 +1,25 @@
-"""The steps of one head or dual encoder behind a result: its files, and some of its vectors computed again."""
+"""The steps of a head or dual encoder: its files, the facts of its systems, and some vectors computed again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from pipeline import training
 from pipeline.artefacts.artefact import verify
-from pipeline.artefacts.record import FILE
-from pipeline.dual_encoders import embedding, record
+from pipeline.dual_encoders import embedding, record as encoders
 from pipeline.evaluation.retrieval import Embeddings, rows_of
+from pipeline.features.store import FeatureStore
 from pipeline.files.compared import Step
-from pipeline.files.digest import digest, of_files, sha256
-from pipeline.manifest import Manifest, Split
+from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError
-from pipeline.provenance.record import member_of
-from pipeline.systems.scores.made import Made, Member
+from pipeline.provenance import record
+from pipeline.provenance.context import Context
+from pipeline.provenance.walk import Link
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
-from pipeline.training.artefact import BEST, CONTENTS, HeadArtefact
-from pipeline.training.request import TrainRequest
+from pipeline.training.artefact import CONTENTS, HeadArtefact
 
 # How far a unit vector may be from the stored one: another machine, or a GPU, rounds differently.
 APART = 1e-3
@@ -27,103 +27,89 @@ APART = 1e-3
 Embed = Callable[[Split, System], Embeddings | np.ndarray]
 
 
-def steps(folder: Path, member: Member, made_from: Made) -> Iterator[Step]:
-    """Compare a head's folder with its record, and the record with the result's entry of the head."""
-    file = folder / BEST
-    yield Step(file, "SHA-256", member.checkpoint, sha256(file) if file.is_file() else None)
+def steps(folder: Path) -> Iterator[Step]:
+    """Compare a head's folder with its record, and the words that it reads with those of its training."""
     yield from verify(folder, *CONTENTS)
     try:
         head = HeadArtefact.open(folder)
-    except InputError:  # a step above says that it is not there, or was edited
+    except InputError:  # a step above says why
         return
-    here = made_from.training_data == made_from.dataset
-    for what, known, found in (("manifest", made_from.manifest, head.manifest),
-                               ("store", member.store, head.facts.store)) if here else ():
-        yield Step(folder / FILE, f"the {what} it was trained on", known, found)
-    request = head.request
-    names = {"recipe": request.name, "text": request.text, "seed": request.seed}
-    named = {key: name for key, name in names.items() if getattr(made_from, key) is not None}
-    now = member_of(head).changed(store=member.store, content=member.content, splits=member.splits)
-    yield Step(folder / FILE, "what it is, and how it was trained",
-               digest({key: getattr(made_from, key) for key in named} | member.model_dump(mode="json")),
-               digest(named | now.model_dump(mode="json")))
-    yield from trained_from(head)
+    if words := head.record.made_from.get("text"):
+        yield Step(folder, f"the text of {folder.name}", words.identity, head.facts.vocabulary)
 
 
-def trained_from(head: HeadArtefact) -> Iterator[Step]:
-    """Compare the heads beside it that it was trained from, and those behind them; it is used without them."""
-    for role, reference in head.record.made_from.items():
-        folder = head.folder.with_name(reference.name)
-        if reference.kind != TrainRequest.kind or not (folder / FILE).exists():
-            continue
-        yield from verify(folder, *CONTENTS)
-        try:
-            other = HeadArtefact.open(folder)
-        except InputError:  # a step above says why
-            continue
-        yield Step(folder / FILE, f"the {role} of {head.folder.name}", reference.identity, other.record.identity)
-        yield from trained_from(other)
+def steps_of_system(store: System, inputs: Mapping[str, Link], manifest: Manifest, context: Context) -> Iterator[Step]:
+    """Compare a head's scores or vectors with the head and what it read."""
+    folder = inputs["head"].path
+    features = context.paths.features(manifest.dataset, "") if "features" not in inputs else inputs["features"].path
+
+    def facts() -> Made:
+        head = HeadArtefact.open(folder)
+        source = training.stored(features, manifest, head.request.recipe) if head.facts.own_network is None else \
+            training.photographs_of(head, manifest)
+        captions = FeatureStore(inputs["captions"].path).require(manifest) if "captions" in inputs else None
+        parts = [training.usable(source, manifest.split(name), captions) for name in SplitName(store.split or "").parts]
+        made = record.made_from(head, manifest, source, parts)
+        return record.with_splits(made, source, parts) if isinstance(store.kind, Vectors) else made
+
+    yield record.facts_again(store, facts)
+    if context.drawn:
+        yield embedded_again(folder, store.path, manifest, features, context)
 
 
-def steps_of_encoder(member: Member, made_from: Made, store: Path, manifest: Manifest,
-                     drawn: int, image: int | None, batch_size: int) -> Iterator[Step]:
-    """Compare a dual encoder and what it read with the result's entry of it."""
-    said = member.encoder or {}
-    model = Path(said["place"])
+def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Iterator[Step]:
+    """Compare the vectors of a dual encoder with the encoder and what it read."""
+    (member,) = store.made_from.members
+    known = member.encoder or {}
+    model = Path(known["place"])
     try:
-        encoder = record.load_recorded(member)
+        encoder = encoders.load_recorded(member)
     except InputError:
         yield Step(model, "the encoder's files", member.checkpoint, None)
         return
     for name in dict.fromkeys((*member.files, *encoder.files)):
         yield Step(model / name, "SHA-256", member.files.get(name, "no such file"), encoder.files.get(name))
-    yield Step(model, "the encoder and its usage", member.checkpoint, record.identity(said["place"], encoder))
     activation, recorded = (", ".join(f"{tower} {name}" for tower, name in sorted(each.items())) for each in (
-        encoder.activation, said.get("activation", {})))
+        encoder.activation, known.get("activation", {})))
     yield Step(model, "activation of its towers", recorded or None, activation)
-    yield Step(model, "what it is called", digest(dict(said)),
-               digest(record.described(said["place"], encoder, said.get("trained_on"))))
 
     def photographs(part: Split) -> list[Path]:
         return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
 
     def embed(part: Split, scores: System) -> Embeddings:
-        piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), batch_size)
+        piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), context.batch_size)
         return Embeddings(piece.images, piece.captions)
 
-    if drawn:
-        yield _computed_again(store, (), lambda split: (manifest.split(split), embed), drawn, image)
-    for split in member.splits:  # all photographs, because the digest is over all
-        files = photographs(manifest.split(split))
-        found = digest(list(of_files(files))) if all(file.is_file() for file in files) else None
-        yield Step(manifest.images_folder, f"SHA-256 of the images of {split}", member.splits[split]["content"],
-                   found)
+    yield record.facts_again(store, lambda: encoders.made_from(
+        member.head, known["place"], encoder, known.get("trained_on"), manifest, member.splits))
+    if context.drawn:
+        yield _computed_again(store.path, (), lambda split: (manifest.split(split), embed), context)
 
 
-def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, drawn: int, image: int | None,
-                   batch_size: int) -> Step:
+def embedded_again(folder: Path, store: Path, manifest: Manifest, features: Path, context: Context) -> Step:
     """Embed some images again by a head, with all their captions, and compare the vectors with the stored ones."""
     def opened(split: str) -> tuple[Split, Embed]:
-        head = training.Head.open(folder)
+        head = training.Head.open(folder).reading(context.paths, manifest)
         source = head.images(manifest, features)
 
         def embed(part: Split, scores: System) -> Embeddings | np.ndarray:
             source.check(part.store_rows)
             if isinstance(scores.kind, Vectors) or head.embeds:
-                return Embeddings(*head.embed(source, part, batch_size))
-            return head.score(source, part, batch_size)
+                return Embeddings(*head.embed(source, part, context.batch_size))
+            return head.score(source, part, context.batch_size)
 
         return training.usable(source, manifest.split(split)), embed
 
-    return _computed_again(store, (folder, features), opened, drawn, image)
+    return _computed_again(store, (folder, features), opened, context)
 
 
-def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str], tuple[Split, Embed]], drawn: int,
-                    image: int | None) -> Step:
+def _computed_again(store: Path, needed: tuple[Path, ...], opened: Callable[[str], tuple[Split, Embed]],
+                    context: Context) -> Step:
     """Compute vectors or scores of some images again, and of one that is named, and compare them with the stored ones.
 
     opened: gives, for a split's name, what of it can be embedded and the function that embeds a part of that.
     """
+    drawn, image = context.drawn, context.image
     what, told = "embedded again", f"{drawn} images"
     try:
         scores = System.open_either(store)

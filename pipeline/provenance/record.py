@@ -8,37 +8,63 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import training
-from pipeline.artefacts.record import FILE
-from pipeline.files.digest import sha256
-from pipeline.manifest import Manifest, SplitName
+from pipeline.artefacts import Artefact, Reference
+from pipeline.artefacts.record import without_places
+from pipeline.files.compared import Step
+from pipeline.files.digest import digest
+from pipeline.manifest import Manifest, Split, SplitName
 from pipeline.parts.errors import InputError
+from pipeline.provenance import walk
+from pipeline.settings.paths import Paths
 from pipeline.systems.scores.made import Made, Member, differences, lacking
 from pipeline.systems.scores.system import System
-from pipeline.training.artefact import BEST, OPENED, HeadArtefact
+from pipeline.training.artefact import OPENED, HeadArtefact
 
 
-def made_from(head: training.Head, manifest: Manifest, split: str, source: training.ImageSource,
-              rows: np.ndarray) -> Made:
-    """Compose the facts of a head's scores or vectors.
+def made_from(head: HeadArtefact, manifest: Manifest, source: training.ImageSource, parts: Sequence[Split]) -> Made:
+    """Compose the facts of a head's scores or vectors. parts: the splits, without what failed in extraction."""
+    rows = np.concatenate([part.store_rows for part in parts])
+    return of_rows(head, manifest, source, [part.name for part in parts], rows)
 
-    split: of one split or of several, see `SplitName`. rows: the images' rows in the source.
-    """
-    facts, request = head.artefact.facts, head.artefact.request
+
+def of_rows(head: HeadArtefact, manifest: Manifest, source: training.ImageSource, splits: Sequence[str],
+            rows: np.ndarray) -> Made:
+    """Compose the facts of a head's scores or vectors. rows: the images' rows in the source, which are of `splits`."""
+    facts, request = head.facts, head.request
     trained = facts.features.trained or facts.networks.image.get("weights") == training.RELEASED
-    of_split = np.flatnonzero(manifest.images["split"].isin(SplitName(split).parts).to_numpy())
-    member = member_of(head.artefact).changed(store=source.identity, content=source.content(rows))
+    of_split = np.flatnonzero(manifest.images["split"].isin(splits).to_numpy())
+    member = member_of(head).changed(store=source.identity, content=source.content(rows))
     return Made(
-        dataset=manifest.dataset, split=split, recipe=request.name,
+        dataset=manifest.dataset, split=SplitName.of(splits), recipe=request.name,
+        trained_on=None if head.dataset == manifest.dataset else head.dataset,
         features={request.feature: facts.features.recipe}, text=request.text, seed=request.seed,
         untrained=[] if trained else [request.feature], manifest=manifest.digest, languages=manifest.languages,
         lacks=lacking(manifest.left_out, int((~source.done[of_split]).sum())), members=[member])
+
+
+def with_splits(made: Made, source: training.ImageSource, parts: Sequence[Split]) -> Made:
+    """Add to the facts of a head's vectors what was read of each split."""
+    contents = {part.name: {"content": source.content(part.store_rows)} for part in parts}
+    return made.changed(members=[made.members[0].changed(splits=contents)])
+
+
+def facts_again(store: System, compose: Callable[[], Made]) -> Step:
+    """Compare a system's facts, except for how its matrices are read and where files are, with those composed again."""
+    def described(made: Made) -> str:
+        return digest(without_places(made.changed(matrices=None).recorded()))
+
+    try:
+        again = described(compose())
+    except InputError as error:
+        again = str(error)
+    return Step(store.path, "its facts, by what it was made from", described(store.made_from), again)
 
 
 def member_of(head: HeadArtefact) -> Member:
     """Collect the facts of a head that are those of its scores, with the features of its training."""
     facts, request = head.facts, head.request
     return Member(
-        head=head.name, identity=head.record.identity, checkpoint=head.checkpoint, feature=request.feature,
+        head=head.name, checkpoint=head.checkpoint, feature=request.feature,
         features=facts.features.recipe, networks={"image": facts.networks.image, "text": facts.networks.text},
         settings=request.settings, store=facts.store, content=facts.content or "", weights=facts.features.weights or "",
         vocabulary=facts.vocabulary, published=facts.origin is not None)
@@ -52,67 +78,40 @@ def refuse_other_systems(stores: Sequence[System]) -> None:
                              "score them alike, or leave it out")
 
 
-def with_parts(stores: Mapping[str, System]) -> dict[str, System]:
-    """Add the systems that others are made from, and their heads, if their scores exist."""
-    found = dict(stores)
-    for store in stores.values():
-        for name in (*store.made_from.heads, *(part.name for part in store.made_of)):
-            path = store.path.with_name(f"{name}.zarr")
-            if name not in found and path.exists():
-                found[name] = System.open(path)
-    return found
+def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
+    """Check that all systems were made from the same manifest and split, and from systems and heads as they are now.
 
-
-def refuse_stale(stores: Mapping[str, System], head_folder: Callable[[str, str], Path]) -> None:
-    """Check that all systems were made from the same manifest and split, and from heads and members as they are now.
-
-    If an ensemble's members are scored, their scores must be those that the ensemble was made of. A head must be the
-    one that was scored.
-
-    head_folder: from the data set that a head was trained on, and its name, to its folder.
+    Those that do not exist here are not compared.
     """
     first = next(iter(stores.values()))
-    scored: dict[tuple[str, str], Member] = {}
     for store in stores.values():
         for key in ("manifest", "split"):
             mine, wanted = getattr(store.made_from, key), getattr(first.made_from, key)
             if mine != wanted:
                 raise InputError(f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; score "
                                  "all again")
-        if not store.made_from.is_made_of_others:
-            scored |= {(store.made_from.training_data, member.head): member for member in store.made_from.members}
-    for head, member in scored.items():
-        if member.is_head:
-            _refuse_another_head(head_folder(*head), member)
-    for store in stores.values():
-        _refuse_another_scorer(store, head_folder)
-        made = store.made_from
-        older = [member.head for member in made.members if made.is_made_of_others
-                 and member.checkpoint != scored.get((made.training_data, member.head), member).checkpoint]
-        older += [part.name for part in store.made_of
-                  if part.name in stores and stores[part.name].reference.identity != part.identity]
-        if older:
-            what, again = store.made_from.made_again(store.name)
-            raise InputError(f"{store.path}: is {what} of an older {older[0]} than the current one; run "
-                             f"`pipeline {again}` again")
+    artefacts = {store.path: store.store for store in stores.values()}
+    current: dict[Path, Reference] = {}
+    while artefacts:
+        path, artefact = artefacts.popitem()
+        links = {link.role: link for link in walk.inputs(path, paths) if link.path.exists()}
+        for link in links.values():
+            if link.path not in current and link.kind == walk.HEAD:
+                current[link.path] = HeadArtefact.open(link.path, *OPENED).reference
+            elif link.path not in current and link.kind in walk.SYSTEMS:
+                artefacts[link.path] = Artefact.open(link.path)
+                current[link.path] = artefacts[link.path].record.refers(link.path.stem)
+        made_from = artefact.record.made_from
+        if role := artefact.other_input(made_from | {role: current[link.path] for role, link in links.items()
+                                                     if link.path in current}):
+            raise InputError(_made_again(System.open_either(path), links[role]))
 
 
-def _refuse_another_scorer(store: System, head_folder: Callable[[str, str], Path]) -> None:
-    """Compare the checkpoint of a head that scored pairs with the recorded digest."""
-    scorer = store.made_from.reranked.scorer if store.made_from.reranked else {}
-    if "checkpoint" in scorer:
-        file = head_folder(store.made_from.training_data, scorer["name"]) / "best.safetensors"
-        if file.exists() and sha256(file) != scorer["checkpoint"]:
-            raise InputError(f"{file}: is not the checkpoint by which {store.path.stem} was reranked; run `pipeline "
-                             f"{store.made_from.made_again(store.name)[1]}` again")
-
-
-def _refuse_another_head(folder: Path, member: Member) -> None:
-    """Check that a head, if it is there, is the one that was scored."""
-    if (folder / FILE).exists():
-        same = HeadArtefact.open(folder, *OPENED).record.identity == member.identity
-    else:  # its record is lost
-        same = not (folder / BEST).exists() or sha256(folder / BEST) == member.checkpoint
-    if not same:
-        raise InputError(f"{folder}: is not the head that was scored; run `pipeline score` again for {member.head}, "
-                         "then `pipeline ensemble`")
+def _made_again(store: System, link: walk.Link) -> str:
+    """Say that a system is made of an older artefact than the current one, and how to make it again."""
+    name, made = link.path.stem, store.made_from
+    if link.kind == walk.HEAD and not made.is_made_of_others:
+        return (f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "
+                "ensemble`")
+    what, again = made.made_again(store.name) if made.is_made_of_others else ("made", f"score --system {link.path}")
+    return f"{store.path}: is {what} of an older {name} than the current one; run `pipeline {again}` again"

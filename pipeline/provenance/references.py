@@ -6,11 +6,17 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.artefacts import Reference, Versions
+from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
 from pipeline.settings.paths import Paths
 from pipeline.training import inputs
 from pipeline.training.artefact import OPENED, HeadArtefact
+
+
+def of_features(store: Path) -> Reference:
+    """Refer to a feature store; its shards are not read."""
+    return Reference(kind="features", name=store.stem, identity=inputs.whole(store))
 
 
 def of_photographs(manifest: Manifest, splits: Collection[str], folder: Path | None = None) -> Reference:
@@ -34,6 +40,19 @@ def of_use(paths: Paths, folder: Path, dataset: str, splits: Collection[str], im
     if head.facts.own_network:
         made_from["photographs"] = of_photographs(Manifest.load(file), splits, images)
     else:
-        store = paths.features(dataset, head.request.feature)
-        made_from["features"] = Reference(kind="features", name=store.stem, identity=inputs.whole(store))
+        made_from["features"] = of_features(paths.features(dataset, head.request.feature))
+    if captions := head.record.made_from.get("captions"):
+        store = paths.features(dataset, captions.name)
+        if store.exists():  # else the engine computes them
+            made_from["captions"] = of_features(store)
     return made_from, head.request.versions()
+
+
+def of_training(head: HeadArtefact, role: str, store: Path, manifest: Manifest) -> str:
+    """The identity of features that a head was trained on, as its record would have it now."""
+    opened = FeatureStore(store).require(manifest)
+    if role == "captions":
+        return inputs.trained_on(opened, opened.content(np.flatnonzero(opened.done)))
+    if head.facts.content is None:  # it was trained elsewhere
+        return opened.identity
+    return inputs.trained_on(opened, opened.content(inputs.trained_rows(manifest, opened.done)))

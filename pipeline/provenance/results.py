@@ -22,7 +22,7 @@ from pipeline.artefacts import Record, Reference, Request, Versions
 from pipeline.compute import made_with
 from pipeline.evaluation.metrics import METRICS, parse_all
 from pipeline.evaluation.metrics.numbers import STATISTICS, at
-from pipeline.evaluation.retrieval import Ties, of_packages
+from pipeline.evaluation.retrieval import Protocol, Ties, of_packages
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
@@ -70,6 +70,12 @@ class EvaluateRequest(Request):
     ties: Ties = "expected"
     extended: str | None = None  # The judgements beyond the data set's own, such as CxC's
     distractors: list[Distractors] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, name: str, protocols: Sequence[str | Protocol], settings: Evaluate, truth: Truth, **more: Any) -> Self:
+        """Compose a request from the settings and the right answers that they name."""
+        names = [each if isinstance(each, str) else each.name for each in protocols]
+        return cls(name=name, protocols=names, settings=settings, judgements=truth.digest(), **more)
 
     def versions(self) -> Versions:
         """Collect the versions of the evaluation, of the metrics, and of protocols of other packages."""

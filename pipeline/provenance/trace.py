@@ -1,102 +1,99 @@
-"""From a number back to the photographs that it was made from. Each step is compared with the digest in the step above.
+"""From a number back to the photographs that it was made from: one walk over the records behind it.
 
-    result → similarity store → an ensemble's members → for each head: its files, what it was trained on, some vectors
-    again → feature store → network's weights, shard files → manifest → photographs; for each dual encoder: its files,
-    some vectors again → photographs
+    result → system → those that it was made from → heads → those that they were trained from → features → manifests
+    → photographs
 
-Each step's digest is in the one above it, so a change in between breaks the link. Somebody who changes a step and
-rewrites everything above it breaks no link; then the values that are computed again (`computed_again.py`, `of_head.py`)
-differ, as long as the files below are unchanged.
+A record names its inputs by their identities, so a change in between breaks a link. Somebody who changes an artefact
+and rewrites all records above it breaks no link; then the values that are computed again (`computed_again.py`,
+`of_head.py`) differ, as long as the artefacts below are unchanged.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from pipeline import training
 from pipeline.artefacts import artefact
 from pipeline.artefacts.record import FILE
 from pipeline.evaluation.retrieval import Relevance, rank
 from pipeline.files.compared import Step
+from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest, SplitName
 from pipeline.manifest.columns import NO_IMAGE
 from pipeline.parts.errors import InputError
-from pipeline.provenance import of_features, of_head, of_scores, references
-from pipeline.provenance.traced import Traced
+from pipeline.provenance import computed_again, of_features, of_head, of_system
+from pipeline.provenance.context import Context
+from pipeline.provenance.results import Result
+from pipeline.provenance.walk import HEAD, SYSTEMS, Link, behind
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
-from pipeline.systems.scores.layout import holds_vectors_alone
+from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.reranked import Folded
 from pipeline.systems.scores.system import System
 
 
-def trace(result: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
+@dataclass(frozen=True)
+class Traced:
+    """A system, by its store, or by its entry in a file of results."""
+
+    path: Path  # the system's store
+    made_from: Made  # the result's record, or the store's if there is no result
+    file: Path | None = None  # the file of results; None if only a store is traced
+    result: Result | None = None  # that file's entry of the system
+
+
+def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
-    made_from = result.made_from
-    dataset, split = made_from.dataset, SplitName(made_from.split or "")
-    manifest_path = paths.manifest(dataset)
-    manifest = Manifest.load(manifest_path, computed=True)
-    row = None if image is None else _row(manifest, image, split)
-    yield from of_scores.steps(result, paths, manifest, settings.evaluate.block_megabytes)
-    features = []
-
-    def vectors(name: str) -> Path:
-        return result.path if holds_vectors_alone(result.path) else paths.similarity(dataset, name, split)
-
-    for member in made_from.members:
-        if member.given is not None:
-            continue  # whose files are compared with its store
-        if member.encoder is not None:
-            yield from of_head.steps_of_encoder(member, made_from, vectors(member.head), manifest, drawn,
-                                                image, settings.score.batch_size)
-            continue
-        trained_on = made_from.training_data
-        folder = paths.head(trained_on, member.head)
-        yield from of_head.steps(folder, member, made_from)
-        head = _opened(folder)
-        path = paths.features(dataset, member.feature)
-        if drawn:
-            scored = member.head if trained_on == dataset else f"{trained_on}-{member.head}"
-            yield of_head.embedded_again(folder, vectors(scored), manifest, path, drawn, image,
-                                         settings.score.batch_size)
-        if head is not None and head.facts.own_network:
-            yield _photographs(manifest, split.split("+"), member.content or None)
-            if trained_on == dataset and (trained := head.record.made_from.get("photographs")):
-                yield _photographs(manifest, ["train", "val"], trained.identity)
-        else:
-            content = head.facts.content if head and trained_on == dataset else None  # else it was another store's
-            yield from of_features.steps(path, member, content, manifest, split, row)
-            features.append(path)
-    yield Step(manifest_path, "digest of every row", made_from.manifest, manifest.digest)
-    remembered = paths.remembered(dataset)  # a manifest that a library user wrote has no record
-    yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
-    read: dict[Any, str] = {}
-    for path in dict.fromkeys(features):
-        yield from of_features.photographs(path, manifest, row, read)
+    made, result = traced.made_from, traced.result
+    system = result.system if result else None
+    first = Link(traced.path, system.kind if system else SYSTEMS[0], system, "system", traced.file)
+    context = Context(paths, behind(first, paths), made.dataset, drawn, image, settings.score.batch_size)
+    row = None if image is None else _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
+    if result is not None and traced.file is not None:
+        yield from result.verify(traced.file, result.request.name)
+    for path in context.paths_of(*SYSTEMS):
+        yield from _identities(context, path)
+        yield from of_system.steps(path, context)
+    if result is not None and traced.path.exists():
+        try:
+            yield from computed_again.numbers(traced.path, result, settings.evaluate.block_megabytes,
+                                              context.manifest(made.dataset))
+        except InputError as error:
+            yield Step(traced.path, "measured again", "its numbers", str(error))
+    for path in context.paths_of(HEAD):
+        yield from _identities(context, path)
+        yield from of_head.steps(path)
+    features = [path for path in context.paths_of("features") if paths.manifest(path.parent.name).exists()]
+    for path in features:
+        dataset = path.parent.name
+        yield from _identities(context, path)
+        yield from of_features.steps(path, context.manifest(dataset), row if dataset == made.dataset else None,
+                                     whole=image is None)
+    for path in context.paths_of("manifest"):
+        yield from _identities(context, path)
+        remembered = paths.remembered(path.stem)  # a manifest that a library user wrote has no record
+        yield from artefact.verify(remembered) if (remembered / FILE).exists() else ()
+    checksums: dict[GalleryFile, str] = {}
+    for path in features:
+        if image is None or path.parent.name == made.dataset:
+            yield from of_features.photographs(path, context.manifest(path.parent.name), row, checksums)
     if row is not None:
+        manifest = context.manifest(made.dataset)
         entry = manifest.images.iloc[row]
         file = manifest.images_folder / entry["file"]
         yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes",
                    f"{file.stat().st_size} bytes" if file.exists() else None)
 
 
-def _opened(folder: Path) -> training.HeadArtefact | None:
-    """The head of a folder; None where its own steps say what is wrong."""
-    try:
-        return training.HeadArtefact.open(folder)
-    except InputError:
-        return None
-
-
-def _photographs(manifest: Manifest, splits: list[str], recorded: str | None) -> Step:
-    """What a fine-tuned head reads: the photographs of some splits."""
-    try:
-        found: str | None = references.of_photographs(manifest, splits).identity
-    except InputError:
-        found = None
-    return Step(manifest.images_folder, f"BLAKE2b of the images of {' and '.join(splits)}", recorded, found)
+def _identities(context: Context, path: Path) -> Iterator[Step]:
+    """Compare an artefact's identity with what each record that refers to it says."""
+    for link in context.links_to(path):
+        identity = context.identity(link) if link.reference else None
+        if link.reference is not None and (identity is not None or link.read_by != HEAD):
+            place = context.manifest(path.stem).images_folder if link.kind == "photographs" else path
+            what = f"the {link.role} of {link.reader and link.reader.stem}"
+            yield Step(place, what, link.reference.identity, identity)
 
 
 def image_of(manifest: Manifest, caption: int) -> int:
@@ -109,9 +106,9 @@ def image_of(manifest: Manifest, caption: int) -> int:
     return int(found.iloc[0])
 
 
-def query(result: Traced, image: int, caption: int | None) -> str:
+def query(traced: Traced, image: int, caption: int | None) -> str:
     """State in words the rank of a query's relevant item: a caption's image, or the best of an image's captions."""
-    store = System.open(result.path)
+    store = System.open(traced.path)
     scores, relevance = store.scores, Relevance.of_owner(store.caption_image, len(store.image_ids))
     image_ids, caption_ids = store.image_ids, store.caption_ids
     if isinstance(scores, Folded) and image in image_ids:
@@ -128,7 +125,7 @@ def query(result: Traced, image: int, caption: int | None) -> str:
     at = np.flatnonzero(np.isin(queries.query, place))
     if not len(at):
         subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
-        raise InputError(f"{subject} is not scored in {result.path}")
+        raise InputError(f"{subject} is not scored in {traced.path}")
     tied = int(queries.equal[at[0]])
     return f"{told} has rank {queries.greater[at[0]] + 1} of {size}" + (f", tied with {tied} others" if tied else "")
 

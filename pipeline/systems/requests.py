@@ -1,7 +1,8 @@
 """The requests for stores of scores and vectors. Each kind of store has a request, which its record holds."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -9,6 +10,7 @@ from pipeline import artefacts
 from pipeline.artefacts import Request, Versions
 from pipeline.evaluation.retrieval import of_packages
 from pipeline.evaluation.retrieval.top import INDEXES
+from pipeline.settings.schema import Score
 from pipeline.systems.reranking import SCORERS
 from pipeline.systems.rescoring import RESCORERS
 
@@ -33,6 +35,11 @@ class ScoreRequest(_MadeByParts):
     # Images or captions at once; None for stored vectors, which are multiplied as they are.
     batch_size: int | None = None
     torch: str | None = None  # The version of torch, by which a head computes
+
+    @classmethod
+    def of_head(cls, name: str, how: Score, made_by: Versions) -> Self:
+        """The request for a head's scores. made_by: the versions of its parts."""
+        return cls(name=name, split=how.split, batch_size=how.batch_size, torch=version("torch"), made_by=made_by)
 
     def versions(self) -> Versions:
         """Collect the versions of the head's parts, and of what multiplies vectors."""
@@ -67,6 +74,11 @@ class EmbedRequest(_MadeByParts):
     torch: str | None = None  # The version of torch, by which a head computes
     # A dual encoder's settings, and the digest of its files and usage; {} for a head.
     encoder: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of_head(cls, splits: Sequence[str], how: Score, made_by: Versions) -> Self:
+        """The request for a head's vectors. made_by: the versions of its parts."""
+        return cls(splits=list(splits), batch_size=how.batch_size, torch=version("torch"), made_by=made_by)
 
 
 class FuseRequest(Request):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.training.released import convert, read as read_released
     from pipeline.training.released_cross import convert_cross, read as read_released_cross, recipe_of
     from pipeline.training.request import ConvertRequest, TrainRequest, check_parts
-    from pipeline.training.source import ImageSource, Photographs, networks, stored, usable
+    from pipeline.training.source import ImageSource, Photographs, networks, photographs_of, stored, usable
     from pipeline.training.training_job import TrainingJob
 
 lazy.offer(__name__)

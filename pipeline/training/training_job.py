@@ -217,11 +217,10 @@ class TrainingJob:
                       "own_network": {"engine": source.name, "options": {**source.options, "weights": UNTRAINED}}}
         else:
             images = {"features": provenance(source), "items": ItemFormat.of(source).recorded()}
-        scores = "ce" in self.recipe.tasks or heads.compares_parts(self.recipe)
         return HeadFacts.model_validate(images | {
             "width": source.width, "vocabulary": words.digest, "networks": networks(source, words, self.origin),
             "store": source.identity, "content": self.content, "origin": self.origin,
-            "scorer": self.recipe.architecture.name if scores else None})
+            "scorer": heads.scorer(self.recipe)})
 
     def begin(self, draft: Draft, words: Text) -> None:
         """Write its text encoder and its facts into a draft.

@@ -7,7 +7,11 @@ from pathlib import Path
 import invented_heads
 
 from pipeline.artefacts import record as records
-from pipeline.provenance.of_head import trained_from
+from pipeline.files.compared import Step
+from pipeline.provenance import of_head
+from pipeline.provenance.context import Context
+from pipeline.provenance.walk import HEAD, Link, behind
+from pipeline.settings.paths import Paths
 from pipeline.training.artefact import HeadArtefact
 
 
@@ -20,7 +24,13 @@ def trained(folder: Path, name: str, start: Path | None = None) -> Path:
 
 
 def verdicts(head: Path) -> list[str]:
-    return [step.verdict for step in trained_from(HeadArtefact.open(head))]
+    """The verdicts on the heads behind one."""
+    paths = Paths(head)
+    context = Context(paths, behind(Link(head, HEAD, None), paths), "sample", 0, None, 8)
+    others = [path for path in context.paths_of(HEAD) if path != head]
+    identities = [Step(link.path, link.role, link.reference.identity, context.identity(link))
+                  for path in others for link in context.links_to(path) if link.reference]
+    return [step.verdict for step in (*identities, *(step for path in others for step in of_head.steps(path)))]
 
 
 def test_a_change_of_a_head_behind_another_is_seen_at_any_distance(tmp_path: Path) -> None:

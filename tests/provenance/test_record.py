@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch import nn
 
 from pipeline import settings, training
 from pipeline.artefacts import Record, Reference
@@ -24,15 +23,15 @@ SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 GRID = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
 
 
-def head(networks: dict[str, Any] = NO_NETWORKS) -> training.Head:
-    """As `training.Head.open` gives it, without a network."""
+def head(networks: dict[str, Any] = NO_NETWORKS) -> training.HeadArtefact:
+    """As `HeadArtefact.open` gives it."""
     recipe = SETTINGS.recipe("vse2ad")
     request = training.TrainRequest.of("mine", "grid", "bigru", 3, recipe, SETTINGS.training_of("sample"))
     facts = {"width": 2, "vocabulary": TEXT.digest, "networks": networks, "store": "s",
              "features": {"recipe": "grid2", "weights": "w", "trained": False}}
     written = Record(kind="head", request=request.recorded(), facts=facts, contents={"best.safetensors": "c" * 64},
                      made_from={"manifest": Reference(kind="manifest", name="sample", identity="m")})
-    return training.Head(training.HeadArtefact(Path("x"), written), nn.Identity(), TEXT)  # type: ignore[arg-type]
+    return training.HeadArtefact(Path("x"), written)
 
 
 @pytest.mark.parametrize(("named", "known"), [
@@ -54,15 +53,15 @@ def test_of_imported_features_the_format_alone_is_known(store: FeatureStore, mon
 
 
 def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: FeatureStore) -> None:
-    rows = scenes.split("test").store_rows
-    made = record.made_from(head(), scenes, "test", store, rows)
+    parts = [scenes.split("test")]
+    made = record.made_from(head(), scenes, store, parts)
     assert (made.recipe, made.seed) == ("mine", 3)
     assert (made.features, made.untrained) == ({"grid": "grid2"}, ["grid"])
     (member,) = made.members
     assert member.settings["learning_rate"] == 5e-4
     assert (member.store, member.vocabulary) == (store.identity, TEXT.digest)
     said = {"image": {"engine": "grid"}, "text": {}}
-    other = record.made_from(head(networks=said), scenes, "test", store, rows)
+    other = record.made_from(head(networks=said), scenes, store, parts)
     assert other.members[0].networks == said
 
 
@@ -72,5 +71,5 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
                                                         "network": "test_efficientnet", "weights": "untrained"}
     networks = training.networks(source, TEXT, origin=Origin(file="model_best.pth", sha256="s"))
     assert networks["image"]["weights"] == training.RELEASED
-    made = record.made_from(head(networks=networks), scenes, "test", source, np.arange(2))
+    made = record.of_rows(head(networks=networks), scenes, source, ["test"], np.arange(2))
     assert made.untrained == []

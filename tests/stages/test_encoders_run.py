@@ -206,7 +206,7 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
 @pytest.mark.parametrize(("change", "said"), [
     (lambda: Path("models/clip/tokenizer_config.json").write_text("{}"), "tokenizer_config.json: SHA-256 differs"),
     (lambda: shutil.rmtree("models/clip"), "the encoder's files missing"),
-    (lambda: shutil.copyfile(*images()), "SHA-256 of the images of test differs"),
+    (lambda: shutil.copyfile(*images()), "the photographs of tiny differs"),
 ])
 @pytest.mark.usefixtures("project")
 def test_a_change_below_its_scores_is_found(pipeline: Any, refused: Callable[..., str], change: Any, said: str) -> None:

@@ -36,7 +36,7 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
     fused, region, grid = (opened(name) for name in ("vse2ad-RG-bigru-s0", REGION, GRID))
     np.testing.assert_allclose(fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6)
     assert fused.made_from.fusion == Fusion(features=["region", "grid"], weights=[0.5, 0.5], members=[REGION, GRID])
-    assert fused.made_of == [region.reference, grid.reference]
+    assert [*fused.store.record.made_from.values()] == [region.reference, grid.reference]
     assert fused.made_from.heads == [REGION, GRID]
     assert (fused.made_from.ensemble, fused.made_from.seed) == ("RG", 0)
 
@@ -196,7 +196,7 @@ def test_a_reranked_system_is_fused_by_rank_in_each_direction(pipeline: Any, ref
         fused = np.average(by_query, axis=0, weights=[1, 3])
         expected = measure(fused if direction == "i2t" else fused.T, mine.caption_image, "expected")[direction]
         assert {key: measured[direction][key] for key in expected} == pytest.approx(expected, abs=1e-9)
-    assert mine.made_of == [opened(PATCH).reference, member.reference]
+    assert [*mine.store.record.made_from.values()] == [opened(PATCH).reference, member.reference]
     assert mine.made_from.heads == [PATCH, REGION, GRID]
     assert not {"reranked", "visual", "steps"} & mine.made_from.recorded().keys()
     for fusion in ("mean", "zscore", "combsum", "combmnz"):

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import forged
+import invented_heads
 import numpy as np
 import pytest
+import saved
 from scored import score
 
+from pipeline.artefacts import record as records
 from pipeline.compute import made_with
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Relevance
@@ -27,6 +30,7 @@ from pipeline.provenance.results import Result
 from pipeline.report import measured as report_measured
 from pipeline.systems.scores import measured
 from pipeline.systems.scores.system import System
+from pipeline.training.artefact import HeadArtefact
 
 RUN = ("-S", "run.features=[region, grid]")
 
@@ -206,7 +210,13 @@ def test_an_ensemble_of_older_heads_is_refused(scored_run: Any, refused: Callabl
 
 
 def test_a_head_trained_since_it_was_scored_is_refused(scored_run: Any, refused: Callable[..., str]) -> None:
-    Path("heads/sample/vse2ad-region-bigru-s0/best.safetensors").write_bytes(b"trained again")
+    name = "vse2ad-region-bigru-s0"
+    shutil.rmtree(Path("heads/sample", name))
+    head = invented_heads.head(Path("heads/sample"), name, [100.0])
+    saved.changed(Path(f"similarities/sample/{name}.zarr"), made_from={"head": HeadArtefact.open(head).reference})
+    for command in (("ensemble", "R"), ("ensemble", "RG"), ("evaluate", *RUN)):
+        assert scored_run(*command)[0] == 0
+    records.update(head, facts=records.load(head).facts | {"vocabulary": "of another training"})
     assert "is not the head that was scored; run `pipeline score` again for vse2ad-region" in refused("evaluate", *RUN)
 
 

@@ -43,8 +43,10 @@ def test_the_whole_chain_needs_no_path_and_gives_the_numbers_of_the_heads_own_da
     mine, theirs = (next(iter(json.loads(text)["contrasts"].values())) for text in (out, same))
     assert mine["RSUM"] == theirs["RSUM"]
     steps = json.loads(pipeline("trace", f"similarities/other/{SYSTEM}.zarr", "--json")[1])
-    assert {"embedded again", "bytes that were scored"} <= {step["what"] for step in steps if step["verdict"]
-                                                            == "matches"}
+    assert {step["verdict"] for step in steps if "photograph" not in step["what"] and "images" not in step["what"]} == {
+        "matches"}
+    assert {"embedded again", f"its vectors, by {SYSTEM}", f"the head of {SYSTEM}", f"the features of {SYSTEM}",
+            f"the features of {HEAD}"} <= {step["what"] for step in steps}
 
 
 @pytest.mark.usefixtures("other")

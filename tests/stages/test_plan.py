@@ -8,6 +8,9 @@ from typing import Any
 import plans
 import pytest
 
+from pipeline.artefacts import record as records
+from pipeline.provenance import results
+
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
 
 
@@ -33,5 +36,27 @@ def test_the_plan_of_evaluate_follows_its_seed_its_judgements_and_nothing_else(p
         assert {step for step in before if before[step] != after[step]} == {"evaluate"}, change
     one = planned("evaluate.qrels=q.txt")
     Path("q.txt").write_text("image:1 0 caption:2 1\n")
-    assert planned("evaluate.qrels=q.txt")["evaluate"]["judgements"] != one["evaluate"]["judgements"]
-    assert before["evaluate"]["judgements"] is None
+    assert judgements(planned("evaluate.qrels=q.txt")) != judgements(one)
+    assert judgements(before) == {None}
+
+
+def judgements(plan: dict[str, Any]) -> set[str | None]:
+    return {part["request"]["judgements"] for part in plan["evaluate"].values()}
+
+
+def test_the_plan_has_the_requests_that_records_hold(pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+                                                     ) -> None:
+    monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
+    changes = ("run.features=[region]", "run.ensembles=[R]", "run.ablations=[]",
+               "run.rescorers=[{name: csls, neighbours: 2}]",
+               "run.rerank=[{name: rr, retriever: region, with: R, k: 3, combine: add, weight: 0.5}]")
+    for command in ("ensemble", "rescore", "rerank", "evaluate", "plan"):
+        code, _, err = pipeline(command, *(word for change in changes for word in ("-S", change)))
+        assert code == 0, err
+    plan, measured = plans.read(), results.read(Path("results/metrics.json"))
+    stores = {path.stem: records.load(path) for path in Path("similarities/sample").glob("*.zarr")}
+    assert {record.kind for record in stores.values()} == {"scores", "ensemble", "rescored", "reranked"}
+    assert plan["score"] == {
+        name: {"request": record.request, "versions": record.versions} for name, record in stores.items()}
+    assert plan["evaluate"] == {name: {"request": each.record.request, "versions": each.record.versions}
+                                for name, each in measured.items()}

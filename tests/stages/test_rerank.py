@@ -294,7 +294,7 @@ def test_a_damaged_shard_is_scored_again(pipeline: Any, monkeypatch: pytest.Monk
 def test_what_later_steps_would_refuse_is_refused_by_the_plan(pipeline: Any, refused: Callable[..., str]) -> None:
     run = ("plan", "-S", "run.features=[region, grid]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
     step = "run.rerank=[{{name: rr, retriever: region, with: {}, k: 4, protocol: {}}}]"
-    assert "expected one of" in refused(*run, "-S", step.format("grid", "nonsense"))
+    assert "unknown protocol 'nonsense'" in refused(*run, "-S", step.format("grid", "nonsense"))
     assert "no scorer 'nonsense' for sample" in refused(*run, "-S", step.format("nonsense", "all"))
     code, out, err = pipeline(*run, "-S", step.format("grid", "all"))
     assert (code, "2 features, 2 heads, 0 ensembles" in out) == (0, True), out + err

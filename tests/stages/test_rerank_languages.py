@@ -16,7 +16,7 @@ from scored import CAPTIONS, IMAGES, score
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest
-from pipeline.provenance import of_scores
+from pipeline.provenance import of_system
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import Candidates, System
 
@@ -109,7 +109,7 @@ def test_candidates_are_of_their_language_and_traced(pipeline: Any, reranked: Ca
     lists = store.kind.found["0_i2t"].places
     assert (lists[:-1] % CAPTIONS >= 3).all()
     assert (lists[-1] == -1).all()  # the last image has no German caption
-    steps = list(of_scores.reranked_steps(store, Paths(Path())))
+    steps = list(of_system.reranked_steps(store, Paths(Path())))
     assert {step.verdict for step in steps} == {MATCHES}, steps
     again = pipeline("rerank", "--retriever", R, "--with", G, "--name", store.path.stem, "--k", "5")
     assert "nothing to do" in again[1]

@@ -76,10 +76,12 @@ def test_members_are_of_the_first_seed_that_is_scored(run: Any, tmp_path: Path) 
 def test_what_belongs_to_another_state_is_refused(run: Any, refused: Callable[..., str], tmp_path: Path,
                                                   command: str) -> None:
     file = tmp_path / "results" / "metrics.json"
-    metrics = json.loads(file.read_text())
+    before = file.read_text()
+    metrics = json.loads(before)
     metrics["vse2ad-RG-bigru-s0"]["record"]["facts"]["members"][0]["checkpoint"] = "older"
     file.write_text(json.dumps(metrics))
     assert "pipeline evaluate" in refused(command)
+    file.write_text(before)
     head = tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0"
     with (head / "best.safetensors").open("ab") as checkpoint:
         checkpoint.write(b"\0")

@@ -16,6 +16,7 @@ import tampering
 import zarr
 
 from pipeline import artefacts
+from pipeline.artefacts import record as records
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import ManifestRequest
 from pipeline.settings.paths import Paths
@@ -61,7 +62,7 @@ def test_every_step_from_the_figure_to_the_photograph_matches(pipeline: Any, run
     alone = traced(pipeline, FUSED, "--caption", str(caption))[1]
     above = ("measured again", "intervals again", "hits of each image again")
     rest = [step for step in steps if step["path"] != str(METRICS) and not step["what"].startswith(above)]
-    for what in ("what made it", "the name it was written under"):
+    for what in ("the system of metrics", "the name it was written under"):
         rest.remove(next(step for step in rest if step["path"] == str(FUSED) and step["what"] == what))
     assert alone == rest
 
@@ -70,8 +71,8 @@ def test_a_reranked_system_is_traced_to_its_retriever_and_its_scorer(pipeline: A
     code, steps, _ = traced(pipeline, RERANKED, "--embed", "0")
     assert (code, {step["verdict"] for step in steps}) == (0, {"matches"})
     assert [step["what"] for step in steps if step["path"] == str(RERANKED)] == [
-        "whose scores, by the manifest", f"candidates again, by {ENSEMBLE}", f"what made its scorer {HEAD}",
-        "pairs scored again"]
+        "whose scores, by the manifest", "its facts, by what it was made from", f"candidates again, by {ENSEMBLE}",
+        f"what made its scorer {HEAD}", "pairs scored again"]
     inside = [Path(step["path"]) for step in steps if Path(step["path"]).parent == RERANKED]
     assert sorted(inside) == sorted(RERANKED.iterdir())
     assert {str(SCORES), str(FUSED)} <= {step["path"] for step in steps}
@@ -170,10 +171,10 @@ def lose_the_member() -> None:
 
 
 @pytest.mark.parametrize(("lose", "where"), [
-    (lose_the_head, "best.safetensors: SHA-256 missing"),
-    (mislay_the_features, "region.zarr: what made it, and which images failed missing"),
+    (lose_the_head, f"{HEAD}: the head of {HEAD} missing"),
+    (mislay_the_features, f"region.zarr: the features of {HEAD} missing"),
     (lose_a_photograph, "by region.zarr missing"),
-    (lose_the_member, f"{SCORES}: what made it missing"),
+    (lose_the_member, f"{SCORES}: the member.0 of {ENSEMBLE} missing"),
 ])
 def test_what_is_lost_is_named(pipeline: Any, run: Path, lose: Callable[[], None], where: str) -> None:
     lose()
@@ -212,7 +213,7 @@ def test_a_member_that_was_scored_anew_is_not_that_of_the_ensemble(pipeline: Any
     tampering.perfect_vectors(SCORES)
     saved.sealed_anew(SCORES)
     said = wrong(pipeline)
-    assert f"{SCORES}: what made it differs" in said
+    assert f"{SCORES}: the member.0 of {ENSEMBLE} differs" in said
     assert f"{FUSED}: scores again, by mean of its members differs" in said
 
 
@@ -230,7 +231,29 @@ def test_settings_that_are_changed_in_all_results_are_not_the_heads(pipeline: An
 
     saved.sealed_anew(SCORES, faster)
     all_is_scored_anew(pipeline)
-    assert wrong(pipeline) == [f"heads/sample/{HEAD}/record.json: what it is, and how it was trained differs"]
+    assert wrong(pipeline) == [f"{SCORES}: its facts, by what it was made from differs"]
+
+
+@pytest.mark.parametrize("role", ["head", "features", "manifest"])
+def test_an_input_that_is_another_one_than_recorded_is_named(pipeline: Any, run: Path, role: str) -> None:
+    made_from = records.load(SCORES).made_from
+    other = made_from[role].model_copy(update={"identity": "another"})
+    saved.changed(SCORES, made_from={**made_from, role: other})
+    assert [line.partition(": ")[2] for line in wrong(pipeline, SCORES, "--embed", "0")] == [
+        f"the {role} of {HEAD} differs"]
+
+
+@pytest.mark.parametrize("role", ["features", "manifest"])
+def test_a_head_of_other_inputs_than_recorded_is_named(pipeline: Any, run: Path, role: str) -> None:
+    folder = Path("heads/sample", HEAD)
+    made_from = records.load(folder).made_from
+    other = made_from[role].model_copy(update={"identity": "another"})
+    saved.changed(folder, made_from={**made_from, role: other})
+    mine = records.load(SCORES)
+    reference = mine.made_from["head"].model_copy(update={"identity": records.load(folder).identity})
+    saved.changed(SCORES, made_from={**mine.made_from, "head": reference})
+    said = wrong(pipeline, SCORES, "--embed", "0")
+    assert any(f"the {role} of {HEAD} differs" in line for line in said)
 
 
 @pytest.mark.parametrize(("keys", "what"), [(("t2i", "R@5"), "measured again, all"),
@@ -286,4 +309,4 @@ def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> 
     saved.sealed_anew(folder)
     assert any(f"scores again, by csls of {ENSEMBLE} differs" in line for line in wrong(pipeline, METRICS, name))
     shutil.rmtree(FUSED)
-    assert f"{FUSED}: what made it missing" in wrong(pipeline, METRICS, name)
+    assert f"{FUSED}: the source of {name} missing" in wrong(pipeline, METRICS, name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import saved
 
 from pipeline import settings, training
 from pipeline.evaluation import retrieval
@@ -20,9 +21,12 @@ from pipeline.features.store import FeatureStore, StoreError, ledger, verify
 from pipeline.features.store.restore import restore
 from pipeline.features.store.rewrite import rewrite
 from pipeline.files import atomic, blake
+from pipeline.files.compared import MATCHES
 from pipeline.manifest import Manifest
 from pipeline.parts import plugins
 from pipeline.parts.errors import InputError
+from pipeline.provenance import references
+from pipeline.provenance.trace import Traced, trace
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.system import System
 from pipeline.text.features import FeatureText
@@ -245,3 +249,13 @@ def test_the_commands_go_the_whole_road(paths: Paths, scenes: Manifest, capfd: p
     system = System.open(next(Path(paths.root, "similarities", "sample").glob("*.zarr")))
     assert system.caption_ids.tolist() == test.caption_ids.tolist()
     assert np.isfinite(system.embeddings().captions).all()
+    made_from, traced = system.store.record.made_from, Traced(system.path, system.made_from)
+    assert made_from["captions"] == references.of_features(store)
+    steps = [*trace(traced, paths, chosen, 2)]
+    assert {step.verdict for step in steps} == {MATCHES}
+    (head,) = system.made_from.heads
+    assert [step.what for step in steps if step.path == store][:2] == [f"the captions of {head}"] * 2
+    other = made_from["captions"].model_copy(update={"identity": "another"})
+    saved.changed(system.path, made_from=made_from | {"captions": other})
+    assert [step.what for step in trace(traced, paths, chosen, 0) if step.verdict != MATCHES] == [
+        f"the captions of {head}"]

@@ -239,7 +239,7 @@ def test_other_photographs_make_what_was_made_of_them_stale(scenes: Manifest, tm
     other.write_bytes(content)
     assert "nothing to do" not in run(*score, *others)
     assert "nothing to do" in run(*embed, *others)
-    assert "BLAKE2b of the images of test differs" in run("trace", steps, "--embed", "0", code=2)
+    assert "its facts, by what it was made from differs" in run("trace", steps, "--embed", "0", code=2)
 
 
 def test_a_head_is_the_same_wherever_its_first_weights_are(scenes: Manifest, job: training.TrainingJob, tmp_path: Path

@@ -16,6 +16,7 @@ from pipeline.features.store import FeatureStore
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import of_head
+from pipeline.provenance.context import Context
 from pipeline.settings.paths import Paths
 from pipeline.systems import reranking
 from pipeline.systems.reranking.base import PairSource
@@ -63,7 +64,7 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     np.testing.assert_allclose(found.reshape(matrix.shape), matrix, atol=atol)
     manifest = Manifest.load(paths.manifest("sample"))
     step = of_head.embedded_again(paths.head("sample", name), kept.path, manifest, paths.features("sample", "region"),
-                                  3, None, 8)
+                                  Context(paths, [], "sample", 3, None, 8))
     assert step.recorded == step.found
     assert step.what == "scored again"
 

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline import training
 from pipeline.dual_encoders import DualEncoder, embedding, record as encoder_record
 from pipeline.features.importers.base import rows_of
-from pipeline.manifest import Manifest, SplitName
+from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.studies.audit import collection
@@ -67,8 +67,8 @@ class OfHead:
     def made_from(self) -> Made:
         """The record of what makes the vectors, as beside scores."""
         o = self.opened
-        splits = SplitName.of(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
-        return record.made_from(o.head, o.manifest, splits, o.source, self.rows)
+        splits = list(dict.fromkeys(o.manifest.images["split"].to_numpy()[self.rows].tolist()))
+        return record.of_rows(o.head.artefact, o.manifest, o.source, splits, self.rows)
 
     def trained_on(self, own: Manifest) -> int:
         """How many of the found images it was trained on, by photograph; own: the manifest that it was trained on."""

@@ -132,11 +132,14 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
 
 
 def _made_from(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
-    """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors."""
+    """The references to the retriever, to its scorer for each two data sets that are paired, and to distractors.
+
+    A scorer that is an artefact is referred to with what it reads; any other by a digest of what it says of itself.
+    """
     (kind, _), references = job.scorer, {"retriever": job.retriever.reference}
-    for number, scorer in enumerate(scorers):
-        of_pixels_or_head = Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer))
-        references[f"scorer.{number}" if number else "scorer"] = getattr(scorer, "reference", of_pixels_or_head)
+    described = [Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer)) for scorer in scorers]
+    references |= getattr(scorers[0], "references", {"scorer": described[0]})
+    references |= {f"scorer.{number}": each for number, each in enumerate(described) if number}
     return references | {f"distractor.{number}": each.reference for number, each in enumerate(job.distractors)}
 
 

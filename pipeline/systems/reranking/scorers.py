@@ -18,6 +18,7 @@ from pipeline.parts.errors import InputError
 from pipeline.settings.paths import system_name
 from pipeline.systems.reranking.base import PairSource, manifest_rows
 from pipeline.systems.scores.system import System
+from pipeline.training import inputs
 from pipeline.training.optimizer import TrainingPrecision
 from pipeline.training.scoring import Captions, read, score_pairs, some_pairs
 
@@ -44,9 +45,9 @@ class StoredSystem:
         return as_similarity(self.store.check().similarity)  # type: ignore[return-value]
 
     @property
-    def reference(self) -> Reference:
-        """The system, which is an artefact of its own."""
-        return self.store.reference
+    def references(self) -> dict[str, Reference]:
+        """The system, which is an artefact."""
+        return {"scorer": self.store.reference}
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -90,6 +91,13 @@ class TrainedScorer:
             raise InputError(f"{folder}: was trained with its own network on image files; to score pairs, name a head "
                              "that reads stored features")
         self.store = store
+
+    @property
+    def references(self) -> dict[str, Reference]:
+        """The head, which is an artefact, and what it reads of the data set of the queries."""
+        features = Reference(kind="features", name=self.store.path.stem, identity=inputs.whole(self.store.path))
+        return {"scorer": self.head.artefact.reference, "scorer.features": features,
+                "scorer.manifest": self.images.reference}
 
     @property
     def made_from(self) -> dict[str, Any]:

@@ -41,7 +41,6 @@ class Member(Facts):
     head: str  # Its name
     # SHA-256 of its network's file, of given scores of their name. Vectors of one checkpoint are in one space.
     checkpoint: str = ""
-    identity: str = ""  # A head's identity, by its record
     files: dict[str, str] = Field(default_factory=dict)  # A dual encoder's files -> SHA-256
     feature: str = ""
     features: str = ""  # The name under which the engine's features are reported
@@ -79,7 +78,7 @@ class Member(Facts):
     def of_all_seeds(self) -> dict[str, Any]:
         """The facts by which the seeds of one system do not differ."""
         return self.model_dump(mode="json", exclude={
-            **dict.fromkeys(("head", "checkpoint", "identity", "files", "content", "splits"), True),
+            **dict.fromkeys(("head", "checkpoint", "files", "content", "splits"), True),
             "encoder": {"place"}})
 
 

@@ -159,12 +159,6 @@ class System(Collection):
         return Artefact(self.folder, self.record)
 
     @property
-    def made_of(self) -> list[Reference]:
-        """The systems that it is made of."""
-        made_from = self.record.made_from if self.record else {}
-        return [reference for reference in made_from.values() if reference.kind in KINDS]
-
-    @property
     def written_name(self) -> str:
         """The name that its store was written under; a copy may have another one."""
         return str(self.record.request.get("name", self.name)) if self.record else self.name

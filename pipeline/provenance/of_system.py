@@ -1,4 +1,4 @@
-"""The steps of a system's scores: the record of each store, the bytes of its arrays, its images and captions.
+"""The steps of a system: its record and arrays, its images and captions, its facts, and its scores computed again.
 
 For a reranked system: its candidates retrieved again, its scorer compared, some pairs scored again.
 """
@@ -9,20 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.artefacts import artefact
+from pipeline.dual_encoders import record as encoders
 from pipeline.evaluation.retrieval.collection import Collection
 from pipeline.files.compared import Step
 from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
-from pipeline.provenance import computed_again
-from pipeline.provenance.traced import Traced
+from pipeline.provenance import computed_again, of_head
+from pipeline.provenance.context import Context
+from pipeline.provenance.record import facts_again
 from pipeline.settings.paths import Paths
 from pipeline.systems import given, reranking
 from pipeline.systems.reranking import PairScorer, PairSource, candidates
 from pipeline.systems.reranking.base import identity
 from pipeline.systems.scores import judged, layout, reranked
-from pipeline.systems.scores.made import Reranked
+from pipeline.systems.scores.made import Made, Reranked
 from pipeline.systems.scores.sources import Vectors
-from pipeline.systems.scores.system import Candidates, System
+from pipeline.systems.scores.system import KINDS, Candidates, System
 
 # How many pairs are scored again, chosen at random each time so that nobody can know which ones.
 PAIRS = 2048
@@ -30,58 +32,66 @@ PAIRS = 2048
 ROUNDING = 1e-5
 
 
-def steps(traced: Traced, paths: Paths, manifest: Manifest, block_megabytes: float) -> Iterator[Step]:
-    """Compare the result's own store and numbers, then the stores that an ensemble was made of."""
-    result = traced.result
-    if result is not None and traced.file is not None:
-        yield from result.verify(traced.file, result.request.name)
-    above = None if result is None else result.system.identity
-    yield from _store(traced.path, above, paths, manifest, result is not None)
-    if result is not None and traced.path.exists():
-        try:
-            yield from computed_again.numbers(traced.path, result, block_megabytes, manifest)
-        except InputError as error:
-            yield Step(traced.path, "measured again", "its numbers", str(error))
-    yield from _parts(traced.path, paths, manifest, {traced.path})
-
-
-def _parts(path: Path, paths: Paths, manifest: Manifest, seen: set[Path]) -> Iterator[Step]:
-    """Compare the systems that a store was made from, and those that these were made from; `seen` are left out."""
-    try:
-        store = System.open_either(path)
-    except InputError:  # the store's own steps say it
-        return
-    for part in store.made_of:
-        below = paths.similarity(store.made_from.dataset, part.name, str(store.split))
-        yield from _store(below, part.identity, paths, manifest, True)
-        if below not in seen:
-            yield from _parts(below, paths, manifest, seen | {below})
-
-
-def _store(path: Path, above: str | None, paths: Paths, manifest: Manifest, is_recorded: bool) -> Iterator[Step]:
-    """above: its identity, as recorded in what was made from it; is_recorded: whether there is such a record."""
+def steps(path: Path, context: Context) -> Iterator[Step]:
+    """Compare a system with its record, with the manifest and with what it was made from."""
     if not path.exists():
-        yield Step(path, "what made it", above, None)
         return
     arrays = {array.parent.name for array in path.glob("*/zarr.json")}
     try:
         store = System.open_either(path)
     except InputError as error:
         yield from artefact.verify(path, layout.HEADER)
-        yield Step(path, "what made it", above, str(error))
+        yield Step(path, "the system", "readable", str(error))
         return
     yield from store.store.verify(*sorted({*store.store.record.contents, *arrays}))
-    if is_recorded:
-        yield Step(path, "what made it", above, store.reference.identity)
+    if context.links_to(path)[0].reference is not None:
         yield Step(path, "the name it was written under", path.stem, store.written_name)
+    manifest = context.manifest(store.made_from.dataset)
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
-    yield from given.steps(store.made_from, paths.root)
-    if isinstance(store.kind, Vectors):
-        return
+    yield from given.steps(store.made_from, context.paths.root)
+    yield from _by_inputs(store, manifest, context)
     if store.made_from.reranked:
-        yield from reranked_steps(store, paths)
-    elif computed_again.can_be(store):
-        yield computed_again.scores(store, paths)
+        yield from reranked_steps(store, context.paths)
+    elif not isinstance(store.kind, Vectors) and computed_again.can_be(store):
+        yield computed_again.scores(store, context.paths)
+
+
+def _by_inputs(store: System, manifest: Manifest, context: Context) -> Iterator[Step]:
+    """Compare a system's facts, and vectors, with what it was made from."""
+    inputs, made = context.inputs(store.path), store.made_from
+    if "head" in inputs:
+        yield from of_head.steps_of_system(store, inputs, manifest, context)
+    elif "vectors" in inputs:
+        yield from _by_vectors(store, inputs["vectors"].path, manifest)
+    elif made.is_encoder and not made.is_made_of_others:
+        yield from of_head.steps_of_encoder(store, manifest, context)
+    elif made.is_given:
+        yield facts_again(store, lambda: given.facts(given.request_of(store), manifest))
+    elif parts := [link.path for link in inputs.values() if link.kind in KINDS and link.path.exists()]:
+        yield facts_again(store, lambda: _of_parts(made, [System.open(path) for path in parts]))
+
+
+def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]:
+    """Compare the scores of stored vectors with these."""
+    if not path.exists():
+        return
+    try:
+        vectors = encoders.of_split(System.open_vectors(path), manifest, str(store.split))
+        kept = store.embeddings()
+        same = np.array_equal(kept.images, vectors.images) and np.array_equal(kept.captions, vectors.captions)
+        yield Step(store.path, f"its vectors, by {path.stem}", "equal", "equal" if same else "others")
+        yield facts_again(store, lambda: vectors.made_from)
+    except InputError as error:
+        yield Step(store.path, f"its vectors, by {path.stem}", "equal", str(error))
+
+
+def _of_parts(made: Made, parts: list[System]) -> Made:
+    """The facts of a system with the members of the systems that it is made of, and what these have in common."""
+    members = {member.head: member for part in parts for member in part.made_from.members}
+    first = parts[0].made_from
+    unless_they_differ = [key for key in ("recipe", "text", "seed") if getattr(made, key) is not None]
+    return made.changed(members=list(members.values()), **{
+        key: getattr(first, key) for key in ("dataset", "split", "manifest", "trained_on", *unless_they_differ)})
 
 
 def _size(store: System) -> str:

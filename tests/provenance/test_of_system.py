@@ -13,11 +13,12 @@ import saved
 
 from pipeline.evaluation.retrieval import as_similarity
 from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.files.compared import DIFFERS, MATCHES
+from pipeline.files.compared import DIFFERS, MATCHES, Step
 from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again, of_scores
+from pipeline.provenance import computed_again, of_system
+from pipeline.provenance.context import Context
 from pipeline.provenance.results import EvaluateRequest, Result
-from pipeline.provenance.traced import Traced
+from pipeline.provenance.walk import SYSTEMS, Link, behind
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores import measured
@@ -25,6 +26,13 @@ from pipeline.systems.scores.made import Fusion
 from pipeline.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
+
+
+def traced(path: Path, paths: Paths, manifest: Manifest) -> list[Step]:
+    """The steps of all systems behind one."""
+    manifest.save(paths.manifest("sample"))
+    context = Context(paths, behind(Link(path, "ensemble", None), paths), "sample", 0, None, 8)
+    return [step for each in context.paths_of(*SYSTEMS) for step in of_system.steps(each, context)]
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
 def test_an_image_may_be_missing_but_not_twice(rows: list[int], verdict: str, stored: Callable[..., System],
                                                scenes: Manifest, tmp_path: Path) -> None:
     system = stored(rows)
-    steps = of_scores.steps(Traced(system.path, system.made_from), Paths(tmp_path), scenes, 32)
+    steps = traced(system.path, Paths(tmp_path), scenes)
     (step,) = [each for each in steps if each.what == "whose scores, by the manifest"]
     assert step.verdict == verdict
     assert (step.found == "the same image twice") == (verdict == DIFFERS)
@@ -59,7 +67,7 @@ def test_a_caption_of_another_image_is_named(stored: Callable[..., System], scen
     other = replace(system, caption_image=1 - system.caption_image)
     saved.save(system.path, [as_similarity(system.similarity)], system.image_ids,  # type: ignore[list-item]
                system.caption_ids, other.caption_image, system.made_from)
-    steps = of_scores.steps(Traced(system.path, System.open(system.path).made_from), Paths(tmp_path), scenes, 32)
+    steps = traced(system.path, Paths(tmp_path), scenes)
     found = next(each.found for each in steps if each.what == "whose scores, by the manifest")
     assert found == f"caption {system.caption_ids[0]} as of image {system.image_ids[1]}"
 
@@ -77,8 +85,7 @@ def test_members_of_members_are_followed(stored: Callable[..., System], scenes: 
     file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
     file.write_bytes(bytes(reversed(file.read_bytes())))
     outer = System.open(paths.similarity("sample", "outer", "test"))
-    steps = [step for step in of_scores.steps(Traced(outer.path, outer.made_from), paths, scenes, 32)
-             if step.path.is_relative_to(file.parents[2])]
+    steps = [step for step in traced(outer.path, paths, scenes) if step.path.is_relative_to(file.parents[2])]
     assert DIFFERS in {step.verdict for step in steps}
 
 

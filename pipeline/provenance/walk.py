@@ -1,0 +1,97 @@
+"""The artefacts behind one: a walk over the `made_from` of records."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.artefacts import Record, Reference, record as records
+from pipeline.artefacts.record import FILE
+from pipeline.settings.paths import Paths
+from pipeline.systems.requests import EmbedRequest
+from pipeline.systems.scores.made import Made
+from pipeline.systems.scores.system import KINDS
+from pipeline.training.artefact import HeadFacts
+from pipeline.training.request import TrainRequest
+
+# The kinds of artefacts with a record of their own inputs.
+SYSTEMS, HEAD = (*KINDS, EmbedRequest.kind), TrainRequest.kind
+
+
+class Link(NamedTuple):
+    """An artefact, as the record of another one refers to it."""
+
+    path: Path  # where the project has it; of photographs, their manifest
+    kind: str
+    # What the record says; None for the artefact with which a walk begins, if no record refers to it.
+    reference: Reference | None
+    role: str = ""
+    reader: Path | None = None  # the artefact whose record it is; None for results
+    read_by: str = ""  # the kind of that artefact
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether its reader is worth nothing without it: a head is used without what it was trained from."""
+        return self.read_by != HEAD or self.path.exists()
+
+
+def behind(first: Link, paths: Paths) -> list[Link]:
+    """Find all links behind an artefact, and that to itself, each artefact before those that it was made from."""
+    found, read = [first], set[Path]()
+    for link in found:  # which grows
+        if link.path not in read:
+            read.add(link.path)
+            found += inputs(link.path, paths)
+    return found
+
+
+def inputs(path: Path, paths: Paths) -> list[Link]:
+    """The links from an artefact's record; none if it has no readable record, which its own comparisons say."""
+    try:
+        record = records.load(path)
+        place = _Place.of(path, record, paths)
+        made_from = dict(record.made_from)
+        if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
+            made_from.pop("features", None)  # it reads photographs
+    except (OSError, ValueError, KeyError):
+        return []
+    places = ((role, reference, place.find(reference)) for role, reference in made_from.items())
+    return [Link(found, reference.kind, reference, role, path, record.kind)
+            for role, reference, found in places if found is not None]
+
+
+class _Place(NamedTuple):
+    """Where the inputs of an artefact are."""
+
+    folder: Path | None  # of heads beside a head
+    paths: Paths
+    dataset: str
+    split: str
+    trained_on: str  # the data set of its heads
+
+    @classmethod
+    def of(cls, path: Path, record: Record, paths: Paths) -> "_Place":
+        if record.kind == HEAD:
+            dataset = record.made_from["manifest"].name
+            return cls(path.parent, paths, dataset, "", dataset)
+        made = Made.model_validate(record.facts)
+        return cls(None, paths, made.dataset, str(made.split), made.training_data)
+
+    def find(self, reference: Reference) -> Path | None:
+        """Where an input is; None if it is no artefact of a project, such as a pretrained text encoder."""
+        paths, name = self.paths, reference.name
+        if reference.kind == HEAD:
+            return self.folder / name if self.folder else paths.head(self.trained_on, name)
+        if reference.kind in KINDS:
+            return paths.similarity(self.dataset, name, self.split)
+        if reference.kind == EmbedRequest.kind:
+            return _vectors(paths, self.dataset, reference)
+        if reference.kind == "features":
+            return paths.features(self.dataset, name)
+        return paths.manifest(name) if reference.kind in ("manifest", "photographs") else None
+
+
+def _vectors(paths: Paths, dataset: str, reference: Reference) -> Path:
+    """The embeddings of a reference, which may be distractors of another data set."""
+    for file in paths.root.glob(f"embeddings/*/{reference.name}.zarr/{FILE}"):
+        if records.load(file.parent).identity == reference.identity:
+            return file.parent
+    return paths.encoded(dataset, reference.name)
