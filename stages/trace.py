@@ -68,6 +68,9 @@ def _read(paths: Paths, path: Path, name: str | None) -> Traced:
             raise InputError(f"{path}: name one of its systems: {', '.join(metrics)}")
         result = Result.read(metrics[name])
         store = paths.similarity(result.made.dataset, result.system.name, str(result.made.split))
+        if result.request.distractors:
+            raise InputError(f"{path}: {name} was measured among distractors, which are not measured again; trace its "
+                             f"store {store}")
         return Traced(store, result.made, path, result)
 
 

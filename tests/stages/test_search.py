@@ -204,6 +204,7 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert pipeline(*enlarged, "--record")[0] == pipeline("evaluate", "--system", OWN, "--record")[0] == 0
     kept = results.read(Path("results", "recorded.json"), results.COMMAND)
     assert list(kept) == [f"{HEAD} on sample, among other train+val", f"{HEAD} on sample"]
+    assert "was measured among distractors" in refused("trace", "results/recorded.json", next(iter(kept)))
     entry = kept[f"{HEAD} on sample, among other train+val"]
     assert entry.numbers["enlarged"] == numbers
     assert [(each.images, each.captions) for each in entry.request.distractors] == [(20, 100)]
