@@ -9,11 +9,13 @@ from pathlib import Path
 from pipeline import manifest
 from pipeline.features.store.layout import read_header
 from pipeline.files.results import read_json, texts, updating
+from pipeline.parts.errors import InputError, unknown
 from pipeline.provenance import results
 from pipeline.report import figures, heads as report_heads, latex, markdown, names, tables
 from pipeline.report.fitting import Paper
 from pipeline.report.measured import MeasuredSystem, Results, read_metrics
 from pipeline.report.table import Bold, Rows, TableRequest
+from pipeline.report.tables.systems import NAME, unlisted
 from pipeline.settings import Settings
 from pipeline.settings.features import FEATURES, of_ensemble
 from pipeline.settings.paths import Paths, heads
@@ -22,18 +24,21 @@ from stages import scored_systems
 from stages.progress import Progress, say
 
 
-def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Rows | None = None,
-                 columns: tuple[str, ...] | None = None, bold: Bold | None = None, style: latex.Style | None = None
-                ) -> None:
-    """Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart."""
+def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (), delta: bool = False,
+                 only: Rows | None = None, columns: tuple[str, ...] | None = None, bold: Bold | None = None,
+                 style: latex.Style | None = None) -> None:
+    """Write tables, those of the settings by default, as LaTeX and Markdown: published and measured rows apart."""
     how = settings.typesetting
+    for name in chosen:
+        if name not in tables.TABLES:
+            raise InputError(f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})")
     request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold)
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []
     beyond = results.read(paths.recorded, results.COMMAND) if request.measured and paths.recorded.exists() else {}
     inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
-    built = {name: tables.TABLES.find(name)(inputs, request) for name in settings.tables}
+    built = {name: tables.TABLES.find(name)(inputs, request) for name in chosen or settings.tables}
     paper = Paper.of_centimetres(how.column_width, how.text_width, how.text_height, how.text_font)
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
@@ -47,6 +52,10 @@ def write_tables(paths: Paths, settings: Settings, delta: bool = False, only: Ro
         err=False)
     if empty := [name for name in built if name not in shown]:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
+    if not chosen:
+        for name, why in unlisted(inputs, built):
+            say(f"{name}: in none of these papers' tables: {why}" + (f"; {NAME}.md has it" if NAME in shown else ""),
+                err=False)
 
 
 def draw_figures(paths: Paths, settings: Settings, images: Path | None = None) -> None:

@@ -16,7 +16,7 @@ from pipeline.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.files.parsing import from_yaml
 from pipeline.report import emphasis, names, published, result_rows, table, throughput
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
-from pipeline.report.measured import GIVEN, MeasuredSystem, Results, outside_benchmarks
+from pipeline.report.measured import GIVEN, MeasuredSystem, Origin, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
 from pipeline.report.result_rows import DELTA, RATIO, Measured, ResultRow, RowHeader
 from pipeline.report.table import MISSING, Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
@@ -258,14 +258,22 @@ class RetrievalTable(PaperTable):
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterator[Panel]:
         """A panel for each other test set."""
-        for systems in outside_benchmarks(self._systems(results)) if self.elsewhere else ():
+        for systems in self.apart(self._systems(results)) if self.elsewhere else ():
             origin = systems[0].origin
-            data = (f"{names.dataset(origin.dataset)} ({origin.split} split, {origin.images:,} images, "
-                    f"{origin.captions:,} captions)")
+            data = self.data_of(origin)
             assert self.elsewhere is not None
             columns = replace(self.elsewhere(self.columns, systems[0]), blocks=((data, ""),))
             other = replace(self, columns=columns, data=data)
             yield replace(other.panel((), other._measured(systems, results, printed, data)), key=origin.dataset)
+
+    def apart(self, systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
+        """Group the systems whose numbers have panels of their own, by test set."""
+        return outside_benchmarks(systems)
+
+    def data_of(self, origin: Origin) -> str:
+        """Name a test set in a caption."""
+        return (f"{names.dataset(origin.dataset)} ({origin.split} split, {origin.images:,} images, "
+                f"{origin.captions:,} captions)")
 
     def _systems(self, results: Results) -> list[MeasuredSystem]:
         return [system for system in self.source(results) if self.header(system)]

@@ -8,6 +8,9 @@ from stages import options, values
 
 
 @click.command
+@click.option("--table", "chosen", multiple=True, metavar="NAME", show_default="tables of the settings",
+              help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
+              "May be given several times.")
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
 @click.option("--columns", type=values.Names(), metavar="NAMES",
@@ -17,7 +20,7 @@ from stages import options, values
 @click.option("--style", type=click.Choice(["booktabs", "plain"]), help="Rules of booktabs, or LaTeX's own.")
 @options.with_settings_or_shipped
 def tables_command(**given: Any) -> None:
-    r"""Write the settings' tables as LaTeX and Markdown: published rows, and those of results/metrics.json apart.
+    r"""Write tables, those of the settings by default, as LaTeX and Markdown: published and measured rows apart.
 
     A .tex file is for \input; its first line names the packages that it needs. It fits the widths in the section
     typesetting of params.yaml: one column of the page or both, in type of 9 or 8 points, else 7. If a table is wider,
@@ -28,7 +31,11 @@ def tables_command(**given: Any) -> None:
     patterns from results/synthetic.json, by `pipeline synthetic`; larger pools and zero-shot retrieval from
     results/recorded.json, by `pipeline evaluate --record`. Tables that the settings do not list stay as they are.
 
+    A system that is in no paper's table is named, with the reason; the table `systems` has all.
+
     Example: pipeline tables --only measured --columns R@1,RSUM
+
+    Example: pipeline tables --table vse2ad_table1 --table systems
     """
     from stages.paper import write_tables
 

@@ -118,6 +118,22 @@ def test_other_systems_are_made_of_it(pipeline: Any) -> None:
 
 
 @pytest.mark.usefixtures("added")
+def test_one_table_is_written_and_a_system_in_none_is_named(pipeline: Any, refused: Callable[..., str]) -> None:
+    assert pipeline("ensemble", "both", "--member", "ours", "--member", "vse2ad-grid-bigru-s0")[0] == 0
+    assert pipeline("evaluate")[0] == 0
+    out = pipeline("tables", "--table", "systems")[1]
+    assert out == "results/tables: systems, each as .tex and .md\n"
+    assert {file.name for file in Path("results/tables").iterdir()} == {"systems.md", "systems.tex", "preview.tex"}
+    assert "ensemble both (mean)" in Path("results/tables/systems.md").read_text(encoding="utf-8")
+    out = pipeline("tables", "-S", "tables=[vse2ad_table1, systems]")[1]
+    assert ("both: in none of these papers' tables: rerank_table1 and vse_infty_table2 would have it, and the settings "
+            "do not list them; systems.md has it") in out
+    assert "ours: in none" not in out
+    said = refused("tables", "--table", "vse2ad_tabl1")
+    assert "unknown table 'vse2ad_tabl1'; did you mean vse2ad_table1? (all: rerank_table1, rerank_table2" in said
+
+
+@pytest.mark.usefixtures("added")
 def test_a_trace_says_that_the_file_changed_or_is_gone(pipeline: Any, scores: np.ndarray) -> None:
     scores[2, 3] += 1
     np.save("ours.npy", scores)

@@ -19,4 +19,5 @@ TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.Lookup
     **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", otherwise="3 4"),
     **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
     **_places("vse_infty", "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13", otherwise="11", ablations="1 6 7 8 12 13"),
+    "systems": "pipeline.report.tables.systems:TABLE.build",
 }, "tables")

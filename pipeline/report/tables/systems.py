@@ -1,0 +1,61 @@
+"""All that was measured: a table with a panel for each test set and protocol, and which systems no other table has."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipeline.report import names, tables
+from pipeline.report.measured import MeasuredSystem, Origin, Results
+from pipeline.report.result_rows import RowHeader
+from pipeline.report.retrieval_table import RetrievalTable
+from pipeline.report.table import Table, TableRequest
+
+NAME = "systems"
+
+
+class AllSystems(RetrievalTable):
+    """A table of every system."""
+
+    def apart(self, systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
+        """Group all systems by test set and protocol."""
+        found: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
+        for system in systems:
+            o = system.origin
+            found[o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions, o.distractors].append(system)
+        return list(found.values())
+
+    def data_of(self, origin: Origin) -> str:
+        """Name a test set with its protocol and distractors."""
+        among = "".join(f", among {each}" for each in origin.distractors)
+        return f"{super().data_of(origin)[:-1]}, protocol {origin.protocol}{among})"
+
+
+def _header(system: MeasuredSystem) -> RowHeader:
+    other = system.origin.trained_on
+    return RowHeader((system.label() + (f", trained on {names.dataset(other)}" if other else ""),))
+
+
+TABLE = AllSystems.listed(NAME, measured=_header, source=lambda results: (*results.systems, *results.recorded))
+
+
+def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
+    """Name the evaluated systems that are in none of the papers' tables that were built, and say why."""
+    shown = {source for name, table in built.items() if name != NAME for source in _sources(table)}
+    for system in results.systems:
+        if not shown & {*system.systems}:
+            yield from ((name, _why(system, built)) for name in system.systems)
+
+
+def _sources(table: Table) -> Iterator[str]:
+    return (source for panel in table.panels for group in panel.groups for row in group.rows for source in row.sources)
+
+
+def _why(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
+    alone, measured, origin = Results((system,)), TableRequest(rows="measured"), system.origin
+    if found := [name for name in tables.TABLES if name not in (NAME, *built)
+                 and any(_sources(tables.TABLES.find(name)(alone, measured)))]:
+        return f"{' and '.join(found)} would have it, and the settings do not list them"
+    if not origin.section and names.is_variant(origin.recipe, system.members[0].settings):
+        return f"no table has the variation {names.method(origin.recipe, origin.visual)}"
+    if origin.section:
+        return f"no table has systems that no head made on {names.dataset(origin.dataset)}"
+    return f"no table has {names.features(origin.visual)} with {names.encoder(origin.text)}"
