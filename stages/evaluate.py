@@ -71,7 +71,8 @@ def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
         _write_files(pool, files, tables, settings.evaluate)
         if keep:
             _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
-        click.echo(written([("" if output == "text" else pool.name, numbers | ({"notes": notes} if notes else {}))]))
+        name = pool.name if beside or output != "text" else ""
+        click.echo(written([(name, numbers | ({"notes": notes} if notes else {}))]))
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:

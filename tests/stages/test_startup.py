@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.manifest import Manifest
 from stages.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,16 @@ def test_a_store_is_measured_without_torch(trained: Path) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
     (libraries,) = imported(("evaluate", "--system", store))
     assert libraries & HEAVY <= {"zarr", "scipy", "safetensors"}
+
+
+def test_given_scores_are_added_measured_and_put_into_tables_without_torch(scenes: Manifest, tmp_path: Path) -> None:
+    scenes.save(tmp_path / "data" / "sample.parquet")
+    split = scenes.split("test")
+    scores = np.random.default_rng(0).normal(size=(len(split.image_ids), len(split.caption_ids)))
+    np.save(tmp_path / "ours.npy", scores)
+    root = ("--root", tmp_path)
+    for libraries in imported(("add", "ours", "--scores", "ours.npy", *root), ("evaluate", *root), ("tables", *root)):
+        assert not libraries & {"torch", "torchvision", "timm", "transformers", "dask", "distributed"}
 
 
 def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:

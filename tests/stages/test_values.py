@@ -53,8 +53,8 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
     "--embeddings": {"add"}, "--format": {"hard-negatives"}, "--image": {"trace"}, "--images": {"init", "manifest"},
-    "--name": {"rerank"}, "--only": {"tables"}, "--split": {"add", "ensemble", "evaluate", "compare", "study"},
-    "--weight": {"rerank"}}
+    "--name": {"rerank"}, "--only": {"tables"}, "--weight": {"rerank"},
+    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "study"}}
 
 
 def test_an_option_has_one_name_and_type_in_all_commands() -> None:
