@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from pipeline.artefacts import Artefact
 from pipeline.features import extraction, importers
 from pipeline.features.extractors import Runtime
 from pipeline.features.importers.export import FORMATS, export
@@ -16,6 +17,8 @@ from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError, counted, refusing
 from pipeline.settings import Settings
 from pipeline.settings.paths import Paths
+from pipeline.systems import given
+from pipeline.systems.scores.layout import facts, is_store
 from stages.progress import Progress, say
 
 MOST_WORKERS = 8
@@ -23,9 +26,15 @@ MOST_WORKERS = 8
 
 def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = False, forget: bool = False,
                  processes: int | None = None, images: Path | None = None) -> None:
-    """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where."""
+    """Check a store of features, or of scores and the files that these were given in; say what is wrong and where."""
     if repair and forget:
         raise InputError("give --repair or --forget")
+    if is_store(store):
+        if repair or forget:
+            raise InputError(f"{store}: holds scores, which the command that made them makes again; leave out --repair "
+                             "and --forget")
+        _verify_scores(paths, store)
+        return
     if repair and store.is_dir() and os.access(store, os.W_OK):
         with atomic.exclusive(store):  # the files that describe the store
             for line in restore.restore(store, lambda dataset: Manifest.load(paths.manifest(dataset)), images):
@@ -55,6 +64,17 @@ def verify_store(paths: Paths, settings: Settings, store: Path, repair: bool = F
     else:
         raise InputError(f"{store}: damaged or missing: {len(damaged)} of {counted(shards, 'shard')}; --repair makes "
                          "them again")
+
+
+def _verify_scores(paths: Paths, store: Path) -> None:
+    existing = Artefact.open(store)
+    steps = [*existing.verify(), *given.steps(facts(existing), paths.root)]
+    wrong = [step for step in steps if step.verdict != MATCHES]
+    for step in wrong:
+        say(f"{step.path}: {step.what} {step.verdict}", err=False)
+    if wrong:
+        raise InputError(f"{store}: {len(wrong)} of {counted(len(steps), 'file')} are not as they were")
+    say(f"{store}: {counted(len(steps), 'file')}, all as written", err=False)
 
 
 def _repair(paths: Paths, settings: Settings, store: Path, damaged: list[int], images: Path | None) -> None:

@@ -21,6 +21,9 @@ from stages import options, values
 def verify_command(**given: Any) -> None:
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and where.
 
+    Of a store of scores or vectors its files are compared with their digests, and so are the files that `pipeline add`
+    was given.
+
     Example: pipeline verify features/sample/region.zarr --repair
     """
     from stages.stores import verify_store
