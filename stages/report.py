@@ -81,7 +81,8 @@ def _contents(paths: Paths, settings: Settings, images: Path | None, unreadable:
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    if ensembles := scored_systems.first(settings, scored):  # shown first: the ensembles of fewest and of most features
+    # Shown first: the ensembles of fewest and of most features; where no head of the run is scored, the other systems.
+    if ensembles := scored_systems.first(settings, scored) or shown:
         every = [store for visual, store in ensembles.items() if visual in run.ensembles] or list(ensembles.values())
         explored = explorer.gather(scored_systems.galleries(paths, settings, shown, images, truth),
                                    (every[0].path.stem, every[-1].path.stem), settings.report, progress)

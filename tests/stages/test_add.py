@@ -191,6 +191,7 @@ def test_a_run_is_measured_as_far_as_it_is_scored(pipeline: Any, refused: Callab
     assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
     assert [*json.loads(pipeline("evaluate", "--json")[1])] == ["ours"]
     assert pipeline("report")[0] == 0
+    assert "b=ours" in Path("results/report.html").read_text(encoding="utf-8")  # its numbers lead to its queries
 
 
 def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., str], scores: np.ndarray) -> None:
