@@ -59,8 +59,8 @@ PLAIN = "plain loop: captions read and split"
 DRY_RUN = "dry run of an extraction"
 PHOTOGRAPHS = "photographs: read all, their checksums"
 SHARD = 1000
-ENGINE = EngineDescription(reported_as="tiny", depends_on_id=False, version=1, reads="images", items=1, dimension=4,
-                           extras={}, trained=True, weights="w", settings={}, backend="torch")
+ENGINE = EngineDescription(name="tiny", reported_as="tiny", depends_on_id=False, version=1, reads="images", items=1,
+                           dimension=4, extras={}, trained=True, weights="w", settings={}, backend="torch")
 SMALL = tuple(f"training.sample.{change}" for change in (
     "dimension=4", "word_dimension=4", "batch_size=16", "epochs=1", "decay_epoch=1", "steps=20"))
 
