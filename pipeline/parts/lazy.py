@@ -130,7 +130,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def build(self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any) -> Built:
         """Call an entry with the arguments that every entry takes, and its checked options last if it declares any."""
-        entry, further = self[name], self.further(name, options)
+        further, entry = self.further(name, options), self[name]
         if not callable(entry):  # an installed package offers it, see pipeline.parts.plugins
             raise InputError(f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}")
         return entry(*given, *further)
