@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.artefacts import Draft
 from pipeline.artefacts.record import digest_of
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval import Ids, Side, rows_of
+from pipeline.evaluation.retrieval import Ids, PerDirection, Side, rows_of
 from pipeline.files.compared import Step
 from pipeline.files.digest import digest
 from pipeline.manifest import Manifest
@@ -80,6 +80,9 @@ def write(draft: Draft, system: System, made: Made, progress: layout.Progress = 
                      image_embeddings=vectors[0], caption_embeddings=vectors[1])
         return
     matrices, fusion = layout.divided(system.scores)
+    if any(isinstance(each, PerDirection) for each in matrices):
+        raise InputError(f"{system.name}: has no score for each pair, as lists of the best and reranked systems have "
+                         "none; give a matrix or vectors")
     first = slice(0, 1)
     precision = np.result_type(*(each.block(first, first) for each in matrices))  # so that no ties arise by rounding
     layout.write(draft, matrices, ids, made, fusion, lambda rows: progress(rows // len(matrices)), precision)

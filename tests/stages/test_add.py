@@ -212,3 +212,6 @@ def test_bad_input_is_refused_in_one_line(pipeline: Any, refused: Callable[..., 
     assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
     assert "was added with its scores" in refused("score", "--system", "ours")
     assert "take --bank test" in refused("rescore", "ours", "--by", "nnn")
+    assert pipeline("rerank", "--retriever", "ours", "--with", HEAD, "--k", "3", "--name", "best")[0] == 0
+    assert "has no score for each pair" in refused("add", "again", "--scores", STORE.with_name("best.zarr"))
+    assert pipeline("add", "again", "--scores", STORE.with_name(f"{HEAD}.zarr"))[0] == 0  # ids are its own
