@@ -38,6 +38,11 @@ class Given:
         return self.images, len(self.owner)
 
     @property
+    def cells(self) -> int:
+        """How many scores there are."""
+        return self.images * len(self.owner)
+
+    @property
     def folds(self) -> int:
         """Into how many folds the images are cut; 1 where they cannot be."""
         return self.images // self.fold if self.images % self.fold == 0 else 1

@@ -1,16 +1,18 @@
 """What a user names as systems of several splits: files, vectors, or a system of the run, with texts and judgements."""
 
-import sys
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation import retrieval
 from pipeline.evaluation.judgements import coco_pairs
-from pipeline.evaluation.retrieval import PROTOCOLS, Ids, Protocol, Relevance, rows_of
+from pipeline.evaluation.retrieval import PROTOCOLS, Ids, Index, Protocol, Relevance, rows_of
+from pipeline.evaluation.retrieval.similarity import Selection
 from pipeline.manifest import SPLITS, Manifest
 from pipeline.parts.errors import InputError
 from pipeline.report.published import PublishedRow
@@ -22,6 +24,8 @@ from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.judged import Columns, Truth
 from pipeline.systems.scores.system import System
 
+# What may be a system's name.
+NAME = re.compile(r"[\w+∞-]+")
 # How the published tables name data sets whose protocol has another name.
 PROTOCOL_OF = {"f30k_1k": "flickr30k_1k", "msrvtt": "msrvtt_full", "vatex": "vatex_1500"}
 # The least ratings of CxC's pairs that are tried.
@@ -64,10 +68,8 @@ class Source:
 
     def _systems(self) -> tuple[dict[str, System], str]:
         """The systems of all splits that are known, and the split that is measured."""
-        named = self.paths.similarity(self.dataset, self.text, self.split)
         try:
-            system = open_system(str(named) if named.exists() else self.text, self.columns, self.normalise,
-                                 self.paths.root)
+            system = open_system(self._place(), self.columns, self.normalise, self.paths.root)
         except InputError:
             every = self._of_whole_manifest()
             if every is None:
@@ -78,6 +80,12 @@ class Source:
                   if system.made_from.dataset and each != split}
         return {split: system, **{each: System.open_either(path) for each, path in beside.items() if path.exists()}}, \
             split
+
+    def _place(self) -> str:
+        """What is opened: the store of the run's system of that name, if it is no file."""
+        if NAME.fullmatch(self.text) and not (self.paths.root / self.text).exists():
+            return str(self.paths.similarity(self.dataset, self.text, self.split).relative_to(self.paths.root))
+        return self.text
 
     def _of_whole_manifest(self) -> dict[str, System] | None:
         """The splits of scores that are of all images and captions of the manifest; None for others."""
@@ -130,11 +138,15 @@ class Source:
 
 def _vectors(system: System) -> Vectors | None:
     """The vectors of which scores are computed, not divided by their lengths; None for other scores."""
-    scores = system.scores
-    if f"{retrieval.__name__}.embeddings" not in sys.modules or not isinstance(scores, retrieval.Embeddings):
+    scores: Any = system.scores
+    rows: Index = slice(None)
+    columns: Index = slice(None)
+    if isinstance(scores, Selection):
+        scores, rows, columns = scores.source, scores.images, scores.captions
+    if not isinstance(scores, retrieval.Embeddings):
         return None
     images, captions = (getattr(each, "vectors", each) for each in (scores.images, scores.captions))
-    return np.asarray(images, scores.dtype), np.asarray(captions, scores.dtype)
+    return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
 
 
 def _texts(system: System, manifest: Manifest) -> list[str]:

@@ -20,6 +20,8 @@ from pipeline.studies.explain.printed import Printed, with_direction
 DRAWN = 20_000
 # Together at most so many that change the ranking: more would rank the scores hundreds of times.
 RANKINGS = 2
+# Scores of so many cells take a second or more for each two that do.
+MANY = 20_000_000
 
 Choice: TypeAlias = tuple[Difference, ...]
 
@@ -77,6 +79,7 @@ class _Search:
     def __init__(self, measuring: Measuring, base: Measurement, published: Sequence[Printed]) -> None:
         self.measuring, self.base, self.published = measuring, base, published
         self.shown: dict[Choice, Shown] = {}
+        self._measured: set[Measurement] = set()
 
     @property
     def is_explained(self) -> bool:
@@ -97,8 +100,11 @@ class _Search:
     def measure(self, choices: Iterable[Choice]) -> None:
         """Keep choices each of whose differences changes a printed number."""
         for choice in choices:
-            shown = self._shown(choice)
-            if shown is not None and all(self._without(choice, each) != shown for each in choice):
+            shown, wanted = self._shown(choice), self.measurement(choice)
+            if shown is None or wanted in self._measured:  # two differences may be a third one together
+                continue
+            self._measured.add(wanted)
+            if all(self._without(choice, each) != shown for each in choice):
                 self.shown[choice] = shown
 
     def distance(self, shown: Shown) -> tuple[Decimal, int]:
@@ -117,8 +123,8 @@ class _Search:
         What two do together may differ from this sum by twice the smaller effect.
         """
         ranked = [each for each in choice if each.changed(self.base) & RANKED]
-        if len(ranked) != RANKINGS:
-            return len(ranked) < RANKINGS
+        if len(ranked) != RANKINGS or max(each.cells for each in self.measuring.splits.values()) < MANY:
+            return len(ranked) <= RANKINGS
         base, *alone = self._shown(()), *(self._shown((each,)) for each in ranked)
         if base is None or None in alone:
             return False

@@ -12,7 +12,7 @@ import pytest
 from pipeline.evaluation.metrics import evaluate
 from pipeline.evaluation.retrieval import Protocol
 from pipeline.parts.errors import InputError
-from pipeline.studies.explain import Explanation, explain
+from pipeline.studies.explain import Explanation, explain, search
 from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Measurement
 
 NAMES = [(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
@@ -120,7 +120,10 @@ def test_vectors_are_changed_before_they_are_multiplied() -> None:
     assert found.references[0].numbers == tuple(round_all(as_unit))
 
 
-def test_captions_beyond_five_and_without_an_image(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("many", [search.MANY, 0])  # in large scores only what may be near is ranked
+def test_captions_beyond_five_and_without_an_image(many: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+                                                   ) -> None:
+    monkeypatch.setattr(search, "MANY", many)
     images, captions = vectors(seed=1, each=6)
     scores = np.concatenate([images @ captions.T, 4 * rng.normal(size=(IMAGES, 200)) * images.std() ** 2], axis=1)
     owner = np.concatenate([np.repeat(np.arange(IMAGES), 6), np.full(200, -1)])
