@@ -7,7 +7,8 @@ from pipeline.parts import lazy
 if TYPE_CHECKING:
     from pipeline.evaluation.statistics.image_hits import ImageHits, pack
     from pipeline.evaluation.statistics.intervals import interval, intervals
-    from pipeline.evaluation.statistics.significance import chances, compare, enough_samples, holm, over_seeds
+    from pipeline.evaluation.statistics.letters import letters
+    from pipeline.evaluation.statistics.significance import LEVEL, chances, compare, enough_samples, holm, over_seeds
     from pipeline.evaluation.statistics.wilson import Interval
 
 lazy.offer(__name__)

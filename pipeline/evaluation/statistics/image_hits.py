@@ -90,6 +90,14 @@ def contributions(folds: Sequence[FoldHits]) -> Floats:
     return np.concatenate([six, six.sum(1, keepdims=True)], 1)
 
 
+def parts(folds: Sequence[FoldHits]) -> Floats:
+    """Each image's part of the statistics, multiplied by N so that their mean is the statistics: float64 [N, 7]."""
+    images = sum(len(fold.hits) for fold in folds)
+    six = np.concatenate([100 * fold.hits / np.repeat(fold.queries.sum(0), len(RECALLS)) for fold in folds])
+    six *= images / len(folds)
+    return np.concatenate([six, six.sum(1, keepdims=True)], 1)
+
+
 def statistics(folds: Sequence[FoldHits]) -> Floats:
     """Compute the statistics with each image counted once."""
     return mean([fold.recalls(np.ones((1, len(fold.hits)))) for fold in folds])[0]

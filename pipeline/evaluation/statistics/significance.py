@@ -16,9 +16,13 @@ from pipeline.evaluation.metrics.standard import Metrics
 from pipeline.evaluation.retrieval import Floats
 from pipeline.evaluation.statistics import image_hits
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.evaluation.statistics.welch import welch
 from pipeline.evaluation.statistics.wilson import UNSEEN, Interval, check_confidence
 from pipeline.parts.errors import InputError
 
+# Systems whose corrected p is below this are told apart.
+LEVEL = 0.05
 # Differences that are closer to each other than this count as equal.
 ROUNDING = 1e-9
 # Images of swapped test sets in memory at once: 8 bytes each for signs, and some tens for results.
@@ -31,7 +35,15 @@ class Comparison:
 
     difference: Interval  # with its interval, in percent (for RSUM, the sum of percentages)
     p: float  # two-sided
-    over_seeds: bool  # whether interval and p cover other seeds and other images, or other images alone
+    resolution: float  # the least p that the random swaps can give; 0 for a test without swaps
+    # The test and what it was applied to. Over seeds, interval and p cover other seeds and other images, otherwise
+    # other images alone. Its `needs` says how many would tell a difference of this size.
+    evidence: OverImages | OverSeeds
+
+    @property
+    def over_seeds(self) -> bool:
+        """Whether interval and p cover other seeds."""
+        return isinstance(self.evidence, OverSeeds)
 
 
 @dataclass(frozen=True)
@@ -81,13 +93,29 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
     for run in (*before[1:], *after):
         _check_same_queries(before[0], run)
     old, new = ([image_hits.gather(run) for run in group] for group in (before, after))
-    have_seeds = len(old) > 1 and len(new) > 1
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
-    low, high, p = (difference_over_seeds(_runs(old), _runs(new), MOST, confidence) if have_seeds else
-                    difference_of_runs(minus, samples, MOST, confidence, seed))
-    return {name: Comparison(Interval(float(found), float(low[at]), float(high[at]), confidence), float(p[at]),
-                             have_seeds)
-            for at, (name, found) in enumerate(zip(STATISTICS, image_hits.statistics(minus), strict=True))}
+    gaps = image_hits.statistics(minus)
+    evidence: list[OverImages] | list[OverSeeds]
+    if len(old) > 1 and len(new) > 1:
+        runs, resolution = (_runs(old), _runs(new)), 0.0
+        low, high, p = difference_over_seeds(*runs, MOST, confidence)
+        evidence = _over_seeds(gaps, *runs)
+    else:
+        low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
+        evidence, resolution = [OverImages(each, samples) for each in image_hits.parts(minus).T], 1 / (1 + samples)
+    return {name: Comparison(Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence), float(p[at]),
+                             resolution, evidence[at])
+            for at, name in enumerate(STATISTICS)}
+
+
+def _over_seeds(gaps: Floats, first: Runs, second: Runs) -> list[OverSeeds]:
+    seeds, images, _ = first.contributions.shape
+    counts = np.array([seeds, len(second.values)])
+    variance, by_image = (np.stack(each, 1) * counts for each in (
+        (first.variance(), second.variance()), (first.by_image_alone(), second.by_image_alone())))
+    shared = _parts(first, second, MOST)[0]
+    return [OverSeeds(float(gap), images, float(shared[at]), variance[at], by_image[at], counts)
+            for at, gap in enumerate(gaps)]
 
 
 def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
@@ -123,10 +151,19 @@ def holm(chances: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     corrected, largest = [0.0] * len(chances), 0.0
-    for done, at in enumerate(sorted(range(len(chances)), key=lambda at: chances[at])):
-        largest = max(largest, min(1.0, (len(chances) - done) * chances[at]))
+    factors = holm_factors(chances)
+    for at in sorted(range(len(chances)), key=lambda at: -factors[at]):
+        largest = max(largest, min(1.0, factors[at] * chances[at]))
         corrected[at] = largest
     return corrected
+
+
+def holm_factors(chances: Sequence[float]) -> list[int]:
+    """What Holm's correction multiplies each p by: the number of tests that are not before it in the order of p."""
+    factors = [0] * len(chances)
+    for before, at in enumerate(sorted(range(len(chances)), key=lambda at: chances[at])):
+        factors[at] = len(chances) - before
+    return factors
 
 
 def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
@@ -233,22 +270,25 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
 
     Source: Satterthwaite, Biometrics Bulletin 1946.
     """
-    from scipy.special import stdtr, stdtrit  # takes 0.2 s to import
+    from scipy.special import stdtrit  # takes 0.2 s to import
 
     images = first.contributions.shape[1]
-    found = second.values.mean(0) - first.values.mean(0)
-    by_image = second.contributions.mean(0) - first.contributions.mean(0)
-    shared = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
-    parts = [np.maximum(shared - first.by_image_alone() - second.by_image_alone(), 0),
-             first.variance(), second.variance()]
-    # Seeds whose totals are equal though their images differ would leave no variance at all.
-    parts[0] = np.where(np.sum(parts, axis=0) > 0, parts[0], shared)
-    freedoms = [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1]
-    whole = np.sum(parts, axis=0)
-    freedom = whole**2 / sum(part**2 / each for part, each in zip(parts, freedoms, strict=True))
-    error = np.sqrt(whole)
+    gap = second.values.mean(0) - first.values.mean(0)
+    parts = _parts(first, second, most)
+    error, freedom, p = welch(gap, parts, [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1])
     half = stdtrit(freedom, (1 + confidence) / 2) * error
-    return found - half, found + half, np.asarray(2 * stdtr(freedom, -np.abs(found) / error))
+    return gap - half, gap + half, p
+
+
+def _parts(first: Runs, second: Runs, most: Floats) -> Floats:
+    """The variance of the difference: over images that all seeds share, and of each recipe over seeds, [3, K]."""
+    images = first.contributions.shape[1]
+    by_image = second.contributions.mean(0) - first.contributions.mean(0)
+    whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
+    shared = np.maximum(whole - first.by_image_alone() - second.by_image_alone(), 0)
+    over_seeds = first.variance(), second.variance()
+    # Seeds whose totals are equal though their images differ would leave no variance at all.
+    return np.stack([np.where(shared + sum(over_seeds) > 0, shared, whole), *over_seeds])
 
 
 def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:

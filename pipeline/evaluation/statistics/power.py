@@ -1,0 +1,142 @@
+"""How many images, or seeds of both systems, would tell a difference of the measured size with a power of 0.8.
+
+The test itself is simulated on test sets and seeds with the measured spread. A spread that was measured on few images
+or seeds may be far from the true one, so each simulated case draws a true spread among those that fit the measured one.
+With this the power is 0.8 on average: with three seeds of each system two to three times as many seeds are needed as
+if the measured spread were the true one.
+
+Source: Julious and Owen, Pharmaceutical Statistics 2006 (sample sizes that allow for uncertainty about the variance).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from pipeline.evaluation.retrieval import Floats, Ids
+from pipeline.evaluation.statistics.welch import welch
+
+# The chance that a difference is told, if it has the measured size.
+POWER = 0.8
+# The largest numbers that are looked for.
+MOST_IMAGES, MOST_SEEDS = 10_000_000, 1000
+# Simulated test sets for a number of images, and swaps of each; simulated cases for a number of seeds.
+TEST_SETS, SWAPS_OF_EACH, CASES = 3000, 4, 10_000
+# Images' values that are told apart; more of them, of captions with many ties, are rounded to a grid.
+VALUES = 200
+
+# A number of images or of seeds of each system that would tell a difference; None if none up to the largest would.
+Needs = dict[str, int | None]
+
+
+@dataclass(frozen=True)
+class OverImages:
+    """The paired randomisation test of two runs, and the results that it was applied to."""
+
+    values: Floats  # float64 [N], each image's part of N times the difference
+    swaps: int  # how many the test draws
+
+    def needs(self, level: float) -> Needs:
+        """The number of images, with their captions, at which p is below the level with a power of 0.8."""
+        mean, square = self.values.mean(), (self.values**2).mean()
+        critical, sure = NormalDist().inv_cdf(1 - level / 2), NormalDist().inv_cdf(POWER)
+        if abs(mean) * math.sqrt(MOST_IMAGES) <= (critical + sure) * math.sqrt(square):
+            return {"images": None}
+        # The number of a normal test, and then that at which the simulated power would be right.
+        images = (critical + sure)**2 * square / mean**2
+        for _ in range(2):
+            power = min(max(self.power(math.ceil(images), level), 0.01), 0.999)
+            images *= ((critical + sure) / (critical + NormalDist().inv_cdf(power)))**2
+        return {"images": math.ceil(images) if images <= MOST_IMAGES else None}
+
+    def power(self, images: int, level: float) -> float:
+        """The chance that p is below the level on test sets of so many images."""
+        generator = np.random.default_rng(0)
+        values, shares = self._values()
+        drawn = generator.multinomial(images, shares, size=TEST_SETS).astype(np.float64)
+        size, group = np.unique(np.abs(values), return_inverse=True)
+        alike = drawn @ (group[:, None] == np.arange(len(size)))
+        length = np.sqrt(np.maximum(alike @ size**2, 1e-300))
+        # Swaps keep a test set's length. Divided by it, swaps of all test sets have one distribution.
+        swapped = (2 * generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape)) - alike) @ size
+        swapped = np.sort((np.abs(swapped) / length).ravel())
+        mean = self.values.mean() * _stretch(self.values, generator)
+        measured = np.abs(drawn @ values + images * (mean - values @ shares)) / length
+        larger = 1 - np.searchsorted(swapped, measured - 1e-9) / len(swapped)
+        # p is below the level if at most so many of the test's own swaps are as large as the measured difference.
+        most = math.ceil((1 + self.swaps) * level - 1 - 1e-9) - 1
+        return float((generator.binomial(self.swaps, larger) <= most).mean())
+
+    def _values(self) -> tuple[Floats, Floats]:
+        """The different values, and which share of the images has each."""
+        values, counts = np.unique(self.values.round(9), return_counts=True)
+        if len(values) > VALUES:
+            step = np.ptp(values) / VALUES
+            values, counts = np.unique((self.values / step).round() * step, return_counts=True)
+        return values, counts / len(self.values)
+
+
+def _stretch(values: Floats, generator: np.random.Generator) -> Floats:
+    """For each test set the measured deviation of values over a true one.
+
+    The degrees of freedom are those of a variance of values with this kurtosis; of a normal distribution N - 1.
+    """
+    apart = values - values.mean()
+    variance = (apart**2).mean()
+    if variance <= 0:
+        return np.ones(TEST_SETS)
+    freedom = max(1.0, 2 * len(values) / max((apart**4).mean() / variance**2 - 1, 1e-3))
+    return np.asarray(np.sqrt(generator.chisquare(freedom, TEST_SETS) / freedom))
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """The test of two recipes over seeds and images, and what it was applied to.
+
+    Arrays have a value for each of the two recipes.
+    """
+
+    difference: float
+    images: int
+    shared: float  # the variance of the difference over images that all seeds have in common
+    variance: Floats  # float64 [2], of a run over seeds
+    by_image: Floats  # float64 [2], the part of it that comes from images on which a run fails by itself
+    seeds: Ids  # int64 [2]
+
+    def needs(self, level: float) -> Needs:
+        """The number of seeds of each recipe, and the number of images with these seeds, that would each be enough."""
+        both = np.array([1, 1])
+        return {"seeds": _least(lambda seeds: self.power(seeds * both, self.images, level), 2, MOST_SEEDS),
+                "images": _least(lambda images: self.power(self.seeds, images, level), 2, MOST_IMAGES)}
+
+    def power(self, seeds: Ids, images: int, level: float) -> float:
+        """The chance that p is below the level with so many seeds of each and so many images."""
+        generator = np.random.default_rng(0)
+
+        def ratio(freedom: Floats | float, *size: int) -> Floats:
+            """Measured variances over true ones."""
+            return np.asarray(generator.chisquare(freedom, size) / freedom)
+
+        shared, by_image = (part * self.images / images for part in (self.shared, self.by_image))
+        variance = np.maximum(self.variance - self.by_image, 0) + by_image
+        # Both recipes' seeds spread more or less than measured by one factor, with the freedom of their sum.
+        freedom = variance.sum()**2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
+        true = variance / seeds / (ratio(freedom, CASES, 1) if freedom > 0 else 1.0)
+        gap = self.difference + np.sqrt(shared + true.sum(1)) * generator.standard_normal(CASES)
+        parts = np.stack([shared * ratio(images - 1, CASES), *(true * ratio(seeds - 1.0, CASES, 2)).T])
+        return float((welch(gap, parts, [images - 1, *(seeds - 1)])[2] < level).mean())
+
+
+def _least(power: Callable[[int], float], least: int, most: int) -> int | None:
+    """The least number with enough power, to a hundredth; None if the most has not."""
+    if power(most) < POWER:
+        return None
+    while most - least > least // 100:
+        middle = int(math.sqrt(least * most)) if least < most // 2 else (least + most) // 2
+        if power(middle) < POWER:
+            least = middle + 1
+        else:
+            most = middle
+    return most
