@@ -1,6 +1,8 @@
 """How often the 95 % intervals of recalls hold the true value, beside those of the percentile bootstrap.
 
-python -m benchmarks.coverage              # 1,000 images; half a minute
+Then what `benchmarks.power` measures.
+
+python -m benchmarks.coverage              # 1,000 images; ten minutes
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import argparse
 import numpy as np
 from scipy import stats
 
-from benchmarks import numbers
+from benchmarks import numbers, power
 from pipeline.evaluation.statistics.wilson import wilson
 
 RECALLS = (0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -74,3 +76,4 @@ if __name__ == "__main__":
     parser.add_argument("--sets", type=int, default=20_000)
     given = parser.parse_args()
     main(given.images, given.sets)
+    power.main()

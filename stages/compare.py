@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations
-from math import comb
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline import manifest
-from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Protocol, Ties
-from pipeline.evaluation.statistics import contrast, significance
+from pipeline.evaluation.statistics import contrast
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
 from pipeline.report import compared
@@ -32,7 +31,8 @@ from stages.progress import Progress, say
 
 def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None = None,
             columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
-            rules: Protocol | None = None, ties: Ties = "expected", output: str = "text") -> None:
+            rules: Protocol | None = None, ties: Ties = "expected", output: str = "text",
+            explain: bool = False) -> None:
     """Test systems against each other on the same queries; with three or more, every pair."""
     dataset = dataset or settings.run.dataset
     if len(systems) < 2:
@@ -60,9 +60,8 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     contrasts, notes = _contrasts(groups, every, ties, settings)
-    contrast.correct([*chain(*contrasts)])
     say(*(f"note: {each}" for each in notes))
-    click.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output))
+    click.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output, explain))
 
 
 def _refuse_equal(stores: Sequence[Sequence[Path]]) -> None:
@@ -82,10 +81,7 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
     And notes on likely mistakes.
     """
     notes: list[str] = []
-    rows, views = [], [view for rules in protocols for view in _views(groups, rules)]
-    # The number of tests in the larger of Holm's two families.
-    recalls = (len(STATISTICS) - 1) * len(views) * comb(len(groups), 2)
-    samples = significance.enough_samples(settings.evaluate.resamples, recalls)
+    views = [view for rules in protocols for view in _views(groups, rules)]
     total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
     with Progress("rank", "image", total) as bar:
         def measure(pool: System, rules: str | Protocol) -> Metrics:
@@ -95,10 +91,9 @@ def _contrasts(groups: Sequence[Sequence[System]], protocols: Sequence[str | Pro
             notes.extend(each for each in judged.notes(pool, ranked) if each not in notes)
             return ranked
 
-        for label, systems in views:
-            runs = [[measure(*each) for each in group] for group in systems]
-            rows.append([contrast.of(a, b, samples, settings.evaluate.seed) | label for a, b in combinations(runs, 2)])
-    return rows, notes
+        pairs = [[*combinations([[measure(*each) for each in group] for group in systems], 2)] for _, systems in views]
+    rows = iter(contrast.together([*chain(*pairs)], settings.evaluate.resamples, settings.evaluate.seed))
+    return [[next(rows) | label for _ in each] for each, (label, _) in zip(pairs, views, strict=True)], notes
 
 
 def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
@@ -112,15 +107,16 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol
 
 
 def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict[str, Any]]], notes: list[str],
-             output: str) -> str:
-    """The contrasts as text, Markdown or JSON: one object for two systems, a list of such `pairs` for more."""
+             output: str, explain: bool) -> str:
+    """The contrasts as text, Markdown or JSON: one object for two systems, for more a list of such `pairs`."""
     if output == "json":
         pairs = [{"a": a, "b": b, "contrasts": {_key(each[at]): each[at] for each in contrasts}}
                 for at, (a, b) in enumerate(combinations(systems, 2))]
-        return json.dumps(({"pairs": pairs} if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}),
-                          indent=1)
+        several = {"systems": systems, "letters": {_key(each[0]): contrast.in_letters(each) for each in contrasts},
+                   "pairs": pairs}
+        return json.dumps((several if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}), indent=1)
     names = [", ".join(group) for group in systems]
-    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, contrasts)
+    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, contrasts, explain)
 
 
 def _key(entry: dict[str, Any]) -> str:

@@ -26,13 +26,14 @@ from stages.progress import Progress, say
 
 def write_tables(paths: Paths, settings: Settings, chosen: tuple[str, ...] = (), delta: bool = False,
                  only: Rows | None = None, columns: tuple[str, ...] | None = None, bold: Bold | None = None,
-                 style: latex.Style | None = None) -> None:
+                 style: latex.Style | None = None, letters: bool = False) -> None:
     """Write tables, those of the settings by default, as LaTeX and Markdown: published and measured rows apart."""
     how = settings.typesetting
     for name in chosen:
         if name not in tables.TABLES:
             raise InputError(f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})")
-    request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold)
+    request = TableRequest(delta, only or how.table_rows, columns or tuple(how.table_metrics), bold or how.table_bold,
+                           letters)
     measured = scored_systems.metrics(paths) if request.measured else {}
     timed = read_json(paths.throughput, "throughput") if paths.throughput.exists() else {}
     learned = synthetic.complete_rows(read_json(paths.synthetic, "synthetic")) if paths.synthetic.exists() else []

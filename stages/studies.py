@@ -70,14 +70,12 @@ def study(paths: Paths, settings: Settings, split: str = "val", no_training: boo
             store = System.open_named(paths.similarity(run.dataset, name, split)).check()
             runs.setdefault(side, []).append(evaluate(
                 store.scores, store.caption_image, rules, block_megabytes=settings.evaluate.block_megabytes))
-    tested = []
-    for claim in known:
-        compared = None
-        if {claim.worse, claim.better} <= runs.keys():
-            compared = contrast.of(runs[claim.worse], runs[claim.better], settings.evaluate.resamples,
-                                   settings.evaluate.seed)
-        tested.append(claims.Tested(claim, claims.published_difference(claim.published), compared))
-    contrast.correct([each.contrast for each in tested if each.contrast])
+    pairs = {place: (runs[claim.worse], runs[claim.better]) for place, claim in enumerate(known)
+             if {claim.worse, claim.better} <= runs.keys()}
+    contrasts = contrast.together([*pairs.values()], settings.evaluate.resamples, settings.evaluate.seed)
+    measured = dict(zip(pairs, contrasts, strict=True))
+    tested = [claims.Tested(claim, claims.published_difference(claim.published), measured.get(place))
+              for place, claim in enumerate(known)]
     schedules = _schedules([folder for heads in finished.values() for folder in heads])
     heading = (f"{run.dataset}, {split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
                f"{', '.join(map(str, run.seeds))}.")

@@ -4,11 +4,12 @@ Two systems are compared by each recall and RSUM; of three or more, each pair by
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
 
 from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
-from pipeline.evaluation.statistics.contrast import Contrast
+from pipeline.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
 from pipeline.parts.wrapping import wrapped
 from pipeline.report import markdown, text
 from pipeline.report.table import Cell, Panel, grid, number, to_digits
@@ -20,37 +21,51 @@ OVER_IMAGES = ("In brackets: 95 % intervals; p: two-sided. Both are by one paire
                "Trained again, the same two recipes may differ by more, or the other way.")
 HOLM = ("Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
         "±: standard deviation over seeds.")
+WOULD_TELL = ("Cannot tell: the corrected p is not below 0.05. Beside it is what would tell a difference of the "
+              "measured size in four of five cases: how many images with their captions, in pools as hard as this one, "
+              "or how many seeds of each system. Numbers are simulated from the measured spread and rounded up to two "
+              "digits; they allow for how little few seeds show of their spread. No number would: neither up to 1,000 "
+              "seeds nor up to 10,000,000 images by themselves.")
+LETTERS = "Systems that share a letter cannot be told apart; a is that of the largest RSUM."
+BRIEFLY = {"images": "Brackets: 95 % intervals over images, not seeds.",
+           "seeds": "Brackets: 95 % intervals over images and seeds.",
+           "both": "Brackets: 95 % intervals over images, or over images and seeds."}
+READ_MORE = "More: --explain."
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
-def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
-    """Write a small text table for each protocol, of the contrasts of all pairs."""
+def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+    """Write small text tables for each protocol, of the contrasts of all pairs."""
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
-    return "\n".join([*keys, "", *text.to_text(_table(names, contrasts, str)), *map(wrapped, _notes(contrasts))])
+    tables = [line for panel in _panels(names, contrasts, str) for line in text.to_text(panel)]
+    return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
 
-def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]]) -> str:
-    """Write all protocols as one Markdown table."""
+def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+    """Write Markdown tables for each protocol, of the contrasts of all pairs."""
     keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), names, strict=True))
-    return "\n\n".join([keys, markdown.rows(_table(names, contrasts, _title)), *_notes(contrasts)])
+    return "\n\n".join([keys, *map(markdown.rows, _panels(names, contrasts, _title)), *_notes(contrasts, explain)])
 
 
-def _table(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str]) -> Panel:
-    """A group for each protocol: of two systems a row for each statistic; of more one a system, then one a pair."""
+def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str]
+            ) -> list[Panel]:
+    """Of two systems a row for each statistic; of more, for each protocol a row for each system and for each pair."""
     if len(names) == 2:
-        return grid(("", "A", "B", "B − A", "p", "Holm"), {title(only): [
-            (titled(name), *(mean(row, side) for side in "ab"), *difference(row))
-            for name in STATISTICS for row in [at(only, name)]] for only, in contrasts})
-    groups = {}
+        return [grid(("", "A", "B", "B − A", "p", "Holm", CANNOT_TELL), {title(only): [
+            (titled(name), *(mean(row, side) for side in "ab"), *difference(row), would_tell(row))
+            for name in STATISTICS for row in [at(only, name)]] for only, in contrasts})]
+    panels = []
     for each in contrasts:
         pairs = dict(zip(combinations(range(len(names)), 2), each, strict=True))
-        sides = [(pairs[0, 1], "a"), *((pairs[0, number], "b") for number in range(1, len(names)))]
-        rows: list[Sequence[str | Cell]] = [(str(number), mean(contrast["RSUM"], side), "", "", "", "")
-                                            for number, (contrast, side) in enumerate(sides, 1)]
-        rows += [(f"{b + 1} − {a + 1}", "", *difference(pair["RSUM"]), ", ".join(pair["over"]))
-                 for (a, b), pair in pairs.items()]
-        groups[title(each[0])] = rows
-    return grid(("", "RSUM", "difference", "p", "Holm", "over"), groups)
+        sums = [mean(pairs[0, 1]["RSUM"], "a"), *(mean(pairs[0, b]["RSUM"], "b") for b in range(1, len(names)))]
+        systems = sorted(zip(sums, _keys(names), in_letters(each), strict=True), key=lambda one: one[0].number or 0,
+                         reverse=True)
+        panels.append(grid(("", "RSUM", "letters"), {title(each[0]): [(key, rsum, letters)
+                                                                      for rsum, key, letters in systems]}))
+        panels.append(grid(("", "difference", "p", "Holm", "over", CANNOT_TELL), {"": [
+            (f"{b + 1} − {a + 1}", *difference(pair["RSUM"]), ", ".join(pair["over"]), would_tell(pair["RSUM"]))
+            for (a, b), pair in pairs.items()]}))
+    return panels
 
 
 def _keys(names: Sequence[str]) -> Sequence[str]:
@@ -74,15 +89,34 @@ def mean(row: Mapping[str, Any], side: str) -> Cell:
     return number(row[side], spread=row["spread"][side])
 
 
-def difference(row: Mapping[str, Any], digits: int = 3) -> list[Cell]:
-    """One statistic's difference with its interval, and p and the corrected p with so many digits."""
-    return [number(row["difference"], row["interval"], is_difference=True),
-            *(Cell(to_digits(row[key], digits)) for key in ("p", "holm"))]
+def difference(row: Mapping[str, Any]) -> list[Cell]:
+    """One statistic's difference with its interval, p, and the corrected p."""
+    difference = number(row["difference"], row["interval"], is_difference=True)
+    return [difference, *(_chance(row, key) for key in ("p", "holm"))]
 
 
-def _notes(contrasts: Sequence[Sequence[Contrast]]) -> list[str]:
-    """Explain how to read comparisons that are printed together."""
-    seeds_are_in = {"seeds" in each["over"] for group in contrasts for each in group}
-    over = [OVER_SEEDS if True in seeds_are_in else OVER_IMAGES] if len(seeds_are_in) == 1 else [
+def _chance(row: Mapping[str, Any], key: str) -> Cell:
+    """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
+    least = row["p"] <= row["resolution"] * (1 + 1e-9)
+    bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9))) if least else Decimal("0.0001")
+    if (least or row[key] < bound) and bound < 1:
+        return Cell(f"< {bound.normalize()}")
+    return Cell(to_digits(row[key], 2))
+
+
+def would_tell(row: Mapping[str, Any]) -> str:
+    """What would tell a difference that is not told: "3,500 images would"; "" for one that is."""
+    return str(row["verdict"].partition(f"{CANNOT_TELL}; ")[2])
+
+
+def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
+    """Explain how to read comparisons that are printed together, or say in one line where that is."""
+    over = {"seeds" if "seeds" in each["over"] else "images" for group in contrasts for each in group}
+    several = len(contrasts[0]) > 1
+    if not explain:
+        more = f"{BRIEFLY[over.pop() if len(over) == 1 else 'both']} {READ_MORE}"
+        return [f"{LETTERS} {more}" if several else more]
+    longer = {"images": OVER_IMAGES, "seeds": OVER_SEEDS}
+    read = [longer[over.pop()]] if len(over) == 1 else [
         f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"]
-    return [*over, HOLM, *([RECALLS_OF_PAIRS] if len(contrasts[0]) > 1 else [])]
+    return [*read, HOLM, WOULD_TELL, *([LETTERS, RECALLS_OF_PAIRS] if several else [])]

@@ -7,20 +7,21 @@ measured rows that a paired test does not tell from the best. Published and meas
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 
 from pipeline.evaluation.metrics import RSUM, STATISTICS
 from pipeline.evaluation.retrieval.ranks import Floats
-from pipeline.evaluation.statistics import ImageHits, chances, enough_samples, holm
+from pipeline.evaluation.statistics import LEVEL, ImageHits, chances, enough_samples, holm, letters
 from pipeline.report.measured import TestedColumn
 from pipeline.report.result_rows import ResultRow
 from pipeline.report.table import Colour, Column, MetricKey, Note
 
-# A row with a smaller p, after Holm's correction within the column, is told from the best.
-LEVEL = 0.05
 # The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm needs them.
 SWAPS = 1000
 TIED = ("Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
         "(two-sided, 5 %, Holm's correction within the column or group)")
+LETTERED = ("Letters: a paired randomisation test over images does not tell rows that share one apart (two-sided, 5 %, "
+            "Holm's correction for all pairs); a is that of the largest RSUM")
 NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
 # VSE+2AD, caption of Table 1.
@@ -121,23 +122,44 @@ class PairedTests:
         """
         if len(tested) < 2:
             return set()
-        known = {index: each for index, each in tested.items() if each}
-        are_alike = len(known) == len(tested) and len({each.hits.queries for each in known.values()}) == 1
-        self._tested.add(are_alike)
-        if not are_alike:
+        known = self._alike(tested)
+        self._tested.add(bool(known))
+        if not known:
             return set()
         at = STATISTICS.index(known[min(first)].statistic)
         leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
-        of_leader = self._of([each.hits for each in known.values()])[[*known].index(leader), :, at]
+        of_leader = self._of([each.hits for each in known.values()], len(known) - 1)[[*known].index(leader), :, at]
         p_values = {index: float(p) for index, p in zip(known, of_leader, strict=True) if index != leader}
         corrected = holm([*p_values.values()])
         return {index for index, p in zip(p_values, corrected, strict=True) if p >= LEVEL}
 
-    def _of(self, hits: Sequence[ImageHits]) -> Floats:
-        """The p of every two systems, by as many swaps as Holm's correction needs."""
-        key = tuple(map(id, hits))
+    @staticmethod
+    def _alike(tested: Mapping[int, TestedColumn | None]) -> dict[int, TestedColumn]:
+        """The rows of a column if all can be tested, on the same queries; {} otherwise."""
+        known = {index: each for index, each in tested.items() if each}
+        return known if len(known) == len(tested) and len({each.hits.queries for each in known.values()}) == 1 else {}
+
+    def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
+        """The letters of a column's rows, by index: rows that share one are not told apart. {} if they are not tested.
+
+        Every two rows are tested, with Holm's correction for all pairs.
+        """
+        known = self._alike(tested)
+        if len(known) < 2:
+            return {}
+        at = next(STATISTICS.index(each.statistic) for each in known.values())
+        pairs = [*combinations(range(len(known)), 2)]
+        p_values = self._of([each.hits for each in known.values()], len(pairs))[:, :, at]
+        corrected = holm([float(p_values[pair]) for pair in pairs])
+        values = [float(each.hits.statistics[at]) for each in known.values()]
+        differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
+        return dict(zip(known, letters(values, differ), strict=True))
+
+    def _of(self, hits: Sequence[ImageHits], tests: int) -> Floats:
+        """The p of every two systems, by as many swaps as Holm's correction of so many tests needs."""
+        swaps = enough_samples(SWAPS, tests)
+        key = (swaps, *map(id, hits))
         if key not in self._chances:
-            swaps = enough_samples(SWAPS, len(hits) - 1)
             self._chances[key] = chances([each.folds for each in hits], swaps)
         return self._chances[key]
 

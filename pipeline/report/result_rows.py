@@ -19,6 +19,8 @@ TRANSDUCTIVE = "‡"
 RATIO = "", Statistic("", "ratio")
 # The key of the column with differences of measured and published numbers, instead of a metric.
 DELTA = Statistic("", "delta")
+# The key of the column with letters of groups.
+LETTERS = Statistic("", "letters")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _cells(row: ResultRow, place: int, columns: Sequence[Column], bold: Mapping[
     for index, label in enumerate(row.header.labels):
         yield Cell(label, marks=row.header.marks if index == marked else ())
     for column in columns[len(labels):]:
-        cell = row.numbers.get(column.key, Cell("" if column.key[1] == DELTA else MISSING))
+        cell = row.numbers.get(column.key, Cell("" if column.key[1] in (DELTA, LETTERS) else MISSING))
         yield replace(cell, bold=bold.get((place, column.key)))
 
 

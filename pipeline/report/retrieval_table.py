@@ -18,7 +18,7 @@ from pipeline.report import emphasis, names, published, result_rows, table, thro
 from pipeline.report.emphasis import PairedTests, Rule, best_of_columns
 from pipeline.report.measured import GIVEN, MeasuredSystem, Origin, Results, outside_benchmarks
 from pipeline.report.published import RECALLS, PublishedRow
-from pipeline.report.result_rows import DELTA, RATIO, Measured, ResultRow, RowHeader
+from pipeline.report.result_rows import DELTA, LETTERS, RATIO, Measured, ResultRow, RowHeader
 from pipeline.report.table import MISSING, Bold, Cell, Column, MetricKey, Note, Panel, Table, TableRequest
 
 # What manifests/published/tables.yaml says of each table.
@@ -68,21 +68,24 @@ class TableColumns:
             return (RSUM,) if self.rsum else self.shown()
         return tuple(name for name in self.shown() if name in RECALLS)
 
-    def numbers(self, delta: bool = False) -> list[Column]:
-        """All columns of numbers of a row, block by block; delta: each block ends in one of differences."""
+    def numbers(self, delta: bool = False, letters: bool = False) -> list[Column]:
+        """All columns of numbers of a row, block by block; each block may end in one of letters and of differences."""
         columns: list[Column] = []
         for test_set, title in self.blocks:
+            above = (title,) if title else ()
             columns += self.block(test_set, title)
+            if letters and self.rsum:
+                columns.append(Column("", above, key=(test_set, LETTERS)))
             if delta:
-                columns.append(Column("Δ", (title,) if title else (), key=(test_set, DELTA)))
+                columns.append(Column("Δ", above, key=(test_set, DELTA)))
         return columns
 
-    def columns(self, delta: bool) -> tuple[Column, ...]:
+    def columns(self, delta: bool, letters: bool) -> tuple[Column, ...]:
         """The columns of the rendered table, from left to right."""
         above_labels: tuple[str, ...] = (self.labels_above,) if self.labels_above else ()
         if above_labels and any(title for _, title in self.blocks):
             above_labels = ("", *above_labels)
-        columns = [Column(label, above_labels, "text") for label in self.labels] + self.numbers(delta)
+        columns = [Column(label, above_labels, "text") for label in self.labels] + self.numbers(delta, letters)
         if self.ratio:
             columns.append(Column(self.ratio, key=RATIO))
         return tuple(columns)
@@ -104,6 +107,7 @@ class PaperTable(ABC):
     emphasis: Rule = best_of_columns  # The rule that says which numbers are bold
     notes: tuple[Note, ...] = ()  # Notes on the published rows
     bold: Bold = "tied"  # Which measured numbers are bold
+    letters: bool = False  # Whether measured rows have letters
 
     @classmethod
     def listed(cls, name: str, **code: Any) -> Self:
@@ -136,7 +140,8 @@ class PaperTable(ABC):
 
     def build(self, results: Results, request: TableRequest) -> Table:
         """Fill the table."""
-        chosen = replace(self, columns=self.columns.choose(request.metrics), bold=request.bold)
+        chosen = replace(self, columns=self.columns.choose(request.metrics), bold=request.bold,
+                         letters=request.letters)
         printed, doubts = chosen.published_rows()
         measured = chosen.measure(results, printed) if request.measured else Measured()
         bases = None
@@ -179,8 +184,9 @@ class PaperTable(ABC):
     def panel(self, printed: Sequence[ResultRow], measured: Measured, doubts: Sequence[Note] = (),
               bases: Mapping[Hashable, ResultRow] | None = None) -> Panel:
         """Lay out published rows and, apart, measured ones. bases: identity -> published row, for differences."""
-        columns, numbers = self.columns.columns(bases is not None), self.columns.numbers()
+        columns, numbers = self.columns.columns(bases is not None, self.letters), self.columns.numbers()
         compared = measured.rows if bases is None else [self._compared(row, bases) for row in measured.rows]
+        compared, lettered = self._lettered(compared) if self.letters else (compared, [])
         tests = PairedTests() if self.bold == "tied" else None
         bold_above = self.emphasis(printed, numbers)
         bold_below = self.emphasis(measured.rows, numbers, lone=False, tests=tests)
@@ -193,7 +199,8 @@ class PaperTable(ABC):
         if marked := [printed[index] for index, _ in bold_above] + [measured.rows[index] for index, _ in bold_below]:
             caption += " " + self.emphasis.said(numbers, printed, measured.rows)
         return Panel(columns, (*above, *below), caption,
-                     (*notes, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ())),
+                     (*notes, *(self.notes if printed else ()), *measured.notes, *(tests.notes() if tests else ()),
+                      *lettered),
                      made_from=measured.made_from, colours=self.emphasis.colours(
                          marked, {*bold_above.values(), *bold_below.values()})).lettered()
 
@@ -203,6 +210,17 @@ class PaperTable(ABC):
         words += [text for row in rows for text in (row.header.section, *row.header.labels)]
         return " ".join([self.caption.format(data=self.data), *(
             sentence for text, sentence in self.legend if any(text in word for word in words))])
+
+    def _lettered(self, rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[Note]]:
+        """Rows with the letters of each test set's RSUM, and a note where there are letters."""
+        rows = [replace(row, numbers={**row.numbers}) for row in rows]
+        for test_set, _ in self.columns.blocks:
+            tested = {index: row.tested.get((test_set, RSUM)) for index, row in enumerate(rows)
+                      if (test_set, RSUM) in row.numbers}
+            for index, letters in PairedTests().letters(tested).items():
+                rows[index].numbers[test_set, LETTERS] = Cell(letters)
+        shown = any(key[1] == LETTERS for row in rows for key in row.numbers)
+        return rows, [Note(f"{emphasis.LETTERED}.")] * shown
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is missing."""

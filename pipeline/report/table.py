@@ -179,6 +179,8 @@ class TableRequest:
     # The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper prints.
     metrics: tuple[str, ...] = ()
     bold: Bold = "tied"  # Which measured numbers are bold
+    # Whether a column after each measured RSUM has letters: rows that share one are not told apart.
+    letters: bool = False
 
     @property
     def published(self) -> bool:

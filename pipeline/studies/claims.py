@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.metrics import RSUM
+from pipeline.evaluation.statistics import LEVEL
+from pipeline.evaluation.statistics.contrast import CANNOT_TELL
 from pipeline.files.parsing import from_yaml
 from pipeline.parts.errors import InputError, refusing
 from pipeline.parts.wrapping import wrapped
@@ -13,9 +15,6 @@ from pipeline.report import compared, markdown, published, text
 from pipeline.report.table import MISSING, Cell, grid, number
 from pipeline.settings import Section, first_fault
 from pipeline.settings.features import of_ensemble
-
-# A claim is decided if its corrected p is below this.
-LEVEL = 0.05
 
 
 class SystemOfClaim(Section):
@@ -99,12 +98,11 @@ def _rsum(pair: PublishedPair, own: Mapping[str, str]) -> float:
 
 
 def verdict(contrast: Mapping[str, Any] | None) -> str:
-    """Whether a claim holds: "holds" or "does not" if its corrected p is below `LEVEL`, "cannot tell", "not tested"."""
+    """Whether a claim holds: "holds", "does not", "cannot tell; 9 seeds would" or "not tested"."""
     if contrast is None:
         return "not tested"
-    if contrast["RSUM"]["holm"] >= LEVEL:
-        return "cannot tell"
-    return "holds" if contrast["RSUM"]["difference"] > 0 else "does not"
+    said: str = contrast["RSUM"]["verdict"]
+    return said if said.startswith(CANNOT_TELL) else "holds" if said == "higher" else "does not"
 
 
 def to_markdown(tested: Sequence[Tested], said: str, failed: Sequence[str] = ()) -> str:
@@ -144,7 +142,8 @@ def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[s
     if over:
         notes.append(f"Brackets: 95 % intervals over {' or over '.join(sorted(over))}; ±: standard deviation over "
                      "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
-                     f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}.")
+                     f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: so "
+                     "many images, or seeds of each system, would tell a difference of this size with a power of 0.8.")
     if "images" in over:
         notes.append("Where an interval is over images alone, one of the systems has a single seed: trained again, the "
                      "difference may be another.")
@@ -153,4 +152,4 @@ def _notes(tested: Sequence[Tested], said: str, failed: Sequence[str]) -> list[s
 
 def _measured(contrast: Mapping[str, Any]) -> list[str | Cell]:
     rsum, seeds = contrast["RSUM"], contrast["seeds"]
-    return [*(compared.mean(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *compared.difference(rsum, 2)]
+    return [*(compared.mean(rsum, side) for side in "ab"), f"{seeds['a']}, {seeds['b']}", *compared.difference(rsum)]

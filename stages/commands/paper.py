@@ -12,6 +12,8 @@ from stages import options, values
               help="Write this table alone: vse2ad_table1 and the like; or systems, which has all that was measured. "
               "May be given several times.")
 @click.option("--delta", is_flag=True, help="Add a column of differences to the published numbers.")
+@click.option("--letters", is_flag=True,
+              help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.")
 @click.option("--only", type=click.Choice(["published", "measured"]), help="Only these rows.")
 @click.option("--columns", type=values.Names(), metavar="NAMES",
               help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.")

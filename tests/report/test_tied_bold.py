@@ -151,6 +151,27 @@ def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
     assert tied.first.numbers["", "RSUM"].text == max((row.numbers["", "RSUM"].text for row in tied.rows), key=float)
 
 
+def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
+    table = built("vse2ad_table3", three(), TableRequest(rows="measured", letters=True))
+    (panel,) = table.panels
+    rows = [each for group in panel.groups for each in group.rows]
+    letters = {each.cells[-2].text: each.cells[-1].text for each in rows}
+    assert [letters[rsum] for rsum in sorted(letters, key=float, reverse=True)] == ["a", "a", "b"]
+    assert any(note.text.startswith("Letters: ") for note in panel.notes)
+    assert "{a}" in latex.to_latex(table)
+    (headline,) = headlines(three())
+    assert {each.numbers[RSUM].text: each.letters for each in headline.rows} == letters
+    assert headline.notes[-1].text.startswith("Letters: ")
+    assert not any("Letters" in note.text for note in shown(three()).notes)
+
+
+def test_rows_that_cannot_be_tested_have_no_letters() -> None:
+    found = three() | row(NAMES[2], THREE[2], kept=False)
+    (panel,) = built("vse2ad_table3", found, TableRequest(rows="measured", letters=True)).panels
+    assert not any("Letters" in note.text for note in panel.notes)
+    assert not any(each.letters for each in headlines(found)[0].rows)
+
+
 def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     found = three()
     next(iter(found.values()))["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]

@@ -70,7 +70,7 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
     assert (contrast["over"], contrast["seeds"]) == (["images", "seeds"], {"a": 3, "b": 3})
     expected = compare(*runs)["", "RSUM"]
     assert (contrast["RSUM"]["p"], contrast["RSUM"]["interval"][1]) == (expected.p, expected.difference.high)
-    told = {name: " ".join(pipeline("compare", *names)[1].split()) for name, names in {
+    told = {name: " ".join(pipeline("compare", *names, "--explain")[1].split()) for name, names in {
         "seeds": (REGION, GRID), "images": (REGION, f"{GRID}-s0"), "both": (REGION, GRID, f"{GRID}-s0")}.items()}
     for names in ((REGION, GRID), (REGION, f"{GRID}-s0"), (REGION, GRID, f"{GRID}-s0")):
         assert max(map(len, pipeline("compare", *names)[1].splitlines())) <= 80
@@ -108,6 +108,53 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
                 assert str(cell) in line
         for number, run in enumerate(runs, 1):
             assert any(line.strip("| ").startswith(str(number)) and f" {run.rsum:.1f}" in line for line in lines)
+
+
+def test_what_cannot_be_told_has_what_would_tell_it(pipeline: Any, rng: np.random.Generator) -> None:
+    for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
+        np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
+    options = ("--captions-per-image", "2")
+    row = compared(pipeline, "a.npy", "b.npy", *options)["contrasts"]["all"]["RSUM"]
+    assert row["needs"]["images"] > 60
+    assert row["verdict"].startswith("cannot tell; ") and row["verdict"].endswith(" images would")
+    out = pipeline("compare", "a.npy", "b.npy", *options)[1]
+    assert next(line for line in out.splitlines() if "RSUM" in line).endswith(row["verdict"].partition("; ")[2])
+    told = compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
+    assert told["letters"] == {"all": ["b", "b", "a"]}
+    assert told["systems"] == [["a"], ["b"], ["c"]]
+    assert [pair["contrasts"]["all"]["RSUM"]["verdict"] for pair in told["pairs"]][1:] == ["higher", "higher"]
+    for output in ("text", "markdown"):
+        lines = [line.strip("| ") for line in pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--format",
+                                                       output)[1].splitlines()]
+        first = next(at for at, line in enumerate(lines) if line.startswith("3 ") and line.endswith("a"))
+        assert [line[-1] for line in lines[first:first + 3]] == ["a", "b", "b"]
+
+
+def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(pipeline: Any, rng: np.random.Generator) -> None:
+    for name, noise in (("a", 1.0), ("b", 0.1)):
+        np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120)))
+    row = compared(pipeline, "a.npy", "b.npy", "--captions-per-image", "2")["contrasts"]["all"]["t2i"]["R@1"]
+    assert (row["p"], row["resolution"]) == (1 / 1001, 1 / 1001)
+    line = next(line for line in pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2")[1].splitlines()
+                if "t2i R@1 " in line)
+    assert line.split("]")[1].strip() == "< 0.001  < 0.006" or line.split("]")[1].strip() == "< 0.001 < 0.006"
+
+
+@pytest.mark.parametrize(("p", "resolution", "shown"), [
+    (1 / 1001, 1 / 1001, "< 0.001"), (0.001, 0.001, "< 0.002"), (1 / 5041, 1 / 5041, "< 0.0002"), (0.5, 0.5, "< 0.6"),
+    (2 / 1001, 1 / 1001, "0.002"), (1.0, 1.0, "1"), (0.0123, 0.0, "0.012"), (1e-12, 0.0, "< 0.0001")])
+def test_how_a_p_is_printed(p: float, resolution: float, shown: str) -> None:
+    row = {"difference": 1.0, "interval": [0.0, 2.0], "p": p, "holm": p, "resolution": resolution}
+    assert [str(cell) for cell in difference(row)[1:]] == [shown, shown]
+
+
+def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> None:
+    score("region", noise=3), score("grid", noise=2)
+    plain, explained = (pipeline("compare", REGION, GRID, *more)[1] for more in ((), ("--explain",)))
+    assert "Trained again" not in plain
+    assert plain.splitlines()[-1] == "Brackets: 95 % intervals over images, not seeds. More: --explain."
+    assert "Trained again" in explained
+    assert "four of five cases" in " ".join(explained.split())
 
 
 def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 from pipeline.evaluation.metrics.numbers import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.evaluation.metrics.standard import Metrics
 from pipeline.evaluation.statistics.letters import letters
-from pipeline.evaluation.statistics.power import POWER
 from pipeline.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
@@ -41,8 +40,7 @@ def together(pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]], sampl
         chances = [test.p for _, test in tests]
         for (row, test), corrected, factor in zip(tests, holm(chances), holm_factors(chances), strict=True):
             needs = test.evidence.needs(LEVEL / factor) if corrected >= LEVEL else None
-            row |= {"holm": corrected, "verdict": _verdict(row["difference"], needs),
-                    "needs": needs and {"power": POWER, **needs}}
+            row |= {"holm": corrected, "verdict": _verdict(row["difference"], needs), "needs": needs}
     return contrasts
 
 
@@ -75,7 +73,7 @@ def would_tell(needs: Mapping[str, int | None]) -> str:
     for unit in ("seeds", "images"):
         if number := needs.get(unit):
             return f"{int(Context(2, ROUND_CEILING).create_decimal(number)):,} {unit} would"
-    return "neither seeds nor images would" if "seeds" in needs else "no number of images would"
+    return "no number would"
 
 
 def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
@@ -84,9 +82,6 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     Systems share a letter exactly if they are not told apart; `a` is that of the largest RSUM.
     """
     systems = next(count for count in range(2, len(contrasts) + 2) if count * (count - 1) // 2 == len(contrasts))
-    differ, means = [[False] * systems for _ in range(systems)], [0.0] * systems
-    for (a, b), contrast in zip(combinations(range(systems), 2), contrasts, strict=True):
-        row = contrast[RSUM.metric]
-        differ[a][b] = differ[b][a] = row["holm"] < LEVEL
-        means[a], means[b] = row["a"], row["b"]
-    return letters(means, differ)
+    rows = dict(zip(combinations(range(systems), 2), (contrast[RSUM.metric] for contrast in contrasts), strict=True))
+    means = [rows[0, 1]["a"], *(rows[0, system]["b"] for system in range(1, systems))]
+    return letters(means, {pair for pair, row in rows.items() if row["holm"] < LEVEL})

@@ -4,27 +4,27 @@ Source: Piepho, Journal of Computational and Graphical Statistics 2004, insert a
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations, product
 
 # Letters of groups; of more than 26 groups "aa", "ab" and so on, with commas between.
 LETTERS = (*string.ascii_lowercase, *map("".join, product(string.ascii_lowercase, repeat=2)))
 
 
-def letters(values: Sequence[float], differ: Sequence[Sequence[bool]]) -> list[str]:
+def letters(values: Sequence[float], differ: Collection[tuple[int, int]]) -> list[str]:
     """The letters of each system; `a` is that of the largest value.
 
     Args:
         values: [M], each system's number.
-        differ: [M, M], symmetric: whether two systems are told apart.
+        differ: The places a < b of every two systems that are told apart.
 
-    >>> letters([70.0, 75.0, 72.0], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    >>> letters([70.0, 75.0, 72.0], {(0, 1)})
     ['b', 'a', 'ab']
     """
     order = sorted(range(len(values)), key=lambda system: -values[system])
     groups = [frozenset(order)]
     for pair in combinations(order, 2):
-        if differ[pair[0]][pair[1]]:
+        if (min(pair), max(pair)) in differ:
             both = [group for group in groups if group.issuperset(pair)]
             groups = [group for group in groups if group not in both]
             for part in (group - {system} for group in both for system in pair):

@@ -12,11 +12,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from pipeline.evaluation.retrieval import Floats, Ids
-from pipeline.evaluation.statistics.welch import welch
+from pipeline.evaluation.statistics.welch import Runs, variances, welch
 
 # The chance that a difference is told, if it has the measured size.
 POWER = 0.8
@@ -105,6 +106,17 @@ class OverSeeds:
     by_image: Floats  # float64 [2], the part of it that comes from images on which a run fails by itself
     seeds: Ids  # int64 [2]
 
+    @classmethod
+    def of(cls, first: Runs, second: Runs, most: Floats) -> "list[OverSeeds]":
+        """The evidence of each statistic; most: the largest value of each."""
+        counts = np.array([len(first.values), len(second.values)])
+        shared, *_ = variances(first, second, most)
+        variance, by_image = (np.stack(each, 1) * counts for each in (
+            (first.variance(), second.variance()), (first.by_image_alone(), second.by_image_alone())))
+        gaps = second.values.mean(0) - first.values.mean(0)
+        return [cls(float(gap), first.contributions.shape[1], float(shared[at]), variance[at], by_image[at], counts)
+                for at, gap in enumerate(gaps)]
+
     def needs(self, level: float) -> Needs:
         """The number of seeds of each recipe, and the number of images with these seeds, that would each be enough."""
         both = np.array([1, 1])
@@ -115,7 +127,7 @@ class OverSeeds:
         """The chance that p is below the level with so many seeds of each and so many images."""
         generator = np.random.default_rng(0)
 
-        def ratio(freedom: Floats | float, *size: int) -> Floats:
+        def ratio(freedom: Any, *size: int) -> Floats:
             """Measured variances over true ones."""
             return np.asarray(generator.chisquare(freedom, size) / freedom)
 

@@ -17,8 +17,8 @@ from pipeline.evaluation.retrieval import Floats
 from pipeline.evaluation.statistics import image_hits
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.evaluation.statistics.power import OverImages, OverSeeds
-from pipeline.evaluation.statistics.welch import welch
-from pipeline.evaluation.statistics.wilson import UNSEEN, Interval, check_confidence
+from pipeline.evaluation.statistics.welch import Runs, variances, welch
+from pipeline.evaluation.statistics.wilson import Interval, check_confidence
 from pipeline.parts.errors import InputError
 
 # Systems whose corrected p is below this are told apart.
@@ -44,27 +44,6 @@ class Comparison:
     def over_seeds(self) -> bool:
         """Whether interval and p cover other seeds."""
         return isinstance(self.evidence, OverSeeds)
-
-
-@dataclass(frozen=True)
-class Runs:
-    """One recipe's runs on one test set."""
-
-    values: Floats  # float64 [S, K], each run's statistics
-    contributions: Floats  # float64 [S, N, K], how far each image lies above or below them
-
-    def variance(self) -> Floats:
-        """Compute the variance of the mean over seeds, for other seeds on the same images."""
-        return np.asarray(self.values.var(0, ddof=1) / len(self.values))
-
-    def by_image_alone(self) -> Floats:
-        """Compute the part of the mean's variance over images that is specific to each seed.
-
-        `variance` already includes this part: runs that fail on different images also differ in their values.
-        """
-        seeds, images, _ = self.contributions.shape
-        own = self.contributions - self.contributions.mean(0)
-        return np.asarray((own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images))
 
 
 def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metrics], samples: int = 1000,
@@ -99,23 +78,13 @@ def compare(first: Metrics | Sequence[Metrics], second: Metrics | Sequence[Metri
     if len(old) > 1 and len(new) > 1:
         runs, resolution = (_runs(old), _runs(new)), 0.0
         low, high, p = difference_over_seeds(*runs, MOST, confidence)
-        evidence = _over_seeds(gaps, *runs)
+        evidence = OverSeeds.of(*runs, MOST)
     else:
         low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
         evidence, resolution = [OverImages(each, samples) for each in image_hits.parts(minus).T], 1 / (1 + samples)
     return {name: Comparison(Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence), float(p[at]),
                              resolution, evidence[at])
             for at, name in enumerate(STATISTICS)}
-
-
-def _over_seeds(gaps: Floats, first: Runs, second: Runs) -> list[OverSeeds]:
-    seeds, images, _ = first.contributions.shape
-    counts = np.array([seeds, len(second.values)])
-    variance, by_image = (np.stack(each, 1) * counts for each in (
-        (first.variance(), second.variance()), (first.by_image_alone(), second.by_image_alone())))
-    shared = _parts(first, second, MOST)[0]
-    return [OverSeeds(float(gap), images, float(shared[at]), variance[at], by_image[at], counts)
-            for at, gap in enumerate(gaps)]
 
 
 def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
@@ -274,21 +243,10 @@ def difference_over_seeds(first: Runs, second: Runs, most: Floats, confidence: f
 
     images = first.contributions.shape[1]
     gap = second.values.mean(0) - first.values.mean(0)
-    parts = _parts(first, second, most)
-    error, freedom, p = welch(gap, parts, [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1])
+    error, freedom, p = welch(gap, variances(first, second, most),
+                              [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1])
     half = stdtrit(freedom, (1 + confidence) / 2) * error
     return gap - half, gap + half, p
-
-
-def _parts(first: Runs, second: Runs, most: Floats) -> Floats:
-    """The variance of the difference: over images that all seeds share, and of each recipe over seeds, [3, K]."""
-    images = first.contributions.shape[1]
-    by_image = second.contributions.mean(0) - first.contributions.mean(0)
-    whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
-    shared = np.maximum(whole - first.by_image_alone() - second.by_image_alone(), 0)
-    over_seeds = first.variance(), second.variance()
-    # Seeds whose totals are equal though their images differ would leave no variance at all.
-    return np.stack([np.where(shared + sum(over_seeds) > 0, shared, whole), *over_seeds])
 
 
 def over_seeds(runs: Sequence[Metrics]) -> dict[Statistic, Spread]:

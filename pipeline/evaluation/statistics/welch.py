@@ -1,10 +1,44 @@
-"""Welch's test: a difference whose variance is a sum of variances with degrees of freedom of their own."""
+"""Welch's test of two recipes, with the variance over images added to those over seeds."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.evaluation.retrieval import Floats
+from pipeline.evaluation.statistics.wilson import UNSEEN
+
+
+@dataclass(frozen=True)
+class Runs:
+    """One recipe's runs on one test set."""
+
+    values: Floats  # float64 [S, K], each run's statistics
+    contributions: Floats  # float64 [S, N, K], how far each image lies above or below them
+
+    def variance(self) -> Floats:
+        """Compute the variance of the mean over seeds, for other seeds on the same images."""
+        return np.asarray(self.values.var(0, ddof=1) / len(self.values))
+
+    def by_image_alone(self) -> Floats:
+        """Compute the part of the mean's variance over images that is specific to each seed.
+
+        `variance` already includes this part: runs that fail on different images also differ in their values.
+        """
+        seeds, images, _ = self.contributions.shape
+        own = self.contributions - self.contributions.mean(0)
+        return np.asarray((own**2).sum((0, 1)) / ((seeds - 1) * seeds * max(images - 1, 1) * images))
+
+
+def variances(first: Runs, second: Runs, most: Floats) -> Floats:
+    """The variance of the difference: over images that all seeds share, and of each recipe over seeds, [3, K]."""
+    images = first.contributions.shape[1]
+    by_image = second.contributions.mean(0) - first.contributions.mean(0)
+    whole = ((by_image**2).sum(0) + UNSEEN * most**2) / (images * max(images - 1, 1))
+    shared = np.maximum(whole - first.by_image_alone() - second.by_image_alone(), 0)
+    over_seeds = first.variance(), second.variance()
+    # Seeds whose totals are equal though their images differ would leave no variance at all.
+    return np.stack([np.where(shared + sum(over_seeds) > 0, shared, whole), *over_seeds])
 
 
 def welch(difference: Floats, parts: Floats, freedoms: Sequence[float]) -> tuple[Floats, Floats, Floats]:

@@ -65,6 +65,7 @@ class HeadlineRow:
     numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table, or ties with it
     stand_ins: Sequence[str]  # networks that are not the papers'
     span: Span  # RSUM as it is drawn
+    letters: str  # of its RSUM: rows that share one are not told apart; "" where rows are not tested
     languages: Mapping[str, Cell]  # language -> mR with captions in it alone, {} where captions are in one language
     published: Sequence[Counterpart] = ()  # the papers' numbers of the same system, by test set
 
@@ -136,11 +137,14 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], 
     notes = list(tests.notes() or [BEST])
     if len(competing) < len(systems):
         notes.append(NEVER_BOLD)
-    return Headline(systems[0].origin, _rows(systems, metrics, best), notes if ranked else [])
+    letters = tests.letters({index: system.tested.get(RSUM) for index, system in enumerate(systems)})
+    if letters:
+        notes.append(Note(f"{emphasis.LETTERED}."))
+    return Headline(systems[0].origin, _rows(systems, metrics, best, letters), notes if ranked or letters else [])
 
 
-def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best: Mapping[Statistic, Set[int]]
-          ) -> list[HeadlineRow]:
+def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best: Mapping[Statistic, Set[int]],
+          letters: Mapping[int, str]) -> list[HeadlineRow]:
     ends = [_ends(system, metrics) for system in systems]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = (most - least) or 1.0
@@ -160,7 +164,8 @@ def _rows(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], best
         languages = {name.direction: system.cell(name)
                      for name in system.values if name.direction and name.metric == "mR"}
         rows.append(HeadlineRow(", ".join((title, *o.steps)), text, visual, system.systems, shown,
-                                names.stand_ins(system.members), span, languages, counterparts(system)))
+                                names.stand_ins(system.members), span, letters.get(index, ""), languages,
+                                counterparts(system)))
     return rows
 
 

@@ -31,7 +31,12 @@ class Part(NamedTuple):
     @property
     def cells(self) -> list[Cell]:
         """What it adds, p, and the corrected p."""
-        return compared.difference(self.found["RSUM"], 2)
+        return compared.difference(self.found["RSUM"])
+
+    @property
+    def would_tell(self) -> str:
+        """What would tell a difference that is not told, "" for one that is."""
+        return compared.would_tell(self.found["RSUM"])
 
 
 @dataclass(frozen=True)
@@ -65,16 +70,13 @@ def effects(ensembles: Mapping[str, Mapping[str, Path]], protocol: str | Protoco
             known[key] = evaluate(pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes)
         return known[key]
 
-    def part(name: str, path: Path, parts: Mapping[str, Path]) -> Part:
-        other_members = [other for other in parts.values() if other != path]
-        return Part(name, number(measured([path]).rsum), contrast.of(
-            [measured(other_members)], [measured(list(parts.values()))], settings.resamples, settings.seed))
-
-    every = [Effect(name, protocol_named(protocol).name, number(measured(list(parts.values())).rsum),
-                    [part(member, path, parts) for member, path in parts.items()])
-             for name, parts in ensembles.items() if len(parts) > 1]
-    contrast.correct([part.found for effect in every for part in effect.parts])  # all are shown together
-    return every
+    several = {name: parts for name, parts in ensembles.items() if len(parts) > 1}
+    pairs = [([measured([other for other in parts.values() if other != path])], [measured([*parts.values()])])
+             for parts in several.values() for path in parts.values()]
+    contrasts = iter(contrast.together(pairs, settings.resamples, settings.seed))  # all are shown together
+    return [Effect(name, protocol_named(protocol).name, number(measured([*parts.values()]).rsum),
+                   [Part(member, number(measured([path]).rsum), next(contrasts)) for member, path in parts.items()])
+            for name, parts in several.items()]
 
 
 K = 10

@@ -11,7 +11,8 @@ from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
 from pipeline.evaluation.statistics import compare, contrast, over_seeds
 from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
-from pipeline.evaluation.statistics.significance import Runs, difference_of_runs, difference_over_seeds
+from pipeline.evaluation.statistics.significance import difference_of_runs, difference_over_seeds
+from pipeline.evaluation.statistics.welch import Runs
 from pipeline.parts.errors import InputError
 
 
@@ -55,7 +56,7 @@ def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     number = np.arange(200)
     runs = [[evaluate(np.where(np.eye(200) == 1, right[:, None], 0.5), number, Protocol("all", folds=folds))]
             for right in (number % 3 > 0, number % 4 > 0) for folds in (1, 4)]
-    whole, folds, again = (contrast.of(before, after, 500, seed)["t2i"]["R@1"]["interval"] for before, after, seed in (
+    whole, folds, again = (contrast.together([pair], 500, seed)[0]["t2i"]["R@1"]["interval"] for *pair, seed in (
         (runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1)))
     assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)
     assert folds != again

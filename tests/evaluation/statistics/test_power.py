@@ -1,0 +1,77 @@
+"""What would tell a difference: the power at that number, where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.evaluation.statistics.significance import difference_of_runs
+
+
+def of_shares(shares: list[float], images: int = 2000) -> OverImages:
+    """Single runs, of whose images these shares differ by -1, 0 and 1."""
+    return OverImages(np.repeat([-1.0, 0.0, 1.0], np.round(np.array(shares) * images).astype(int)), 999)
+
+
+def test_the_number_of_images_tells_in_eight_of_ten_cases(rng: np.random.Generator) -> None:
+    images = of_shares([0.05, 0.75, 0.2]).needs(0.05)["images"]
+    assert images is not None
+
+    def told() -> bool:
+        hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (images, 1), p=[0.05, 0.75, 0.2]), 6, axis=1)
+        p = difference_of_runs([FoldHits(hits, np.ones((images, 2), np.int64))], 999, MOST, 0.95, 0)[2]
+        return bool(p[0] < 0.05)
+
+    assert np.mean([told() for _ in range(400)]) == pytest.approx(0.8, abs=0.06)
+
+
+def test_captions_with_many_ties_have_as_many_values_as_images(rng: np.random.Generator) -> None:
+    """A normal difference: the number is that of a t test, but for the uncertainty of its spread."""
+    values = rng.standard_normal(1000)
+    images = OverImages(values - values.mean() + 0.06, 999).needs(0.05)["images"]
+    assert images == pytest.approx((1.96 + 0.84)**2 * values.var() / 0.06**2, rel=0.06)
+
+
+def test_a_smaller_difference_and_a_smaller_level_need_more_images() -> None:
+    numbers = [of_shares(shares).needs(level)["images"] or 0 for shares, level in (
+        ([0.1, 0.7, 0.2], 0.05), ([0.1, 0.7, 0.2], 0.005), ([0.14, 0.7, 0.16], 0.05))]
+    assert numbers == sorted(numbers)
+    assert numbers[2] == pytest.approx(25 * numbers[0], rel=0.1)
+
+
+@pytest.mark.parametrize("values", [np.zeros(10), np.array([1.0, -1.0] * 50), np.full(3, 1e-9)])
+def test_no_number_of_images_tells_no_difference(values: np.ndarray) -> None:
+    images = OverImages(values, 999).needs(0.05)["images"]
+    assert images is None if values.mean() == 0 else images is not None
+
+
+def over_seeds(difference: float, seeds: int, shared: float = 0.0, deviations: tuple[float, float] = (1, 1)
+               ) -> OverSeeds:
+    return OverSeeds(difference, 1000, shared, np.square(deviations), np.zeros(2), np.array([seeds, seeds]))
+
+
+def test_the_power_of_seeds_whose_spread_is_known_is_that_of_a_t_test() -> None:
+    for count in (3, 10):
+        found = over_seeds(1.2, 10**7).power(np.array([count, count]), 1000, 0.05)
+        freedom, apart = 2 * count - 2, 1.2 / np.sqrt(2 / count)
+        critical = stats.t.ppf(0.975, freedom)
+        expected = stats.nct.sf(critical, freedom, apart) + stats.nct.cdf(-critical, freedom, apart)
+        assert found == pytest.approx(expected, abs=0.02 if count > 3 else 0.05)  # Welch's freedom is below 4
+
+
+def test_few_seeds_need_more_as_their_spread_is_uncertain() -> None:
+    numbers = [over_seeds(1.0, seeds).needs(0.05)["seeds"] or 0 for seeds in (2, 3, 5, 10**6)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[-1] == 17  # of an ordinary power analysis: d = 1, 17 a group
+
+
+def test_images_that_all_seeds_share_set_a_limit() -> None:
+    """The other way round, no number of images makes up for two seeds."""
+    assert over_seeds(1.0, 5, shared=0.2).needs(0.05)["seeds"] is None
+    assert over_seeds(1.0, 2, shared=0.01).needs(0.05)["images"] is None
+    images = over_seeds(1.0, 5, shared=0.5, deviations=(0.01, 0.01)).needs(0.05)["images"]
+    assert images == pytest.approx(1000 * 0.5 * (1.96 + 0.84)**2, rel=0.05)
+    assert over_seeds(0.0, 5).needs(0.05) == {"seeds": None, "images": None}
