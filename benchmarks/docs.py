@@ -24,6 +24,7 @@ from pipeline.files.digest import digest
 from pipeline.files.parsing import from_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
+from pipeline.report import compared
 from pipeline.systems.scores.made import Made
 
 PAGES = [numbers.ROOT / "README.md", *sorted((numbers.ROOT / "docs").glob("*.md")),
@@ -101,12 +102,13 @@ def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
             for pair in pairs for rules, each in pair["contrasts"].items()]
     systems = dict.fromkeys(system for pair in pairs for side in "ab" for system in pair[side])
     columns = [("", ""), ("less", ""), *([("protocol", "")] if several else []),
-               *((name, "+.1f") for name in ("RSUM", "from", "to")), *((name, ".2g") for name in ("p", "Holm"))]
+               *((name, "+.1f") for name in ("RSUM", "from", "to")), *((name, ">") for name in ("p", "Holm")),
+               ("cannot tell", ">")]
     numbers.write(numbers.FILES / f"{name}.json", f"pipeline compare {' '.join(systems)}", columns, rows, commit)
 
 
-def _difference(row: Mapping[str, Any]) -> list[float]:
-    return [row["difference"], *row["interval"], row["p"], row["holm"]]
+def _difference(row: Mapping[str, Any]) -> list[float | str]:
+    return [row["difference"], *row["interval"], *map(str, compared.difference(row)[1:]), compared.would_tell(row)]
 
 
 def main() -> None:

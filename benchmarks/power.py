@@ -65,7 +65,9 @@ def power_of_images(captions: int, name: str, images: int, studies: int, each: i
         study = draw(images, 2 * float(np.sqrt((sizes**2).mean() / images)))
         measured = image_hits.parts([study])[:, column]
         most = 9 * (measured**2).mean() / max(measured.mean()**2, 1e-9)
-        if most < MOST_TIMES * images and p(study) >= LEVEL and (number := OverImages(measured, SWAPS).needs(LEVEL)["images"]):
+        if most > MOST_TIMES * images or p(study) < LEVEL:
+            continue
+        if number := OverImages(measured, SWAPS).needs(LEVEL)["images"]:
             needed.append(number)
             told.append(float(np.mean([p(draw(number, float(measured.mean()))) < LEVEL for _ in range(each)])))
     return *_percent(told), int(np.median(needed))

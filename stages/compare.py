@@ -116,7 +116,7 @@ def _written(systems: Sequence[Sequence[str]], contrasts: Sequence[Sequence[dict
                    "pairs": pairs}
         return json.dumps((several if len(systems) > 2 else pairs[0]) | ({"notes": notes} if notes else {}), indent=1)
     names = [", ".join(group) for group in systems]
-    return (compared.to_markdown if output == "markdown" else compared.to_text)(names, contrasts, explain)
+    return compared.WRITERS[output](names, contrasts, explain)
 
 
 def _key(entry: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Two systems are compared by each recall and RSUM; of three or more, each pair by
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 from pipeline.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
 from pipeline.parts.wrapping import wrapped
-from pipeline.report import markdown, text
-from pipeline.report.table import Cell, Panel, grid, number, to_digits
+from pipeline.report import latex, markdown, text
+from pipeline.report.table import Cell, Note, Panel, Table, grid, number, to_digits
 
 OVER_SEEDS = ("In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
               "test over seeds, with the variance over images added); seeds of two systems are taken as independent.")
@@ -30,29 +31,43 @@ LETTERS = "Systems that share a letter cannot be told apart; a is that of the la
 BRIEFLY = {"images": "Brackets: 95 % intervals over images, not seeds.",
            "seeds": "Brackets: 95 % intervals over images and seeds.",
            "both": "Brackets: 95 % intervals over images, or over images and seeds."}
-READ_MORE = "More: --explain."
+READ_MORE = "Would tell: what tells a difference that cannot be told here. More: --explain."
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
 def to_text(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
     """Write small text tables for each protocol, of the contrasts of all pairs."""
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
-    tables = [line for panel in _panels(names, contrasts, str) for line in text.to_text(panel)]
+    panels = _panels(names, contrasts, str, "would tell", _short)
+    tables = [line for panel in panels for line in text.to_text(panel)]
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
 
 def to_markdown(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
     keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), names, strict=True))
-    return "\n\n".join([keys, *map(markdown.rows, _panels(names, contrasts, _title)), *_notes(contrasts, explain)])
+    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
 
 
-def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str]
-            ) -> list[Panel]:
+def to_latex(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False) -> str:
+    """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
+    keys = ", ".join(f"{key}: {name}" for key, name in zip(_keys(names), names, strict=True))
+    notes = tuple(Note(each.removesuffix(f" {READ_MORE}")) for each in _notes(contrasts, explain))
+    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    floats = tuple(replace(panel, caption=f"{keys}.", notes=notes) for panel in panels)
+    return latex.to_latex(Table("compared", floats))
+
+
+WRITERS = {"text": to_text, "markdown": to_markdown, "latex": to_latex}
+
+
+def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str],
+            heading: str, tells: Callable[[Mapping[str, Any]], str]) -> list[Panel]:
     """Of two systems a row for each statistic; of more, for each protocol a row for each system and for each pair."""
     if len(names) == 2:
-        return [grid(("", "A", "B", "B − A", "p", "Holm", CANNOT_TELL), {title(only): [
-            (titled(name), *(mean(row, side) for side in "ab"), *difference(row), would_tell(row))
+        return [grid(("", "A", "B", "B − A", "p", "Holm", heading), {title(only): [
+            (titled(name), *(mean(row, side) for side in "ab"), *difference(row), tells(row))
             for name in STATISTICS for row in [at(only, name)]] for only, in contrasts})]
     panels = []
     for each in contrasts:
@@ -62,8 +77,8 @@ def _panels(names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], title
                          reverse=True)
         panels.append(grid(("", "RSUM", "letters"), {title(each[0]): [(key, rsum, letters)
                                                                       for rsum, key, letters in systems]}))
-        panels.append(grid(("", "difference", "p", "Holm", "over", CANNOT_TELL), {"": [
-            (f"{b + 1} − {a + 1}", *difference(pair["RSUM"]), ", ".join(pair["over"]), would_tell(pair["RSUM"]))
+        panels.append(grid(("", "difference", "p", "Holm", "over", heading), {"": [
+            (f"{b + 1} − {a + 1}", *difference(pair["RSUM"]), ", ".join(pair["over"]), tells(pair["RSUM"]))
             for (a, b), pair in pairs.items()]}))
     return panels
 
@@ -107,6 +122,11 @@ def _chance(row: Mapping[str, Any], key: str) -> Cell:
 def would_tell(row: Mapping[str, Any]) -> str:
     """What would tell a difference that is not told: "3,500 images would"; "" for one that is."""
     return str(row["verdict"].partition(f"{CANNOT_TELL}; ")[2])
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    """The same below the heading "would tell": "3,500 images"."""
+    return would_tell(row).removesuffix(" would")
 
 
 def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:

@@ -15,7 +15,7 @@ from stages import measuring, options
 @measuring.truth
 @measuring.rules
 @measuring.ties
-@measuring.output
+@measuring.printed(markdown="Markdown", latex="tables in LaTeX", json="JSON")
 @click.option("--explain", is_flag=True, help="Say below the table what each of its numbers is.")
 @options.with_settings_or_shipped
 def compare_command(**given: Any) -> None:

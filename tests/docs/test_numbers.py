@@ -132,12 +132,13 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "FILES", tmp_path)
-    rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "holm": 0.002}
+    rsum = {"difference": 18.14, "interval": [13.0, 23.2], "p": 0.001, "resolution": 0.0, "holm": 0.12,
+            "verdict": "cannot tell; 9 seeds would"}
     (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": {"all": {"RSUM": rsum}}}))
     docs.of_comparison(tmp_path / "said", "both")
     found = numbers.read(tmp_path / "both.json")
     assert found["made_by"]["command"] == "pipeline compare R RG"
-    assert numbers.rendered(found).splitlines()[2] == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.002 |"
+    assert numbers.rendered(found).splitlines()[2] == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.12 | 9 seeds would |"
     both = {"coco_1k_5fold": {"RSUM": rsum}, "coco_5k": {"RSUM": rsum | {"difference": 9}}}
     (tmp_path / "said").write_text(json.dumps({"a": ["R"], "b": ["RG"], "contrasts": both}))
     docs.of_comparison(tmp_path / "said", "both")

@@ -147,7 +147,7 @@ def test_the_page_has_the_bold_and_the_note_of_the_tables() -> None:
     assert bold == [
         bold_sums(shown(three())), bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text == note(shown(three()))
-    assert [each.text for each in alone.notes] == ["Bold is the best of a column."]
+    assert alone.notes[0].text == "Bold is the best of a column."
     assert tied.first.numbers["", "RSUM"].text == max((row.numbers["", "RSUM"].text for row in tied.rows), key=float)
 
 
@@ -177,7 +177,7 @@ def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     next(iter(found.values()))["record"]["facts"]["steps"] = [{"name": "csls", "bank": "test"}]
     (headline,) = headlines(found)
     assert [any(cell.bold for cell in each.numbers.values()) for each in headline.rows] == [False, True, False]
-    assert "never bold" in headline.notes[-1].text
+    assert any("never bold" in each.text for each in headline.notes)
 
 
 @pytest.mark.parametrize("bold", ["tied", "best"])
