@@ -2,7 +2,7 @@
 
 Then what `benchmarks.power` measures.
 
-python -m benchmarks.coverage              # 1,000 images; ten minutes
+python -m benchmarks.coverage              # 1,000 images; six minutes of one core
 """
 
 from __future__ import annotations
