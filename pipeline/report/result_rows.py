@@ -11,7 +11,7 @@ from pipeline.report import names
 from pipeline.report.measured import MeasuredSystem, TestedColumn
 from pipeline.report.names import STAND_IN, stand_ins
 from pipeline.report.table import MISSING, Cell, Colour, Column, MetricKey, Note, RowGroup, TableRow
-from pipeline.systems.scores.made import Member
+from pipeline.systems.scores.made import GivenScores, Member
 
 # The mark of a measured row with a step that used all test queries together. Such a row is never bold.
 TRANSDUCTIVE = "‡"
@@ -144,7 +144,7 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
                    for name, encoder in encoders.items()]
         notes.append(Note(f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."))
     if given := _given(measured):
-        files = [f"{title} ({', '.join(Path(file).name for file in files)})" for title, files in given.items()]
+        files = [f"{each.title} ({', '.join(Path(file).name for file in each.files)})" for each in given]
         notes.append(Note(f"Given: scores that were computed elsewhere: {', '.join(files)}."))
     if any(system.origin.transductive for system in measured):
         notes.append(Note("Rescored by the test queries together (transductive): a query's ranks depend on the others. "
@@ -155,9 +155,10 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     return notes
 
 
-def _given(measured: Iterable[MeasuredSystem]) -> dict[str, dict[str, str]]:
-    """The given scores behind systems: title -> file -> digest."""
-    return {member.given.title: member.given.files for system in measured for member in system.members if member.given}
+def _given(measured: Iterable[MeasuredSystem]) -> list[GivenScores]:
+    """The given scores behind systems, each once."""
+    members = {member.head: member.given for system in measured for member in system.members}
+    return [given for given in members.values() if given]
 
 
 def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
@@ -165,8 +166,8 @@ def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     sets = dict.fromkeys(
         f"Test set: {o.dataset}, {o.split} split, {o.images:,} images, {o.captions:,} captions, protocol {o.protocol}, "
         f"manifest {o.manifest[:16]}." for o in (system.origin for system in measured))
-    sets |= {f"Given: {title}: {file}, SHA-256 {digest}.": None
-             for title, files in _given(measured).items() for file, digest in files.items()}
+    sets |= {f"Given: {each.title}: {file}, SHA-256 {digest}.": None
+             for each in _given(measured) for file, digest in each.files.items()}
     sizes: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:

@@ -98,6 +98,17 @@ def test_it_is_measured_and_shown_beside_the_heads(pipeline: Any, added: np.ndar
     assert page.count("Ours &amp; theirs") > 2  # among the results, and the hubs
 
 
+def test_two_systems_of_one_title_have_a_row_each(pipeline: Any, added: np.ndarray) -> None:
+    np.save("again.npy", added + 1)
+    assert pipeline("add", "again", "--scores", "again.npy", "--title", "Ours & theirs")[0] == 0
+    assert pipeline("evaluate")[0] == 0
+    assert pipeline("tables", "--table", "systems")[0] == 0
+    table = Path("results/tables/systems.md").read_text(encoding="utf-8")
+    assert "| Ours &amp; theirs (again) |" in table
+    assert "| Ours &amp; theirs (ours) |" in table
+    assert "Ours &amp; theirs (again.npy), Ours &amp; theirs (ours.npy)." in table
+
+
 @pytest.mark.usefixtures("added")
 def test_other_systems_are_made_of_it(pipeline: Any) -> None:
     for command in (("ensemble", "both", "--member", "ours", "--member", HEAD), ("rescore", "ours", "--by", "csls"),
