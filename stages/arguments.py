@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Workers(NamedTuple):
         if self == Workers():
             yield None
             return
+        extras.require("cluster", "work in several processes")
         from pipeline.compute import cluster
 
         with cluster.local(self.processes) if self.scheduler is None else cluster.running(self.scheduler) as executor:

@@ -75,8 +75,9 @@ FILES = {"project": ("init", "settings", "sample", "machine"), "data": ("manifes
          "heads": ("train", "convert"), "scores": ("score", "rescore"), "paper": ("tables", "figures"),
          "studies": ("study", "synthetic", "throughput")}
 # Command -> the extra without which it can do nothing; others name one when an option or a part needs it.
-EXTRAS = {"machine": "training", "extract": "features", "train": "training", "convert": "training",
-          "search": "training", "study": "training", "synthetic": "training", "throughput": "training"}
+EXTRAS = {"extract": "features"} | dict.fromkeys((
+    "plan", "machine", "train", "convert", "embed", "rerank", "hard-negatives", "search", "study", "synthetic",
+    "throughput"), "training")
 COMMANDS = {name: purpose for section in SECTIONS.values() for name, purpose in section.items()}
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76

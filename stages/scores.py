@@ -19,6 +19,7 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.retrieval.blocks import Matrix
 from pipeline.manifest import Manifest
 from pipeline.manifest.request import reference
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record as provenance, references
 from pipeline.settings import Settings
@@ -45,6 +46,7 @@ def score(paths: Paths, settings: Settings, feature: str | None = None, dataset:
                      device=device, workers=None if workers == Workers() else workers)
         _score_embeddings(paths, settings, store, asked)
         return
+    extras.require("training", "scoring by a head")
     if source:
         if source.path is None:
             scored_systems.refuse_without_vectors(paths, settings, dataset, source.named, "score")

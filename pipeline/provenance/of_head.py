@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline import training
 from pipeline.artefacts.artefact import verify
-from pipeline.dual_encoders import embedding, record as encoders
+from pipeline.dual_encoders import record as encoders
 from pipeline.evaluation.retrieval import Embeddings, rows_of
 from pipeline.features.store import FeatureStore
 from pipeline.files.compared import Step
@@ -77,6 +77,8 @@ def steps_of_encoder(store: System, manifest: Manifest, context: Context) -> Ite
         return [manifest.images_folder / name for name in manifest.images["file"].to_numpy()[part.store_rows]]
 
     def embed(part: Split, scores: System) -> Embeddings:
+        from pipeline.dual_encoders import embedding  # and with it torch
+
         piece = embedding.embed_part(encoder, photographs(part), part.captions.tolist(), context.batch_size)
         return Embeddings(piece.images, piece.captions)
 

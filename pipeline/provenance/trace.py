@@ -21,6 +21,7 @@ from pipeline.files.compared import Step
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest import Manifest, SplitName
 from pipeline.manifest.columns import NO_IMAGE
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError
 from pipeline.provenance import computed_again, of_features, of_head, of_system
 from pipeline.provenance.context import Context
@@ -46,6 +47,8 @@ class Traced:
 def trace(traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None) -> Iterator[Step]:
     """Follow a result back. drawn: how many images of each head are embedded again with their captions; 0 for none."""
     made, result = traced.made_from, traced.result
+    if drawn and any(member.given is None for member in made.members):
+        extras.require("training", "embedding again, which --embed 0 leaves out,")
     system = result.system if result else None
     first = Link(traced.path, system.kind if system else SYSTEMS[0], system, "system", traced.file)
     context = Context(paths, behind(first, paths), made.dataset, drawn, image, settings.score.batch_size)

@@ -10,7 +10,8 @@ from pipeline.parts import lazy
 from pipeline.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.features.extractors.base import Extractor, Items
+    from pipeline.features.extractors.base import Extractor
+    from pipeline.features.extractors.items import Items
     from pipeline.features.extractors.runtime import Runtime
 
 ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({

@@ -4,15 +4,15 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import torch
 from torch import nn
 
 from pipeline.features.extractors import backend
+from pipeline.features.extractors.items import Items
 from pipeline.features.extractors.runtime import Runtime
 from pipeline.features.store import Extra
 from pipeline.files import weights
@@ -20,15 +20,6 @@ from pipeline.parts.errors import InputError
 
 Network = TypeVar("Network", bound=nn.Module)
 AT_ONCE_ON_CPU, AT_ONCE = 1, 16  # images of equal size
-
-
-@dataclass(frozen=True)
-class Items:
-    """One image's features."""
-
-    features: np.ndarray  # Float32 [n, D], n at least 1
-    # Name -> [n, ...], what is stored beside the features.
-    extras: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.features import extractors
-from pipeline.features.extractors.base import Items, bring
+from pipeline.features.extractors.base import bring
+from pipeline.features.extractors.items import Items
 from pipeline.features.store import ItemFormat
 
 

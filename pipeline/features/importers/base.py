@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from pipeline.features.extractors.base import Items
+from pipeline.features.extractors.items import Items
 from pipeline.features.store import Extra
 from pipeline.files import image_names
 from pipeline.files.left_out import LeftOut

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from pipeline.features.extractors.butd.extras import EXTRAS
 from pipeline.features.importers.base import FeatureSource, OnFound, Place, SourceItems, UnusableItems, rows_of
@@ -27,7 +27,11 @@ from pipeline.files.npy import mapped
 from pipeline.files.npz import Arrays
 from pipeline.files.regular import opened
 from pipeline.manifest import Manifest
+from pipeline.parts import extras
 from pipeline.parts.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
 
 # Member of an .npz -> what the BUTD engines call it.
 MEMBERS = {"bbox": "boxes", "boxes": "boxes", "objects_id": "object", "objects_conf": "object_score",
@@ -51,6 +55,9 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     if not files:
         raise InputError(f"{', '.join(map(str, paths))}: expected files {', '.join(READERS)}, found none")
     rows = rows_of([name for name, _ in files], manifest, paths[0])
+    suffixes = sorted({file.suffix for _, file in files})
+    if ".pth" in suffixes:
+        extras.require("training", ".pth", "torch")
     files_of: dict[int, list[Path]] = {}
     for (_, file), row in zip(files, rows, strict=True):
         if row is not None:
@@ -58,7 +65,6 @@ def index(paths: Sequence[Path], manifest: Manifest, on_found: OnFound) -> Featu
     lying = _are_lying([file for row in sorted(files_of) for file in files_of[row]])
     source = FeatureSource.empty(manifest, lambda place: load(place.file, lying))
     source.left_out, source.entries = LeftOut("file"), len(files)
-    suffixes = sorted({file.suffix for _, file in files})
     source.title = f"a file an image, {', '.join(suffixes)}" + (", its arrays [D, n]" if lying else "")
     for row in sorted(files_of):
         several = [Place(file) for file in files_of[row]]
@@ -147,7 +153,9 @@ def pth(path: Path, lying: bool | None = None) -> SourceItems:
     return SourceItems(_items(_tensor(path)).float().numpy())
 
 
-def _tensor(path: Path) -> torch.Tensor:
+def _tensor(path: Path) -> "torch.Tensor":
+    import torch
+
     mapped = zipfile.is_zipfile(path)  # older files are not, and cannot be mapped
     tensor = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
@@ -155,7 +163,7 @@ def _tensor(path: Path) -> torch.Tensor:
     return tensor.detach()
 
 
-def _items(tensor: torch.Tensor) -> torch.Tensor:
+def _items(tensor: "torch.Tensor") -> "torch.Tensor":
     single = tensor[0] if tensor.ndim == 4 and len(tensor) == 1 else tensor
     if single.ndim == 3 and len(single) > 1:
         return single.flatten(1).T

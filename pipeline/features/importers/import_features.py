@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 from pipeline import artefacts
-from pipeline.compute.threads import shared_out
 from pipeline.features.importers.base import FeatureSource, OnFound, SourceItems, UnusableItems, sampled
 from pipeline.features.importers.formats import FORMATS
 from pipeline.features.store import Plan, Shard, StoreLayout, Wanted, exclusive, making, plan, writer
@@ -118,7 +117,7 @@ def import_features(job: ImportJob, on_found: OnFound = lambda count: None, on_s
             be skipped.
         StoreError: If the store belongs to other features.
     """
-    with exclusive(job.store), shared_out():  # torch's threads would wait for one another after every image
+    with exclusive(job.store):
         atomic.put_back(job.store.resolve())
         source = job.index(on_found)
         _check_whole(job, source)

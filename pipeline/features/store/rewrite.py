@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.artefacts import record as records
-from pipeline.compute.threads import shared_out
 from pipeline.features.store import ledger
 from pipeline.features.store.layout import StoreError, StoreLayout
 from pipeline.features.store.planning import Wanted, at_once, making
@@ -30,7 +29,7 @@ Progress = Callable[[int], object]
 def rewrite(path: Path, manifest: Manifest, dtype: str | None = None, compressor: str | None = None,
             shard_images: int | None = None, progress: Progress = lambda rows: None) -> StoreLayout:
     """Rewrite a store with the manifest's images, clips or captions in their order."""
-    with atomic.exclusive(path), shared_out():  # torch's threads would wait for one another after every row
+    with atomic.exclusive(path):
         atomic.put_back(path.resolve())
         store = FeatureStore(path).require(manifest)
         store.require_extracted(np.arange(len(store.rows)))

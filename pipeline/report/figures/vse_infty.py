@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from pipeline.heads import pooling
-from pipeline.heads.pooling.gpo import GPO
 from pipeline.heads.pooling.options import KMaxPoolOptions
+from pipeline.parts import extras
 from pipeline.parts.errors import refusing
 from pipeline.report.figures import drawing
 from pipeline.report.figures.drawing import LINES, PAGE_WIDTH, Drawing, FigureInputs, MissingInputs
@@ -107,6 +107,8 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
 
     Source: VSE∞, Figure 5.
     """
+    if find_spec("torch") is None:
+        raise MissingInputs(f"torch: {extras.line('training')}")
     heads = _with_gpo(inputs)
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     rows = []
@@ -137,9 +139,12 @@ def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
     return inputs.preferred_system(heads, "vse_infty")
 
 
-@torch.inference_mode()
 def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
     """The coefficients of a head's GPO for N items: float32 [N], that of the k-th greatest value at position k - 1."""
+    import torch
+
+    from pipeline.heads.pooling.gpo import GPO
+
     options = {name: value for name, value in head.setting(side).items() if name != "name"}
     gpo = pooling.build("gpo", head.artefact.request.training.dimension, **options)
     tensors, _ = load_tensors(head.folder / "best.safetensors")
@@ -147,7 +152,8 @@ def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
         gpo.load_state_dict({name.removeprefix(f"{side}."): value for name, value in tensors.items()
                              if name.startswith(f"{side}.")})
     assert isinstance(gpo, GPO)
-    return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
+    with torch.inference_mode():
+        return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
 
 
 SYSTEMS = {"cross_encoder": "cross-encoder (model)", "ensemble": "VSE, ensemble RGP", "head": "VSE, one head"}
