@@ -15,6 +15,7 @@ from pipeline.evaluation.metrics.numbers import Statistic, nested
 from pipeline.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Relevance, Scores, Ties
 from pipeline.evaluation.retrieval.placements import Placements, place
 from pipeline.evaluation.statistics.wilson import Interval, wilson
+from pipeline.evaluation.student import quantile
 
 Cutoff = Literal["none", "optional", "needed"]
 
@@ -201,10 +202,8 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
 
 def of_mean(value: float, each: Floats, least: float) -> tuple[float, float]:
     """Compute Student's interval of a mean of any values."""
-    from scipy.special import stdtrit  # a fifth of a second to import
-
     freedom = max(len(each) - 1, 1)
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * np.sqrt((each**2).sum() / (freedom * len(each))))
+    half = float(quantile(freedom, (1 + CONFIDENCE) / 2) * np.sqrt((each**2).sum() / (freedom * len(each))))
     return max(least, value - half), value + half
 
 

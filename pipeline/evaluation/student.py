@@ -1,0 +1,41 @@
+"""Quantiles of Student's t. SciPy has them too, and takes a quarter of a second to import."""
+
+import math
+
+import numpy as np
+
+# Intervals of Simpson's rule; and from which argument on the series of `_ratio` is exact to the last digits.
+INTERVALS, LARGE = 4096, 200
+
+
+def quantile(freedom: int, share: float) -> float:
+    """Find the value below which a share of Student's distribution is.
+
+    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), whose integral is concave: Newton's steps
+    from 0 never pass the quantile.
+
+    Args:
+        freedom: Degrees of freedom, at least 1.
+        share: From 0.5 to 1, both excluded.
+
+    Returns:
+        The quantile, to ten digits or more; for 95 % intervals to twelve, up to 100,000 degrees of freedom.
+    """
+    scale = _ratio(freedom / 2) / math.sqrt(math.pi)
+    weights = np.ones(INTERVALS + 1)
+    weights[1:-1:2], weights[2:-1:2] = 4, 2
+    places, angle, step = np.linspace(0, 1, INTERVALS + 1), 0.0, math.inf
+    while step > 1e-15 * angle:
+        area = angle / (3 * INTERVALS) * float(weights @ np.cos(angle * places) ** (freedom - 1))
+        step = (share - 0.5 - scale * area) / (scale * math.cos(angle) ** (freedom - 1))
+        angle += step
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+def _ratio(a: float) -> float:
+    """Compute gamma(a + 1/2) / gamma(a), by its series for large a."""
+    shift = 1.0
+    while a < LARGE:
+        shift *= a / (a + 0.5)
+        a += 1
+    return shift * math.sqrt(a) * (1 - 1 / (8 * a) + 1 / (128 * a**2) + 5 / (1024 * a**3) - 21 / (32768 * a**4))
