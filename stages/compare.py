@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
+import numpy as np
 
 from pipeline import manifest
 from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Protocol, Ties
+from pipeline.evaluation.retrieval import Lists, Protocol, Ties
 from pipeline.evaluation.statistics import contrast
 from pipeline.parts.errors import InputError
 from pipeline.provenance import record
@@ -25,8 +26,11 @@ from pipeline.settings.paths import Paths, of_seed
 from pipeline.systems.scores import fuse, judged, layout
 from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.system import System
+from stages import scored_systems
 from stages.arguments import refuse_repeats
 from stages.progress import Progress, say
+
+_Place: TypeAlias = tuple[str, Path]  # what `open_system` takes, and the folder that it is in
 
 
 def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset: str | None = None,
@@ -38,16 +42,17 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     place = partial(paths.similarity, dataset, split=settings.score.split)
-    stores = [_paths(paths.root, place, dataset, name) for name in systems]
-    for group in stores:
-        refuse_repeats(group)
+    named = [_named(paths.root, place, dataset, name) for name in systems]
+    for places in named:
+        refuse_repeats(root / text for text, root in places)
+    stores = [[root / text for text, root in group if layout.is_store(root / text)] for group in named]
     # The run's own stores must be up to date with its heads. For files from elsewhere this cannot be checked.
     if made := {path.stem: System.open_named(path) for path in chain(*stores) if path.parent == place("").parent}:
         record.refuse_stale(made, paths)
     for group in stores:
-        record.refuse_other_systems([System.open(path) for path in group if layout.is_store(path)])
-    groups = _pools(stores, columns)
-    _refuse_equal(stores)
+        record.refuse_other_systems([System.open(path) for path in group])
+    groups = _pools(named, replace(columns, judgements=truth.qrels))
+    _refuse_equal(named)
     every_pool = [*chain(*groups)]
     own: list[str | Protocol] = [*{pool.protocol.name: pool.protocol for pool in every_pool if pool.protocol}.values()]
     if not own:  # no reranked system, which has its own; a card's protocols are for its test split
@@ -60,17 +65,18 @@ def compare(paths: Paths, settings: Settings, systems: tuple[str, ...], dataset:
     groups = [[judged.judge(judged.with_languages(_like(groups[0][0], pool), known), truth, known) for pool in group]
               for group in groups]
     contrasts, notes = _contrasts(groups, every, ties, settings)
+    notes += [note for group in groups[1:] for note in judged.notes_of_two(groups[0][0], group[0])]
     say(*(f"note: {each}" for each in notes))
     click.echo(_written([[pool.name for pool in group] for group in groups], contrasts, notes, output, explain))
 
 
-def _refuse_equal(stores: Sequence[Sequence[Path]]) -> None:
+def _refuse_equal(named: Sequence[Sequence[_Place]]) -> None:
     """Check that no system is compared with itself. Systems may share seeds."""
     seen = set[frozenset[Path]]()
-    for group in stores:
-        system = frozenset(path.resolve() for path in group)
+    for group in named:
+        system = frozenset((root / text).resolve() for text, root in group)
         if system in seen:
-            raise InputError(f"{group[0]}: is named twice; name each once")
+            raise InputError(f"{group[0][0]}: is named twice; name each once")
         seen.add(system)
 
 
@@ -123,37 +129,63 @@ def _key(entry: dict[str, Any]) -> str:
     return f"{entry['protocol']}, {entry['language']}" if "language" in entry else str(entry["protocol"])
 
 
-def _paths(root: Path, place: Callable[[str], Path], dataset: str, name: str) -> list[Path]:
-    """The stores or matrices of a name, of a path, or of several with commas between."""
+def _named(root: Path, place: Callable[[str], Path], dataset: str, name: str) -> list[_Place]:
+    """The stores or scores from elsewhere of a name, of what `open_system` takes, or of several with commas between."""
     if (root / name).exists():
-        return [root / name]
-    store = place(name)
-    if store.exists():
-        return [store]
+        return [(name, root)]
     if "," in name:
         if not all(map(str.strip, name.split(","))):
             raise InputError(f"{name!r}: expected names of systems with one comma between")
-        return [path for part in name.split(",") for path in _paths(root, place, dataset, part.strip())]
+        return [each for part in name.split(",") for each in _named(root, place, dataset, part.strip())]
+    if ":" in name:
+        return [(name, root)]
+    store = place(name)
+    if store.exists():
+        return [(str(store), Path())]
     seeds = {seed: path for path in store.parent.glob(f"{glob.escape(store.stem)}*.zarr")
              for seed in [System.open(path).made_from.seed] if seed is not None and path.stem == of_seed(name, seed)}
     if not seeds:
         raise InputError(f"{name!r}: neither a file nor a system of {dataset} in {store.parent}; make it with "
                          "`pipeline score` or `pipeline ensemble`")
-    return [seeds[seed] for seed in sorted(seeds)]
+    return [(str(seeds[seed]), Path()) for seed in sorted(seeds)]
 
 
-def _pools(stores: Sequence[Sequence[Path]], columns: judged.Columns) -> list[list[System]]:
-    """Open the groups of systems. Options on a matrix's captions apply to the files that hold no ids."""
-    silent = [path for group in stores for path in group if not layout.is_store(path)]
-    none = judged.Columns()
-    if not silent and columns != none:
+def _pools(named: Sequence[Sequence[_Place]], columns: judged.Columns) -> list[list[System]]:
+    """Open the groups of systems. Options on images and captions apply to scores from elsewhere."""
+    none = judged.Columns(judgements=columns.judgements)
+    if columns != none and all(layout.is_store(root / text) for group in named for text, root in group):
         raise InputError("similarity stores hold the ids of their images and captions; leave out --manifest, "
                          "--split, --captions-per-image and --distance")
-    groups = [[open_system(str(path), columns if path in silent else none) for path in group] for group in stores]
-    known = {pool.has_ids for group in groups for pool in group}
-    if len(known) > 1:
-        raise InputError(f"{silent[0]}: is a matrix without ids, others have ids; name its --manifest")
+    groups = []
+    for group in named:
+        groups.append([open_system(text, none if layout.is_store(root / text) else columns, root=root)
+                       for text, root in group])
+        for (text, _), pool in zip(group, groups[-1], strict=True):
+            scored_systems.say_read_as(text, pool)
+    return _fitting(groups)
+
+
+def _fitting(groups: list[list[System]]) -> list[list[System]]:
+    """Check that all systems are of one pool, as far as their ids or sizes tell."""
+    every = [*chain(*groups)]
+    silent = next((pool for pool in every if not pool.has_ids), None)
+    if silent and any(pool.has_ids and not _counts_rows(pool) for pool in every):
+        raise InputError(f"{silent.name}: has no ids, others have; name its --manifest")
+    if silent and any(pool.has_ids for pool in every):  # their ids are numbers of rows and columns
+        groups = [[replace(pool, has_ids=True) for pool in group] for group in groups]
+    shapes = {pool.shape: pool.name for pool in every}
+    if len(shapes) > 1 and not all(pool.has_ids for pool in every):
+        (one, first), (other, second) = [*shapes.items()][:2]
+        raise InputError(f"{first} has {one[0]} images x {one[1]} captions and {second} {other[0]} x {other[1]}: "
+                         "expected scores of one pool")
+    if alone := next((pool for pool in every if isinstance(pool.scores, Lists) and len(pool.scores.listed) < 2), None):
+        raise InputError(f"{alone.name}: ranks one direction only; systems are compared by both")
     return groups
+
+
+def _counts_rows(pool: System) -> bool:
+    """Whether its ids are the numbers of rows and columns, in any order."""
+    return all(np.array_equal(np.sort(ids), np.arange(len(ids))) for ids in (pool.image_ids, pool.caption_ids))
 
 
 def _like(first: System, pool: System) -> System:

@@ -20,8 +20,10 @@ from pipeline.settings.paths import Paths, ensembles, system_name
 from pipeline.systems.fusion.methods import shares as shares_of
 from pipeline.systems.requests import FuseRequest
 from pipeline.systems.scores import fuse, judged
+from pipeline.systems.scores.foreign.recorded import open_recorded
 from pipeline.systems.scores.made import Folds, Fusion, Made
 from pipeline.systems.scores.system import System
+from stages import scored_systems
 from stages.arguments import refuse_repeats
 from stages.progress import Progress, say, unless_up_to_date
 
@@ -50,9 +52,9 @@ def ensemble(paths: Paths, settings: Settings, name: str | None = None, members:
     if len(members) < 2:
         raise InputError(f"an ensemble of your own, such as {name}, needs two or more --member; the name of one of "
                          f"features consists of their letters, in the order {''.join(LETTERS)}: RG")
-    member_paths = [paths.root / member if (paths.root / member).exists() else place(member) for member in members]
-    refuse_repeats(member_paths)
-    stores = [judged.with_record(path, columns) for path in member_paths]
+    places = [scored_systems.place(paths, settings, member, dataset) for member in members]
+    refuse_repeats(root / text for text, root in places)
+    stores = [open_recorded(text, columns, root) for text, root in places]
     path = paths.similarity(dataset, name, str(stores[0].split))
     if path.exists() and System.open(path).made_from.ensemble != name:
         raise InputError(f"{path}: another system has that name; choose another one")
@@ -72,7 +74,7 @@ def _tune(stores: list[System], on: tuple[Path, ...], columns: judged.Columns, f
     """The weights that are best on the split val, and their record."""
     if weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
-    scored = [judged.with_record(path, replace(columns, split="val")) for path in on]
+    scored = [open_recorded(str(path), replace(columns, split="val")) for path in on]
     _check([*stores, *scored])
     with Progress(f"tune {fusion}", "weighting", len(list(fuse.weightings(len(scored))))) as bar:
         chosen, tuned = fuse.tune(stores, scored, fusion, settings.evaluate.block_megabytes, bar.reach)

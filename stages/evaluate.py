@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import click
 from pipeline import manifest
 from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.metrics import parse_all
-from pipeline.evaluation.retrieval import Protocol, Ties, protocol, relevance, workers
+from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, relevance, workers
 from pipeline.files.atomic import exclusive, write_json
 from pipeline.parts.errors import InputError
 from pipeline.provenance import results
@@ -30,49 +29,46 @@ from pipeline.systems.scores.foreign import open_system
 from pipeline.systems.scores.made import Made
 from pipeline.systems.scores.system import System
 from stages import scored_systems
-from stages.arguments import Files, Source, Workers
+from stages.arguments import Files, Workers
 from stages.progress import Progress, say
 
 
-def evaluate(paths: Paths, settings: Settings, source: Source | None = None,
-             embeddings: tuple[Path, Path] | None = None, normalise: bool = False, distractors: tuple[Path, ...] = (),
-             keep: bool = False, columns: judged.Columns = judged.Columns(), truth: judged.Truth = judged.Truth(),
-             rules: Protocol | None = None, ties: Ties = "expected", extended: str | None = None,
-             names: tuple[str, ...] = (), files: Files = Files(), from_run: Path | None = None,
+def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), normalise: bool = False,
+             distractors: tuple[Path, ...] = (), keep: bool = False, columns: judged.Columns = judged.Columns(),
+             truth: judged.Truth = judged.Truth(), rules: Protocol | None = None, ties: Ties = "expected",
+             extended: str | None = None, names: tuple[str, ...] = (), files: Files = Files(),
              scheduler: str | None = None, output: str = "text", beside: str | None = None) -> None:
-    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file."""
+    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores."""
     if names:
         metrics = settings.evaluate.model_copy(update={"metrics": [str(metric) for metric in parse_all(names)]})
         settings = settings.model_copy(update={"evaluate": metrics})
-    truth, written = replace(truth, left_out=settings.manifest.left_out), partial(_written, output, settings, beside)
+    truth = replace(truth, left_out=settings.manifest.left_out)
     if beside:
         rules = rules or protocol(rows.benchmark(beside).protocol)
         if rules.name != rows.benchmark(beside).protocol:
             raise InputError(f"--beside {beside} needs the protocol {rows.benchmark(beside).protocol}, received "
                              f"{rules.name}; leave out --protocol and --folds")
-    if from_run:
-        numbers = measured.measure_run(from_run, columns, truth, ties, settings.evaluate, say)
-        click.echo(written([(from_run.name, numbers)]))
-        return
     with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
-        similarity = None if source is None else source.scores(paths, settings)
-        pool = _pool(similarity, embeddings, normalise, distractors, columns, truth)
         asked = _Asked(paths, settings.evaluate, ties, extended, files.per_query)
-        if pool is None:
+        if not systems:
             _evaluate_run(asked, settings, truth, output)
             return
         plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})  # only the options count here
         asked = replace(asked, settings=truth.chosen(plain))
-        notes = _noted(judged.notes_of_vectors(pool) if embeddings else [])
-        by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
-        pool, (numbers,), (hits,), tables, more = asked.measure(pool, [by], truth, columns.manifest)
-        numbers |= {"split": pool.split} if pool.split else {}
-        notes += more
+        columns, found, tables = replace(columns, judgements=truth.qrels), [], []
+        for name in systems:
+            pool = _pool(paths, settings, name, normalise, distractors, columns)
+            by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
+            title = pool.name if len(systems) > 1 else ""
+            notes = _noted(judged.notes_of_vectors(pool))
+            pool, (numbers,), (hits,), queries, more = asked.measure(pool, [by], truth, columns.manifest, title)
+            found.append((pool.name if beside or output != "text" else title,
+                          _described(pool) | numbers | {"notes": notes + more}))
+            tables += queries
+            if keep:
+                _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
         _write_files(pool, files, tables, settings.evaluate)
-        if keep:
-            _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
-        name = pool.name if beside or output != "text" else ""
-        click.echo(written([(name, numbers | ({"notes": notes} if notes else {}))]))
+        click.echo(_written(output, settings, beside, found))
 
 
 def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output: str) -> None:
@@ -84,9 +80,9 @@ def _evaluate_run(asked: _Asked, settings: Settings, truth: judged.Truth, output
         shutil.rmtree(paths.headline, ignore_errors=True)
         for name, headline in results.headline(measured_run).items():  # `dvc metrics show` makes a row of each file
             write_json(paths.headline / f"{name}.json", headline, durable=False)
-    click.echo(paths.metrics.read_text(encoding="utf-8") if output == "json" else _written(
-        output, settings, None, [(name, numbers | _described(result.made)) for name, result in measured_run.items()
-                                 for numbers in result.numbers.values()]))
+    click.echo(_written(output, settings, None, [
+        (name, _of_run(name, result.made) | numbers) for name, result in measured_run.items()
+        for numbers in result.numbers.values()]))
 
 
 def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: judged.Truth, numbers: dict[str, Any],
@@ -97,29 +93,33 @@ def _keep(asked: _Asked, pool: System, distractors: Sequence[System], truth: jud
     results.add(asked.paths.recorded, Result.of(pool, request, {protocol: numbers}, {protocol: hits}, distractors))
 
 
-def _described(made: Made) -> dict[str, Any]:
+def _described(pool: System) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
+    return {"system": pool.name, "split": pool.split, "read_as": pool.read_as, "notes": []}
+
+
+def _of_run(name: str, made: Made) -> dict[str, Any]:
+    """The same of a system of the run, and its series."""
     series = None if made.seed is None else evaluated.Series(made.series, made.without_seed)
-    return {"split": made.split, "series": series, "seed": made.seed}
+    return {"system": name, "split": made.split, "read_as": "", "notes": [], "series": series, "seed": made.seed}
 
 
-def _pool(similarity: Path | None, embeddings: tuple[Path, Path] | None, normalise: bool,
-          distractors: tuple[Path, ...], columns: judged.Columns, truth: judged.Truth) -> System | None:
-    """The source that the options name; None if the run is measured."""
+def _pool(paths: Paths, settings: Settings, name: str, normalise: bool, distractors: tuple[Path, ...],
+          columns: judged.Columns) -> System:
+    """Open a system that the user names."""
+    text, root = scored_systems.place(paths, settings, name)
     if distractors:
-        if similarity is None:
-            raise InputError("--distractors need --system with a head's similarity store")
-        return System.open_among(similarity, [System.open_vectors(path) for path in distractors])
-    if similarity is not None and embeddings is not None:
-        raise InputError("--system and --embeddings are two sources; give one")
-    if embeddings is not None:
-        return judged.of_vectors(*embeddings, columns, normalise)
-    return None if similarity is None else open_system(str(similarity), replace(columns, judged=bool(truth.qrels)))
+        return System.open_among(root / text, [System.open_vectors(path) for path in distractors])
+    pool = open_system(text, columns, normalise, root)
+    scored_systems.say_read_as(name, pool)
+    return pool
 
 
 def _write_files(pool: System, files: Files, tables: list[Any], settings: Evaluate) -> None:
     """Write the requested files of one pool."""
     if files.run:
+        if isinstance(pool.scores, Lists):
+            raise InputError(f"--run writes the best candidates of each query, and {pool.name} is such a list")
         with Progress(f"write {files.run.name}", "query", sum(pool.shape)) as bar:
             runs.write(files.run, pool, files.top or 100, settings.seed, settings.block_megabytes, bar.reach)
     if files.save_qrels and qrels.write(files.save_qrels, relevance.as_relevance(pool.truth, pool.shape),
@@ -130,9 +130,10 @@ def _write_files(pool: System, files: Files, tables: list[Any], settings: Evalua
 
 
 def _written(output: str, settings: Settings, beside: str | None, pairs: evaluated.Results) -> str:
-    """Results as text, as rows of a table in LaTeX, Markdown or CSV, or one system's as JSON."""
+    """Results as text, as rows of a table in LaTeX, Markdown or CSV, or as JSON: a list of systems and protocols."""
     if output == "json":
-        return json.dumps(pairs[0][1], indent=1)
+        return json.dumps([{key: value for key, value in numbers.items() if key != "series"} for _, numbers in pairs],
+                          indent=1)
     if output == "text" and not beside:
         return evaluated.to_text(pairs)
     table, how = rows.table(pairs, beside), settings.typesetting

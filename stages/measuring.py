@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pipeline.systems.scores.judged import Columns, Truth
 
 
-def _columns(manifest_file: Path | None, split: str | None, captions_per_image: int | None, distance: bool) -> Columns:
+def _columns(manifest_file: Path | None, split: str | None, captions_per_image: int | None, distance: bool,
+             images: Path | None, captions: Path | None) -> Columns:
     from pipeline.systems.scores.judged import Columns
 
-    return Columns(manifest_file, split, captions_per_image, distance)
+    return Columns(manifest_file, split, captions_per_image, distance, images, captions)
 
 
 def _truth(qrels: Path | None, same_text: str | None) -> Truth:
@@ -72,7 +73,10 @@ columns = joined(
     click.option("--split", metavar="NAME", show_default="test", help="The manifest's split that the matrix is of."),
     click.option("--captions-per-image", type=click.IntRange(min=1), show_default="5",
                  help="Without a manifest: how many consecutive captions each image has."),
-    click.option("--distance", is_flag=True, help="The matrix holds distances: the smallest is best."))
+    click.option("--distance", is_flag=True, help="The matrix holds distances: the smallest is best."),
+    options.images(" that a model such as clip:FOLDER is to embed", in_store=False),
+    click.option("--captions", type=FilePath(), metavar="FILE",
+                 help="The captions of --images, in any format of `pipeline manifest`."))
 # Options on the right answers; the command takes `truth`.
 truth = joined(
     "truth", _truth,

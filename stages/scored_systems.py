@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -24,6 +25,8 @@ from stages.progress import say
 if TYPE_CHECKING:
     from pipeline.report.examples import Gallery
 
+# What a file can only be read as: one array without a name, as a matrix.
+PLAIN = re.compile(r"a (NumPy|zarr) array: \w+ \[\d+, \d+\]$")
 # How many names of systems a message lists.
 FEW = 3
 
@@ -33,6 +36,23 @@ def metrics(paths: Paths) -> dict[str, Result]:
     found = results.read(paths.metrics)
     results.refuse_stale(paths.metrics, found, paths.similarity)
     return found
+
+
+def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> tuple[str, Path]:
+    """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and its folder."""
+    if ":" in name or "/" in name or (paths.root / name).exists():
+        return name, paths.root
+    store = paths.similarity(named := dataset or settings.run.dataset, name, settings.score.split)
+    if not store.exists():
+        raise InputError(f"{name!r}: neither a file nor a system of {named} in {store.parent}; make it with `pipeline "
+                         "score` or `pipeline ensemble`")
+    return str(store), Path()
+
+
+def say_read_as(name: str, pool: System) -> None:
+    """Say what a file was read as, unless it can only be read so."""
+    if pool.read_as and not PLAIN.match(pool.read_as):
+        say(f"{name}: read as {pool.read_as}")
 
 
 def scored(paths: Paths, settings: Settings) -> dict[str, System]:

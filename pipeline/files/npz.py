@@ -16,26 +16,47 @@ import numpy as np
 from pipeline.files import npy
 
 LARGEST = 1 << 28  # bytes of a member; no network gives more, a damaged or hostile header may
+EXPANDS = 1033  # by how much deflate shrinks bytes at most
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member: its mark; lengths of its name and extra field
 
 
 class Arrays:
     """The arrays of an .npz by name. Nothing is unpickled."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._zip = file, zipfile.ZipFile(file)
+    def __init__(self, file: BinaryIO, largest: int | None = None) -> None:
+        """Open an archive. largest: the most bytes of a member that is read; None for `LARGEST`."""
+        self._file, self._zip, self._largest = file, zipfile.ZipFile(file), LARGEST if largest is None else largest
         self.members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Read the shape of an array from its header."""
-        info = self._member(name)
+        return self.header(name).shape
+
+    def header(self, name: str) -> npy.Header:
+        """Read the header of an array."""
+        info = self._member(name, header_alone=True)
         self._go_to(info)
         raw = self._file.read(min(info.compress_size, npy.PREFIX + npy.LONGEST))
         if info.compress_type == zipfile.ZIP_DEFLATED:  # no more of it than the header
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             prefix = inflate.decompress(raw, npy.PREFIX)
             raw = prefix + inflate.decompress(inflate.unconsumed_tail, npy.length(prefix) - npy.PREFIX)
-        return _header(raw[:npy.length(raw)]).shape
+        return _header(raw[:npy.length(raw)])
+
+    def stored_at(self, name: str) -> tuple[int, int]:
+        """Find where the bytes of a member that is not compressed begin in the file, and how many they are."""
+        info = self.members[name]
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size != info.compress_size:
+            raise ValueError(f"{info.filename}: is compressed or encrypted")
+        self._go_to(info)
+        start = self._file.tell()
+        if start + info.file_size > os.fstat(self._file.fileno()).st_size:
+            raise ValueError(f"{info.filename}: is cut short")
+        return start, info.file_size
+
+    def mapped_at(self, name: str) -> int | None:
+        """Find where an array begins in the file; None for one that is compressed."""
+        return self.stored_at(name)[0] if self.members[name].compress_type == zipfile.ZIP_STORED else None
 
     def array(self, name: str) -> np.ndarray:
         """Read an array."""
@@ -48,14 +69,17 @@ class Arrays:
                              f"{len(content):,}")
         return np.ndarray(header.shape, header.dtype, content, header.start, order="F" if header.by_columns else "C")
 
-    def _member(self, name: str) -> zipfile.ZipInfo:
+    def _member(self, name: str, header_alone: bool = False) -> zipfile.ZipInfo:
         """A member that numpy may have written: stored or deflated, not encrypted, and not too large."""
         info = self.members[name]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
             raise ValueError(f"{info.filename}: is encrypted, or not compressed as numpy does it")
-        if (size := max(info.file_size, info.compress_size)) > LARGEST:
-            raise ValueError(f"{info.filename}: declares {size:,} bytes, more than the {LARGEST:,} that an "
-                             "image's features may have in an .npz; save them as .npy")
+        size = max(info.file_size, info.compress_size)
+        if size > self._largest and not (info.compress_type == zipfile.ZIP_STORED and header_alone):
+            raise ValueError(f"{info.filename}: declares {size:,} bytes, more than the {self._largest:,} that are read "
+                             "from an .npz; save them as .npy")
+        if size > EXPANDS * (info.compress_size + 1):
+            raise ValueError(f"{info.filename}: declares {size:,} bytes, more than its {info.compress_size:,} hold")
         return info
 
     def _content(self, info: zipfile.ZipInfo) -> bytes | bytearray:

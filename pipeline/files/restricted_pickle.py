@@ -36,7 +36,7 @@ def _load(path: Path, unpickler: type[_Unpickler]) -> Any:
         with regular.opened(path) as file:
             if unpickler is _ObjectUnpickler:
                 npy.read_header(file)
-            return _plain(unpickler(file, encoding="latin1").load())
+            return plain(unpickler(file, encoding="latin1").load())
     except pickle.UnpicklingError as error:
         raise InputError(f"{path}: not read: {error}") from None
     except Exception as error:  # bytes made to break the reader may raise anything
@@ -116,12 +116,12 @@ class _ObjectUnpickler(_Unpickler):
         return _ObjectDType if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """`value` with the stand-ins replaced by the arrays they hold."""
     if isinstance(value, _Array):
-        return _plain(value.array)
+        return plain(value.array)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_plain(item) for item in value)
+        return type(value)(plain(item) for item in value)
     return value

@@ -33,15 +33,20 @@ def to_text(results: Results) -> str:
     """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     parts = []
     for name, numbers in results:
-        rows = [(title, _cells(numbers, way)) for way, title in DIRECTIONS.items() if way in numbers]
+        rows = [(DIRECTIONS[way], _cells(numbers, way)) for way in directions(numbers)]
         parts += [wrapped(title(name, numbers)),
                   *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
-        if "tied" in numbers:  # not of a run file, which does not tell the ranks beyond its lists
+        if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):  # lists do not tell the ranks beyond them
             parts += text.to_text(grid(("", *RANKS), {"": [(title, *cells[3:]) for title, cells in rows]}))
-        parts += [f"  RSUM {_rsum(numbers)}"] if "RSUM" in numbers else []
+        parts += [f"  RSUM {_rsum(numbers)}"] if numbers["RSUM"] is not None else []
         parts += [*(wrapped(line, "  ") for line in remarks(numbers)), ""]
     parts += [line for each in over_seeds(results) for line in (wrapped(each), "")]
     return "\n".join([*parts, *([NOTE] if _with_intervals(results) else [])]).rstrip()
+
+
+def directions(numbers: Mapping[str, Any]) -> list[str]:
+    """The directions that have queries: lists may rank one alone."""
+    return [way for way in DIRECTIONS if numbers[way]["R@1"] is not None]
 
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:
@@ -54,16 +59,14 @@ def title(name: str, numbers: Mapping[str, Any]) -> str:
 
 def _cells(numbers: Mapping[str, Any], way: str) -> list[Cell]:
     """The cells of one direction: three recalls, ranks and tied queries."""
-    interval = numbers.get("interval", {}).get(way, {})
+    interval = numbers.get("interval", {}).get(way) or {}
     recalls = [number(numbers[way][name], interval.get(name)) for name in RECALLS]
-    if "tied" not in numbers:
-        return [*recalls, *[Cell(MISSING)] * 3]
-    ranks = [number(numbers[way][name]) for name in ("MedR", "MeanR")]
+    ranks = [Cell(MISSING) if numbers[way][name] is None else number(numbers[way][name]) for name in ("MedR", "MeanR")]
     return [*recalls, *ranks, Cell(Decimal(numbers["tied"][way]))]
 
 
 def _rsum(numbers: Mapping[str, Any]) -> Cell:
-    if "RSUM" not in numbers:
+    if numbers["RSUM"] is None:
         return Cell(MISSING)
     return number(numbers["RSUM"], numbers.get("interval", {}).get("RSUM"))
 
@@ -94,9 +97,10 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _metrics(numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")) -> Iterator[str]:
-    """Write a line on a run file's judged queries, one on relevance from elsewhere, and one a metric not in tables."""
-    if "run" in numbers:
-        yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in numbers["queries"].items())
+    """Write a line on judged queries, one on relevance from elsewhere, and one a metric not in tables."""
+    queries = numbers.get("queries", {})
+    if 0 in queries.values() or "digest" in numbers.get("relevance", {}):
+        yield "judged queries: " + ", ".join(f"{TASKS[way]} {count}" for way, count in queries.items())
     if judged := numbers.get("relevance"):
         pairs = judged["pairs"]
         yield (f"relevance: {judged['source']}, " + (f"{pairs['i2t']} pairs" if pairs["i2t"] == pairs["t2i"] else

@@ -82,8 +82,8 @@ def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
     """The cells of the recalls and RSUM that there are: a run of one direction has not all."""
     found = {}
     for statistic in STATISTICS:
-        if statistic.direction in ("", *numbers) and (statistic.direction or statistic.metric in numbers):
-            found[key, statistic] = number(float(at(numbers, statistic)))
+        if (value := at(numbers, statistic)) is not None:
+            found[key, statistic] = number(value)
     return found
 
 

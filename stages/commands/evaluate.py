@@ -8,12 +8,13 @@ from stages import measuring, options
 
 
 @click.command
-@options.source("Measure this alone and print it: a system by its name, its similarity store, or any images x captions "
-                "matrix (.npy, zarr).")
-@click.option("--embeddings", type=options.FilePath(), nargs=2, metavar="IMAGES.npy CAPTIONS.npy",
-              help="Measure the inner products of these vectors, [I, D] and [C, D], computed block by block.")
+@click.argument("systems", nargs=-1, metavar="[FILE ...]", shell_complete=options.names("scored"))
+@click.option("--system", "more", multiple=True, metavar="FILE", shell_complete=options.names("scored"),
+              help="As FILE.")
+@click.option("--embeddings", nargs=2, metavar="IMAGES CAPTIONS",
+              help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].")
 @click.option("--normalise", is_flag=True,
-              help="Divide each vector of --embeddings by its length, so that inner products are cosines.")
+              help="Divide each vector by its length, so that inner products are cosines.")
 @options.distractors
 @click.option("--record", "keep", is_flag=True,
               help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
@@ -29,8 +30,6 @@ from stages import measuring, options
               help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
               "several times.")
 @measuring.files
-@click.option("--from-run", type=options.FilePath(dir_okay=False), metavar="FILE",
-              help="Measure a run of any system, TREC's or ranx's; --manifest or --qrels has the right answers.")
 @options.scheduler
 @measuring.printed(latex="the rows of a paper's table in LaTeX", markdown="them in Markdown", csv="them as CSV",
                    json="JSON, with all that was measured")
@@ -39,32 +38,35 @@ from stages import measuring, options
               "flickr30k, coco_1k, coco_5k, msrvtt or vatex.")
 @options.with_settings_or_shipped
 def evaluate_command(**given: Any) -> None:
-    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any matrix or run file.
+    """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any files of scores.
+
+    Each FILE is measured alone and printed: a system by its name, its store, or scores from elsewhere: a matrix of
+    images x captions (.npy, .npz, .pt, .safetensors, zarr, CSV, Parquet), vectors as IMAGES.npy:CAPTIONS.npy, lists of
+    the best (arrays of ids and scores, TREC's and ranx's runs, JSON). FILE:NAME is one array of a file with several.
+    Ids in a file are compared with those of --manifest; nothing is unpickled.
 
     Systems that `rerank`, `ensemble`, `rescore` and `score --system` made by name are measured with the run's. A system
     that no longer fits the run is left out with a message. To drop one, delete its store.
 
     Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
 
-    Example: pipeline evaluate --system sims.npy --captions-per-image 5 --folds 5 --json
+    Example: pipeline evaluate sims.npy --captions-per-image 5 --folds 5 --json
 
-    Example: pipeline evaluate --system sims.npy --beside flickr30k --latex
+    Example: pipeline evaluate sims.npy --beside flickr30k --latex
     """
     from stages.evaluate import evaluate
 
-    if given["from_run"]:
-        options.refuse("source", "embeddings", "normalise", "distractors", "distance", "folds", "protocol", "extended",
-                       "beside", "keep", "run", "top", "save_qrels", "per_query", "scheduler",
-                       why="cannot be given with --from-run, whose lists are measured as they are")
-    elif given["distractors"]:
-        options.refuse("embeddings", "manifest_file", "split", "captions_per_image", "distance", "folds", "protocol",
-                       "extended", "beside", "qrels", "same_text",
+    embeddings = given.pop("embeddings")
+    given["systems"] += (*given.pop("more"), *([":".join(embeddings)] if embeddings else []))
+    if given["distractors"]:
+        options.refuse("embeddings", "manifest_file", "split", "captions_per_image", "distance", "images", "captions",
+                       "folds", "protocol", "extended", "beside", "qrels", "same_text",
                        why="cannot be given with --distractors, which enlarge the pool of a head's store")
-    elif not (given["source"] or given["embeddings"]):
-        options.refuse("manifest_file", "split", "captions_per_image", "distance", "folds", "protocol", "keep", "run",
-                       "top", "save_qrels", "normalise", "beside",
-                       why="needs --system or --embeddings; the run is measured by its data set's card")
+    elif not given["systems"]:
+        options.refuse("manifest_file", "split", "captions_per_image", "distance", "images", "captions", "folds",
+                       "protocol", "keep", "run", "top", "save_qrels", "normalise", "beside",
+                       why="needs a FILE; the run is measured by its data set's card")
         options.refuse_shipped()
-    if not given["embeddings"]:
-        options.refuse("normalise", why="is for --embeddings; a matrix holds similarities already")
+    if len(given["systems"]) != 1:
+        options.refuse("distractors", "keep", "run", "top", "save_qrels", why="needs one FILE alone")
     evaluate(**given)

@@ -18,7 +18,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from other_inputs import INPUTS, Input
+from other_inputs import INPUTS, SCORES, Input
 
 from pipeline.files.atomic import write_text
 from pipeline.manifest.examples import EXAMPLES, Columns, Example, Members, Picture
@@ -39,15 +39,19 @@ each. More on clips is on the page [Clips](video.md), formats of images are on t
 [Your own data](own-data.md#formats-of-images).
 """
 
+SCORE_FILES = (Path(__file__).parent / "score_files.md").read_text(encoding="utf-8")
+
 
 def page() -> str:
     """The page's text."""
-    parts = [HEAD, "## Annotations\n", *map(_annotations, EXAMPLES.values()), "## Other files\n"]
-    for number, each in enumerate(INPUTS):
-        with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder, str(number))
-            place.mkdir()
-            parts.append(_other(each, place))
+    parts = [HEAD, "## Annotations\n", *map(_annotations, EXAMPLES.values())]
+    for title, inputs in ((SCORE_FILES, SCORES), ("## Other files\n", INPUTS)):
+        parts.append(title)
+        for number, each in enumerate(inputs):
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder, str(number))
+                place.mkdir()
+                parts.append(_other(each, place))
     return "\n".join(parts)
 
 

@@ -20,6 +20,8 @@ from pipeline.features.importers import import_features
 from pipeline.settings import loading
 from pipeline.studies.hard_negatives import questions
 from pipeline.systems.scores import runs
+from pipeline.systems.scores.foreign import open_system
+from pipeline.systems.scores.judged import Columns
 
 POOL = Collection(np.array([12, 13]), np.array([55, 56]), np.array([0, 1]))
 PICTURES = foreign.manifest(8)
@@ -127,6 +129,17 @@ def _json(name: str, value: object) -> Callable[[Path], Path]:
     return _text(name, json.dumps(value, indent=1) + "\n")
 
 
+def _saved(save: Callable[[Path], object], name: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        save(folder / name)
+        return folder / name
+    return write
+
+
+def _scores(path: Path) -> object:
+    return open_system(path.name, Columns(captions_per_image=2), root=path.parent)
+
+
 def _qrels(path: Path) -> object:
     return qrels.read(path, POOL)
 
@@ -141,11 +154,37 @@ def _card(path: Path) -> object:
 
 ROOT = Path(__file__).parents[2]
 HGR = ("annotation", "RET")
+EVALUATE = "`pipeline evaluate FILE` and `pipeline compare FILE FILE`"
 QRELS = "`pipeline evaluate --qrels FILE`"
 VIDEOS = "`pipeline manifest NAME --videos FOLDER --annotations FOLDER`"
 CAPTIONS = {"image": "a.jpg", "caption": "A dog above a cat."}
 WRONG = "A cat above a dog."
 QUESTIONS = {"image": "a.jpg", "positive": "A dog above a cat.", "negative": "A cat above a dog."}
+SIMS = np.array([[0.9, 0.8, 0.1, 0.2], [0.3, 0.1, 0.7, 0.9]], np.float32)
+SCORES = [
+    Input("A matrix without ids, two captions an image", EVALUATE, _saved(
+        lambda path: np.save(path, SIMS), "sims.npy"), _scores),
+    Input("Scores with ids", EVALUATE, _saved(lambda path: np.savez(
+        path, sims=SIMS, image_ids=["a.jpg", "b.jpg"], caption_ids=["a.jpg#0", "a.jpg#1", "b.jpg#0", "b.jpg#1"]),
+        "sims.npz"), _scores),
+    Input("Vectors of both sides", EVALUATE, _saved(lambda path: np.savez(
+        path, image_features=np.eye(2, 8, dtype=np.float16), text_features=np.ones((4, 8), np.float16)),
+        "vectors.npz"), _scores),
+    Input("The best of each query: candidates, and their scores", EVALUATE, _saved(lambda path: np.savez(
+        path, t2i_ids=np.argsort(-SIMS.T), t2i_scores=-np.sort(-SIMS.T)), "top.npz"), _scores),
+    Input("A table with a row for each image", EVALUATE, _text(
+        "wide.csv", "image_id,0,1,2,3\n0,0.9,0.8,0.1,0.2\n1,0.3,0.1,0.7,0.9\n"), _scores),
+    Input("A table with a row for each pair", EVALUATE, _text(
+        "long.csv", "query,candidate,score\n" + "".join(
+            f"caption:{caption},image:{image},{SIMS[image, caption]:g}\n"
+            for caption in range(4) for image in range(2))), _scores),
+    Input("A run: TREC's", EVALUATE, _text("run.txt", (
+        "caption:55 Q0 image:12 1 0.83 mine\ncaption:55 Q0 image:13 2 0.12 mine\n"
+        "image:12 Q0 caption:55 1 0.83 mine\n")),
+        runs.read),
+    Input("A run: ranx's JSON", EVALUATE, _text(
+        "run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'), runs.read),
+]
 INPUTS = [
     Input("Clips: parts of video files, with their times in seconds", "`pipeline manifest NAME --videos FOLDER`", _text(
         "captions.csv", "video,caption,split,start,end\na.mp4,A dog runs.,train,0,2.5\nb.mp4,A cat.,test,,\n"), _clips),
@@ -177,12 +216,6 @@ INPUTS = [
         "qrels.json", {"caption:55": {"image:12": 1}, "caption:56": {"image:13": 2}}), _qrels),
     Input("Judgements: CSV", QRELS, _text(
         "qrels.csv", "image,caption,grade\n12,55,1\n13,56,2\n"), _qrels),
-    Input("A run: TREC's", "`pipeline evaluate --from-run FILE`", _text("run.txt", (
-        "caption:55 Q0 image:12 1 0.83 mine\ncaption:55 Q0 image:13 2 0.12 mine\n"
-        "image:12 Q0 caption:55 1 0.83 mine\n")),
-        runs.read),
-    Input("A run: ranx's JSON", "`pipeline evaluate --from-run FILE`", _text(
-        "run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'), runs.read),
     Input("Questions of hard negatives: CSV", "`pipeline hard-negatives FILE`", _text(
         "questions.csv", ",".join(QUESTIONS) + "\n" + ",".join(QUESTIONS.values()) + "\n"), _questions_as(None)),
     Input("Questions of hard negatives: SugarCrepe's", "`pipeline hard-negatives FILE --format sugarcrepe`", _text(

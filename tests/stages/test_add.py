@@ -193,14 +193,14 @@ def test_a_run_is_measured_as_far_as_it_is_scored(pipeline: Any, refused: Callab
         folder.joinpath(f"vse2ad-{name}-bigru-s0.zarr").rename(f"{name}.gone")
     code, out, err = pipeline("evaluate", "-S", "run.ablations=[]", "--json")
     assert code == 0, err
-    assert [*json.loads(out)] == [HEAD, "vse2ad-grid-bigru-s0"]
+    assert [each["system"] for each in json.loads(out)] == [HEAD, "vse2ad-grid-bigru-s0"]
     assert ("not scored, and left out: vse2ad-patch-bigru-s0 (`pipeline score`); vse2ad-R-bigru-s0, "
             "vse2ad-RG-bigru-s0, vse2ad-RGP-bigru-s0 (`pipeline ensemble`)") in err
     for store in folder.glob("*.zarr"):
         store.rename(f"{store.stem}.gone")
     assert "sample: nothing is scored on test; run `pipeline score`, or `pipeline add`" in refused("evaluate")
     assert pipeline(*ADD, "--scores", "ours.npy")[0] == 0
-    assert [*json.loads(pipeline("evaluate", "--json")[1])] == ["ours"]
+    assert [each["system"] for each in json.loads(pipeline("evaluate", "--json")[1])] == ["ours"]
     assert pipeline("report")[0] == 0
     assert "b=ours" in Path("results/report.html").read_text(encoding="utf-8")  # its numbers lead to its queries
 

@@ -83,7 +83,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
     assert "no feature store there" in bad(run, "verify", "nowhere.zarr", "--params", PARAMS)
     assert "pipeline evaluate" in bad(run, "tables", "--params", PARAMS)
-    assert "--folds needs --system" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
+    assert "--folds needs a FILE" in bad(run, "evaluate", "--folds", "5", "--params", PARAMS)
 
 
 def test_a_file_where_a_folder_should_be_is_refused_and_the_other_way_round(run: Any, perfect: Path) -> None:
@@ -199,12 +199,12 @@ def perfect(tmp_path: Path) -> Path:
 
 def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
     code, out, _ = run("evaluate", "--system", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS)
-    metrics = json.loads(out)
+    (metrics,) = json.loads(out)
     assert code == 0
     assert metrics["i2t"]["R@1"] == metrics["t2i"]["R@10"] == 100
     assert metrics["RSUM"] == 600
     code, out, _ = run("evaluate", "--system", perfect, "--folds", "3", "--json", "--params", PARAMS)
-    assert len(json.loads(out)["folds"]) == 3
+    assert len(json.loads(out)[0]["folds"]) == 3
     code, out, _ = run("evaluate", "--system", perfect, "--params", PARAMS)
     assert "RSUM 600.0" in out
 
@@ -212,7 +212,7 @@ def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
 def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     zarr.save_array(tmp_path / "m.zarr", np.ones((4, 8), np.float32))
     code, out, _ = run("evaluate", "--system", "m.zarr", "--captions-per-image", "2", "--json", "--params", PARAMS)
-    metrics = json.loads(out)
+    (metrics,) = json.loads(out)
     assert (code, metrics["t2i"]["R@1"]) == (0, 25)  # all equal: exactly chance
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
 
@@ -240,7 +240,7 @@ def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) ->
     order = (split.caption_image[None] == np.arange(len(split.image_ids))[:, None]).astype(np.float64)
     np.save(tmp_path / "s.npy", order)
     code, out, _ = run("evaluate", "--system", "s.npy", "--manifest", "m.parquet", "--json", "--params", PARAMS)
-    assert (code, json.loads(out)["RSUM"]) == (0, 600)
+    assert (code, json.loads(out)[0]["RSUM"]) == (0, 600)
     np.save(tmp_path / "t.npy", order.T)
     assert "it is transposed" in bad(run, "evaluate", "--system", "t.npy", "--manifest",
                                                       "m.parquet", "--params", PARAMS)

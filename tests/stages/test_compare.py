@@ -231,7 +231,7 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     np.save("a.npy", np.eye(3, 15))
     assert "is named twice" in refused("compare", f"{REGION}-s0,{REGION}-s0", GRID)
     assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
-    assert "is a matrix without ids, others have ids" in refused("compare", "a.npy", REGION)
+    assert "has no ids, others have" in refused("compare", "a.npy", REGION)
     score("grid")
     array = zarr.open_group(f"similarities/sample/{GRID}-s0.zarr", mode="r+")["caption_image"]
     array[:] = np.roll(array[:], 5)  # type: ignore[index]

@@ -108,7 +108,7 @@ def test_what_cannot_be_fused_is_refused(pipeline: Any, refused: Callable[..., s
     assert "needs two or more --member" in refused("ensemble", "mine", "--member", REGION)
     twice = f"similarities/sample/{REGION}.zarr"
     assert f"{twice}: is named twice" in refused("ensemble", "mine", "--member", REGION, "--member", twice)
-    assert "no similarity store there" in refused("ensemble", "mine", "--member", REGION, "--member", "nothing")
+    assert "neither a file nor a system of" in refused("ensemble", "mine", "--member", REGION, "--member", "nothing")
     assert "--seed is for ensembles such as RG" in refused("ensemble", "mine", *both, "--seed", "1")
     assert "another system has that name" in refused("ensemble", REGION, *both)
     assert "an ensemble's name consists of" in refused("ensemble", "../mine", *both)

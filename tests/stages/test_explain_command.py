@@ -110,7 +110,7 @@ def test_judgements_and_formats(pipeline: Any, project: np.ndarray) -> None:
 
 def test_a_system_is_measured_by_its_name(trained: Path, pipeline: Any) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    whole = json.loads(pipeline("evaluate", "--system", store, "--json")[1])
+    whole = json.loads(pipeline("evaluate", "--system", store, "--json")[1])[0]
     rsum = f"RSUM={whole['RSUM']:.1f}"
     code, out, _ = pipeline("explain", "vse2ad-region-bigru-s0", "--root", trained, "--published", rsum, "--most", "1")
     assert code == 0

@@ -19,7 +19,6 @@ from pipeline import settings
 from pipeline.settings.paths import Paths
 from pipeline.systems.scores.judged import Columns
 from stages import cli
-from stages.arguments import Source
 from stages.compare import compare
 from stages.data import make_manifest
 from stages.evaluate import evaluate
@@ -41,17 +40,17 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
     render_sample(paths, chosen)
     make_manifest(paths, chosen, "sample")
     assert "12 images" in capfd.readouterr().out
-    evaluate(paths, chosen, Source("a.npy", root), columns=Columns(captions_per_image=5), output="json")
-    assert json.loads(capfd.readouterr().out)["protocol"] == "all"
+    evaluate(paths, chosen, ("a.npy",), columns=Columns(captions_per_image=5), output="json")
+    assert json.loads(capfd.readouterr().out)[0]["protocol"] == "all"
     compare(paths, chosen, ("a.npy", "b.npy"))
     assert "a" in capfd.readouterr().out
 
 
 def test_they_need_no_click_context(root: Path) -> None:
     script = ("import click; from pathlib import Path; from pipeline import settings; "
-              "from pipeline.settings.paths import Paths; from stages.arguments import Source; "
+              "from pipeline.settings.paths import Paths; "
               "from stages.evaluate import evaluate; click.get_current_context = None; "
-              f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), Source('a.npy'))")
+              f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), ('a.npy',))")
     ran = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
     assert "R@1" in ran.stdout
 

@@ -139,7 +139,7 @@ def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manife
 def test_a_store_alone_is_measured_by_language_too(scored_run: Any, manifest: Manifest) -> None:
     store = f"similarities/sample/{NAME}.zarr"
     code, out, _ = scored_run("evaluate", "--system", store, "--json")
-    assert (code, list(json.loads(out)["languages"])) == (0, ["de", "en"])
+    assert (code, list(json.loads(out)[0]["languages"])) == (0, ["de", "en"])
     np.save("plain.npy", np.random.default_rng(0).standard_normal((IMAGES, IMAGES * CAPTIONS)).astype(np.float32))
     code, out, _ = scored_run("evaluate", "--system", "plain.npy", "--manifest", "data/sample.parquet",
                               "--markdown")

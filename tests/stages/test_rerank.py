@@ -47,7 +47,7 @@ def made(pipeline: Any) -> None:
 def measured(pipeline: Any, name: str, *more: str, split: str = "test") -> dict[str, Any]:
     code, out, err = pipeline("evaluate", "--system", path(name, split), "--json", *more)
     assert code == 0, err
-    found: dict[str, Any] = json.loads(out)
+    found: dict[str, Any] = json.loads(out)[0]
     return {way: found[way] for way in ("i2t", "t2i")} | {"RSUM": found["RSUM"]}
 
 
@@ -360,7 +360,7 @@ def test_heads_rerank_another_data_set_zero_shot(pipeline: Any, refused: Callabl
     there = Path("similarities/other/zero.zarr")
     found = System.open(there)
     assert (found.made_from.trained_on, found.made_from.dataset) == ("sample", "other")
-    found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])
+    found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])[0]
     assert found_there["RSUM"] == pytest.approx(measured(pipeline, "same")["RSUM"])
     steps, same = ({(step["what"].replace(zero, R), step["verdict"]) for step in json.loads(
         pipeline("trace", store, "--json")[1])} for store in (there, path("same")))

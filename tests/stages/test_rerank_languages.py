@@ -59,7 +59,7 @@ def german() -> None:
 def measured(pipeline: Any, place: Path, *more: str) -> dict[str, Any]:
     code, out, err = pipeline("evaluate", "--system", place, "--json", *more)
     assert code == 0, err
-    found = json.loads(out)
+    (found,) = json.loads(out)
     return {language: {way: numbers[way] for way in ("i2t", "t2i")}
             for language, numbers in {"": found, **found.get("languages", {})}.items()}
 

@@ -194,9 +194,9 @@ def test_a_head_whose_record_was_edited_does_not_search(refused: Callable[..., s
 def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Callable[..., str], elsewhere: Path
                                                       ) -> None:
     assert pipeline("embed", "other", "--system", HEAD, "--split", "train", "--split", "val")[0] == 0
-    alone = json.loads(pipeline("evaluate", "--system", OWN, "--json")[1])
+    alone = json.loads(pipeline("evaluate", "--system", OWN, "--json")[1])[0]
     enlarged = ("evaluate", "--system", OWN, "--distractors", elsewhere)
-    numbers = json.loads(pipeline(*enlarged, "--json")[1])
+    numbers = json.loads(pipeline(*enlarged, "--json")[1])[0]
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     assert numbers["queries"] == alone["queries"] == {"i2t": 4, "t2i": 20}
     assert numbers["t2i"]["MeanR"] > alone["t2i"]["MeanR"]
@@ -210,7 +210,7 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(pipeline: Any, refused: Ca
     assert [(each.images, each.captions) for each in entry.request.distractors] == [(20, 100)]
     Path("results", "recorded.json").write_text(Path("results", "recorded.json").read_text().replace("20", "21", 1))
     assert "is not as it was measured" in refused(*enlarged, "--record")
-    assert "--record needs --system" in refused("evaluate", "--record")
+    assert "--record needs a FILE" in refused("evaluate", "--record")
     assert "20 of its images are in the pool already" in refused(*enlarged, "--distractors", elsewhere)
     assert "--folds cannot be given with --distractors" in refused(*enlarged, "--folds", "2")
     assert "need --system" in refused("evaluate", "--distractors", elsewhere)
@@ -263,8 +263,8 @@ def test_a_pool_with_distractors_is_reranked(pipeline: Any, refused: Callable[..
     assert pipeline(*rerank, "--k", "10", "--distractors", elsewhere)[0] == 0
     store = Path("similarities", "sample", f"{HEAD}+rerank.zarr")
     enlarged = ("--distractors", elsewhere, "--json")
-    alone = json.loads(pipeline("evaluate", "--system", OWN, *enlarged)[1])
-    numbers = json.loads(pipeline("evaluate", "--system", store, *enlarged)[1])
+    alone = json.loads(pipeline("evaluate", "--system", OWN, *enlarged)[1])[0]
+    numbers = json.loads(pipeline("evaluate", "--system", store, *enlarged)[1])[0]
     assert (numbers["images"], numbers["captions"], numbers["protocol"]) == (24, 120, "enlarged")
     for way in ("i2t", "t2i"):
         assert numbers[way]["R@10"] == pytest.approx(alone[way]["R@10"])

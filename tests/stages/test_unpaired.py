@@ -111,7 +111,7 @@ def test_altered_captions_are_candidates_from_the_manifest_to_the_numbers(
     assert (scored.caption_image < 0).tolist() == [False] * 20 + [True] * 20
     code, out, err = pipeline("evaluate", "--system", scored.path, "--json")
     assert code == 0, err
-    numbers = json.loads(out)
+    (numbers,) = json.loads(out)
     assert (numbers["captions"], numbers["captions_without_image"]) == (40, 20)
     matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
     best_is_right = owner[matrix.argmax(1)] == np.arange(4)
@@ -182,7 +182,7 @@ def test_images_without_captions_are_candidates_from_the_manifest_to_the_numbers
     assert sorted({*scored.caption_image.tolist()}) == [0, 2, 3]
     code, out, err = pipeline("evaluate", "--system", scored.path, "--json")
     assert code == 0, err
-    numbers = json.loads(out)
+    (numbers,) = json.loads(out)
     assert (numbers["images"], numbers["images_without_caption"]) == (4, 1)
     matrix, owner = np.asarray(scored.similarity[:]), scored.caption_image
     assert numbers["t2i"]["R@1"] == pytest.approx(100 * (matrix.argmax(0) == owner).mean())

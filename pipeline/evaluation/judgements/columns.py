@@ -15,7 +15,8 @@ QUERY, DOCUMENT = "query", "document"
 # Column -> how tools spell it, in lower case with _ between words.
 SPELT = {
     QUERY: ("query", "query_id", "qid", "q_id", "topic", "topic_id"),
-    DOCUMENT: ("document", "document_id", "doc", "doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "did"),
+    DOCUMENT: ("document", "document_id", "doc", "doc_id", "docid", "docno", "corpus_id", "passage_id", "pid", "did",
+               "candidate", "candidate_id", "result"),
     "image": ("image", "image_id", "img", "img_id", "image_name", "image_file", "file", "filename", "file_name"),
     "caption": ("caption", "caption_id", "sentence_id", "sentid", "text_id"),
 }

@@ -4,9 +4,10 @@
     beach/a.jpg, a               an image's file, where the manifest is known
     a.jpg#0                      the first caption of that image, as Flickr8k and Flickr30k number them
 
-Of a pool that is not known otherwise, ids of text are numbered as they come.
+Without a manifest, an id of text becomes a number by its digest: the same text is the same id in every file.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,6 @@ class Names:
         self.collection, self._files = collection, files
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
-        self._numbered: dict[str, int] = {}
 
     def of(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
         """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides, int8 [n]."""
@@ -63,28 +63,34 @@ class Names:
     def _of_text(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
         coded = column.combine_chunks().dictionary_encode()
         coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
-        each_id = [self._one(text or "") for text in coded.dictionary.to_pylist()]
+        each_id = [self.sided(text or "") for text in coded.dictionary.to_pylist()]
         ids, sides = np.array([each[0] for each in each_id], np.int64), np.array([each[1] for each in each_id], np.int8)
         codes = coded.indices.to_numpy(zero_copy_only=False)
         return ids[codes], sides[codes]
 
-    def _one(self, text: str) -> tuple[int, int]:
+    def one(self, text: str) -> int:
+        """Find an id, `UNKNOWN` for what is none."""
+        return self.sided(text)[0]
+
+    def sided(self, text: str) -> tuple[int, int]:
+        """Find an id and its side."""
         if match := re.fullmatch(PREFIX[1:-1], text):
             return int(match[2]) if NUMBER.fullmatch(match[2]) else UNKNOWN, IMAGE if match[1] == "image" else CAPTION
         if NUMBER.fullmatch(text):
             return int(text), EITHER
         if self._find is None:
-            self._find = self._new if self.collection is None else self._finder(self.collection)
+            self._find = by_digest if self.collection is None else self._finder(self.collection)
         return self._find(text)
-
-    def _new(self, text: str) -> tuple[int, int]:
-        """Number an id of a pool that is not known: from -2 down, so that it is no number of the file."""
-        side = IMAGE if PICTURE.fullmatch(text) else CAPTION if PICTURE.fullmatch(text.partition("#")[0]) else EITHER
-        return (self._numbered.setdefault(text, -2 - len(self._numbered)) if text else UNKNOWN), side
 
     def _finder(self, collection: Collection) -> Callable[[str], tuple[int, int]]:
         if self._files is None:
-            return lambda text: (UNKNOWN, EITHER)
+            known = {*collection.image_ids.tolist(), *collection.caption_ids.tolist()}
+
+            def of_pool(text: str) -> tuple[int, int]:
+                number, side = by_digest(text)
+                return (number, side) if number in known else (UNKNOWN, EITHER)
+
+            return of_pool
         files = self._files()
         tables = image_names.by_name(files), image_names.by_number(files)
         order = np.argsort(collection.caption_image, kind="stable")
@@ -104,6 +110,15 @@ class Names:
                 CAPTION
 
         return find
+
+
+def by_digest(text: str) -> tuple[int, int]:
+    """The number of an id of text, below -1 so that it is no number of a file, `UNKNOWN` for ""; and its side."""
+    if not text:
+        return UNKNOWN, EITHER
+    side = IMAGE if PICTURE.fullmatch(text) else CAPTION if PICTURE.fullmatch(text.partition("#")[0]) else EITHER
+    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 2
+    return -2 - number, side
 
 
 def by_sides(query: tuple[Ids, Sides], document: tuple[Ids, Sides]) -> tuple[Any, ...]:

@@ -44,7 +44,10 @@ class Rows:
             with refusing((OSError, EOFError), lambda error: f"cannot read {self.path}: {error}"):
                 start = file.read(1 << 10).removeprefix(BOM).lstrip()
                 file.seek(0)
-            yield from self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
+            if start.startswith(b"PAR1"):
+                yield from self._of_parquet()
+            else:
+                yield from self._of_json(file) if start.startswith((b"{", b"[")) else self._of_text(file)
         if not self.count:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
         with refusing(InputError, lambda error: f"{self.path}: {error}"):
@@ -110,6 +113,33 @@ class Rows:
         self.count += len(table) + len(damaged)
         return table, numbers
 
+    def _of_parquet(self) -> "Iterator[tuple[pa.Table, Ids]]":
+        """The rows of Parquet; a cell may hold a list of the best candidates, and one their scores."""
+        import pyarrow as pa
+        from pyarrow import compute, parquet
+
+        with refusing(Exception, lambda error: f"{self.path}: is damaged, cut short or no Parquet file "
+                      f"({first_line(error)})"):  # pyarrow raises many kinds
+            file = parquet.ParquetFile(self.path)
+            names = file.schema_arrow.names
+        columns = recognising.recognised("\t".join(names), self.path, self.kind)
+        self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
+        with refusing(pa.ArrowInvalid, lambda error: f"{self.path}: {first_line(error)}; expected "
+                      f"{self.kind.expected}"):
+            for batch in file.iter_batches(1 << 18):
+                table = pa.Table.from_batches([batch]).rename_columns(columns.names)
+                lists = [name for name in table.column_names if pa.types.is_list(table[name].type)]
+                if lists:
+                    parents = compute.list_parent_indices(table[lists[0]])
+                    table = pa.table({name: compute.list_flatten(table[name]) if name in lists
+                                      else table[name].take(parents) for name in table.column_names})
+                for name in (*IDS, *self.kind.value):
+                    at = table.column_names.index(name) if name in table.column_names else -1
+                    if at >= 0 and not (pa.types.is_integer(table[name].type) or name in self.kind.value):
+                        table = table.set_column(at, name, table[name].cast(pa.string()))
+                yield table, np.arange(len(table)) + self.count + 1
+                self.count += len(table)
+
     def _of_json(self, file: IO[bytes]) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
         import pyarrow as pa
@@ -123,6 +153,8 @@ class Rows:
         for query, listed in tree.items() if isinstance(tree, dict) else [("", None)]:
             if isinstance(listed, list) and not self.kind.needs_value:
                 listed = dict.fromkeys(map(str, listed), 1)
+            elif isinstance(listed, list) and all(isinstance(each, list) and len(each) == 2 for each in listed):
+                listed = self._without_repetition([(str(document), score) for document, score in listed])
             if not isinstance(listed, Mapping):
                 raise InputError(f"{self.path}: expected JSON, query: document: {value}, got "
                                  f"{ascii(tree if listed is None else {query: listed})[:80]}")
@@ -185,7 +217,7 @@ class Rows:
 
 def _texts(table: "pa.Table", row: Any) -> str:
     """What is read of a row."""
-    return " ".join(ascii((table[name][int(row)].as_py() or "")[:40])[1:-1]
+    return " ".join(ascii(str(table[name][int(row)].as_py() or "")[:40])[1:-1]
                     for name in (*IDS, "grade", "score") if name in table.column_names)
 
 

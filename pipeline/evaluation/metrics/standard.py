@@ -1,5 +1,6 @@
 """What every evaluation measures: R@1, R@5, R@10, median and mean rank of both directions, and RSUM."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,11 +12,13 @@ from pipeline.evaluation import retrieval
 from pipeline.evaluation.metrics.base import Fold, Metric, Sampling, as_dict, fold_of, with_intervals
 from pipeline.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
 from pipeline.evaluation.metrics.numbers import RECALLS, RSUM, Statistic, nested
-from pipeline.evaluation.retrieval import Progress, Protocol, Ranks, Scores, Ties, protocol as find
+from pipeline.evaluation.retrieval import Direction, Progress, Protocol, Ranks, Scores, Ties, protocol as find
+from pipeline.evaluation.retrieval.placements import NEVER
 from pipeline.evaluation.retrieval.ranks import check_ties
 from pipeline.evaluation.retrieval.relevance import as_relevance
 from pipeline.evaluation.retrieval.workers import after
 
+WAYS: tuple[Direction, ...] = ("i2t", "t2i")
 OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank())
 
 
@@ -23,7 +26,8 @@ OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank(
 class Metrics:
     """Everything measured on one similarity matrix."""
 
-    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them.
+    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over them. NaN for what
+    # lists of the best candidates do not tell: ranks of what is not listed, and a direction that has no lists.
     numbers: Mapping[Statistic, float]
     images: int  # How many were ranked
     captions: int  # How many were ranked
@@ -43,6 +47,11 @@ class Metrics:
         return self.numbers[RSUM]
 
     @property
+    def directions(self) -> list[Direction]:
+        """The directions that have queries."""
+        return [way for way in WAYS if self.queries[way]]
+
+    @property
     def queries(self) -> dict[str, int]:
         """How many queries each direction has."""
         return {"i2t": sum(len(fold.i2t) for fold in self.ranks), "t2i": sum(len(fold.t2i) for fold in self.ranks)}
@@ -58,8 +67,9 @@ class Metrics:
         return [measure([ranks], self.protocol, self.ties) for ranks in self.ranks]
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers as JSON values: by direction, with RSUM, the sizes and how they were measured."""
-        numbers = nested(self.numbers) | {
+        """The numbers as JSON values, None for NaN: by direction, with RSUM, the sizes and how they were measured."""
+        known = {name: None if math.isnan(value) else value for name, value in self.numbers.items()}
+        numbers = nested(known) | {
             "images": self.images, "captions": self.captions, "captions_unused": self.captions_unused,
             "queries": self.queries, "tied": self.tied, "ties": self.ties, "protocol": self.protocol}
         if len(self.ranks) > 1:
@@ -119,11 +129,18 @@ def measure(ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expecte
         captions_unused: How many captions the rules leave out.
     """
     folds = [Fold.of(each.relevance, (each.i2t, each.t2i), ties) for each in ranks]
-    numbers = {Statistic(way, str(metric)): metric.number(folds, way)
-               for way in ("i2t", "t2i") for metric in OF_DIRECTIONS}
+    numbers = {Statistic(way, str(metric)): _number(metric, folds, way) for way in WAYS for metric in OF_DIRECTIONS}
     numbers[RSUM] = RSum().of(numbers)
     images, captions = (sum(sizes) for sizes in zip(*(each.shape for each in ranks), strict=True))
     return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
+
+
+def _number(metric: Metric, folds: Sequence[Fold], way: Direction) -> float:
+    """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is not listed."""
+    greater = [fold.ranked(way).best.greater for fold in folds]
+    if not all(map(len, greater)) or (not metric.is_share and any((each >= NEVER).any() for each in greater)):
+        return math.nan
+    return metric.number(folds, way)
 
 
 def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Metrics, rules: str | Protocol,
@@ -137,7 +154,7 @@ def of_pool(metrics: Sequence[Metric], source: Scores, truth: object, found: Met
         folds.append(fold_of(retrieval.select(source, *part), ranks, metrics, found.ties, settings.block_megabytes,
                              partial(_of_fold, progress, done, images, images + captions)))
         done += images
-    return as_dict(with_intervals(metrics, folds, settings.resamples, settings.seed))
+    return as_dict(with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions))
 
 
 def _of_fold(progress: Callable[[int], object], before: int, images: int, queries: int, done: int) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pipeline.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Index, Marks, Singles
     from pipeline.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.evaluation.retrieval.embeddings import Embeddings
+    from pipeline.evaluation.retrieval.lists import Lists
     from pipeline.evaluation.retrieval.protocols import Protocol, consecutive_captions
     from pipeline.evaluation.retrieval.ranking import rank
     from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties

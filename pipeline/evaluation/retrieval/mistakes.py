@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.evaluation.retrieval import siblings
-from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Matrix
+from pipeline.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
 from pipeline.evaluation.retrieval.owners import of_owners
+from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, of_direction
@@ -24,6 +25,8 @@ FEWEST, ROWS, VECTORS = 20, 64, 1000
 CHANCE, END, FRONT = 0.35, 0.8, 0.2
 # The relative spread of lengths that rounding to 16 bits does not explain.
 SPREAD = 0.02
+# The mean correlation of two systems' scores of wrong pairs below which they see other items, and above which the same.
+UNRELATED, RELATED = 0.05, 0.1
 # How many processes may have dealt the items in turn, each writing its share one after another.
 PROCESSES = (2, 4, 8)
 
@@ -36,7 +39,7 @@ def of_vectors(images: Any, captions: Any) -> list[str]:
         return []
     ranges = " and ".join(f"{side} vectors {norms.min():.3g} to {norms.max():.3g}" for side, norms in uneven.items())
     matrix = images.shape[1] in (len(images), len(captions)) and len(uneven) == 2
-    either = "; if the files hold similarities, give one of them to --system" if matrix else ""
+    either = "; if the files hold similarities, give one of them alone" if matrix else ""
     return [f"the lengths of {ranges} differ: their inner products are no cosines; --normalise divides each vector by "
             f"its length{either}"]
 
@@ -47,6 +50,8 @@ def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], i
 
     found: the ranks, fold by fold. ids: of images and captions, where known. ordered: whether ids came with the scores.
     """
+    if isinstance(source, Placing):  # lists come with ids
+        return []
     both = [np.concatenate([_places(ranks.i2t, ranks.relevance.i2t, ranks.shape[1]) for ranks in rankings]),
             np.concatenate([_places(ranks.t2i, ranks.relevance.t2i, ranks.shape[0]) for ranks in rankings])]
     if min(*map(len, both), *(size for ranks in rankings for size in ranks.shape)) < FEWEST:
@@ -60,6 +65,50 @@ def of_scores(source: Scores, relevance: Relevance, rankings: Sequence[Ranks], i
     if ordered or (relevance.owner < 0).any() or min(each.mean() for each in both) < CHANCE:
         return []
     return [*_of_order(source, relevance, ids)][:1]
+
+
+def of_two(one: Scores, other: Scores, owner: Ids) -> list[str]:
+    """Notice two good systems without ids whose rows seem to be in different orders: at most one note.
+
+    Two systems that see the same images and captions agree somewhat in the scores of wrong pairs, too.
+    """
+    images, captions = one.shape
+    if isinstance(one, Placing) or isinstance(other, Placing) or images < FEWEST or (owner < 0).any():
+        return []
+    rows = np.sort(np.random.default_rng(0).choice(images, min(images, ROWS), replace=False))
+    mine, whole = of_direction(one, "i2t").block(rows, slice(0, captions)), of_direction(other, "i2t")
+    wrong = owner != rows[:, None]
+
+    def agreement(image: Ids) -> float:
+        """How far both agree if the first one's image i is the other's image[i]: a correlation."""
+        order = np.argsort(image[owner], kind="stable")  # captions follow their images
+        column = np.empty(captions, np.int64)
+        column[order] = np.argsort(owner, kind="stable")
+        every = np.argsort(image[rows])
+        its = np.empty_like(mine)
+        its[every] = whole.block(image[rows][every], slice(0, captions))
+        return _correlation(mine, its[:, column], wrong)
+
+    same = np.arange(images)
+    its_own = whole.block(rows, slice(0, captions))
+    if max(_front(mine, rows, owner), _front(its_own, rows, owner)) > FRONT or agreement(same) > UNRELATED:
+        return []
+    by_text = np.argsort(same.astype(str), kind="stable")
+    for words, image in (("its images are in reverse order", images - 1 - same),
+                         ("its rows are sorted by ids as text (10 before 2)", np.argsort(by_text)),
+                         ("the first one's rows are sorted by ids as text (10 before 2)", by_text)):
+        if agreement(image) > RELATED:
+            return [f"does not agree with the first system, but does if {words}: both must be in one order; save ids "
+                    "with the scores, or name the --manifest"]
+    return ["does not agree with the first system on any wrong pair: are both in one order? save ids with the scores "
+            "(image_ids, caption_ids), which align them"]
+
+
+def _correlation(one: Cells, other: Cells, counted: Marks) -> float:
+    """The mean correlation of some rows of two matrices, over the cells that count."""
+    found = [np.corrcoef(mine[here], its[here])[0, 1] for mine, its, here in zip(one, other, counted, strict=True)
+             if np.ptp(mine[here]) > 0 and np.ptp(its[here]) > 0]
+    return float(np.mean(found)) if found else 1.0
 
 
 def _lengths(vectors: Any) -> Floats:
@@ -83,7 +132,8 @@ def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None)
     scores = of_direction(source, "i2t").block(rows, slice(0, captions))
     lengths = np.linalg.norm(scores.astype(np.float64), axis=1)
     if np.ptp(lengths) < SPREAD and abs(lengths.mean() - 1) < SPREAD:
-        yield "all rows have length 1: is this a file of vectors? give it to --embeddings, with that of the other side"
+        yield ("all rows have length 1: is this a file of vectors? give it with that of the other side: "
+               "images.npy:captions.npy")
     for words, arrange in _arrangements(*source.shape, ids):
         if _front(scores, rows, arrange(relevance.owner)) < FRONT:
             yield (f"the right answers rank as by chance, and far better if {words}: rows and columns are in another "

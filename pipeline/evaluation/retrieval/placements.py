@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pipeline.evaluation.retrieval.relevance import Positives, Relevance
 from pipeline.evaluation.retrieval.similarity import Scores, Similarity, WholeQueries, of_direction
 from pipeline.evaluation.retrieval.workers import Block, Counter, Progress, count, in_items, threads
 
-# The count of candidates above a right one that a run file does not list: it is never found.
+# The count of candidates above a right one that a list of the best does not have: it is never found.
 NEVER = 1 << 60
 
 
@@ -104,12 +104,30 @@ class Placements:
         return QueryRanks(self.query, above, np.where(above >= NEVER, 0, wrong), right)
 
 
+@runtime_checkable
+class Placing(Protocol):
+    """Scores that are lists, in which right candidates are looked up, see `lists.Lists`."""
+
+    def place(self, positives: Positives, direction: Direction) -> Placements:
+        """Find where each right candidate is listed.
+
+        Args:
+            positives: The right candidates of each query of the direction.
+            direction: Its name.
+
+        Returns:
+            The places among the listed candidates, `NEVER` for one that is not listed.
+        """
+
+
 def place(source: Scores, relevance: Relevance, direction: Direction, block_megabytes: float = 32,
           progress: Progress | None = None) -> Placements:
     """Find the place of every right candidate, and call `progress` with the number of queries finished so far."""
+    by_image = direction == "i2t"
+    if isinstance(source, Placing):
+        return source.place(relevance.i2t if by_image else relevance.t2i, direction)
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     source = of_direction(source, direction, block_bytes)
-    by_image = direction == "i2t"
     positives, candidates = (relevance.i2t, source.shape[1]) if by_image else (relevance.t2i, source.shape[0])
     above, tied = count(_blocks(source, positives, by_image, block_bytes), _Placer(source, positives, by_image),
                         in_items(progress, 1, candidates))

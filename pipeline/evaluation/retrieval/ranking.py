@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from pipeline.evaluation.retrieval.blocks import TILE_CELLS, TILE_WIDTH, Cells, Direction, Ids, Marks
+from pipeline.evaluation.retrieval.placements import Placing
 from pipeline.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
 from pipeline.evaluation.retrieval.similarity import PerDirection, Similarity, WholeQueries, as_similarity
@@ -37,6 +38,8 @@ def rank(similarity: object, truth: object, block_megabytes: float = 32, progres
     relevance = as_relevance(truth, source.shape)
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
+    if isinstance(source, Placing):
+        return Ranks(source.place(relevance.i2t, "i2t").best(), source.place(relevance.t2i, "t2i").best(), relevance)
     block_bytes = max(1, int(block_megabytes * 1e6 / threads()))
     rows, cells = source.shape[0], source.shape[0] * source.shape[1]
     if isinstance(source, PerDirection):

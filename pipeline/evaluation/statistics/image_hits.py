@@ -61,8 +61,8 @@ class FoldHits:
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
         queries = np.repeat(self.queries, len(RECALLS), axis=1)
-        recalls = self.hits.sum(0) / queries.sum(0)
-        each: Floats = 100 * (self.hits - recalls * queries) / queries.mean(0)
+        total = np.maximum(queries.sum(0), 1)  # lists may rank one direction alone; the other's hits are all 0
+        each: Floats = 100 * (self.hits - self.hits.sum(0) / total * queries) / (total / len(queries))
         return each
 
 

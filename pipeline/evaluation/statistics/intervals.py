@@ -5,6 +5,7 @@ summed by image; `FoldHits` gives recalls for any weights of the images, and eac
 Captions in several languages make a pool of each language, and the mean over languages has an interval of its own.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
         confidence: Between 0 and 1, both excluded.
 
     Returns:
-        An interval for each of `STATISTICS`.
+        An interval for each of `STATISTICS` that is known.
 
     Raises:
         InputError: For a confidence outside these bounds.
@@ -46,12 +47,13 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
     measured, each = statistics(folds), contributions(folds) / MOST
     low, high = wilson(measured / MOST, (each**2).sum(0), len(each), confidence)
     return {name: Interval(float(measured[at]), float(MOST[at] * low[at]), float(MOST[at] * high[at]), confidence)
-            for at, name in enumerate(STATISTICS)}
+            for at, name in enumerate(STATISTICS) if not math.isnan(metrics[name])}
 
 
 def interval(metrics: Metrics) -> dict[str, Any]:
     """The 95 % intervals of metrics as JSON: [low, high] in percent for each recall and RSUM, as `Metrics.as_dict`."""
-    return nested({name: [found.low, found.high] for name, found in intervals(metrics).items()})
+    return nested(dict.fromkeys(STATISTICS) | {
+        name: [found.low, found.high] for name, found in intervals(metrics).items()})
 
 
 def divide(truth: object, shape: tuple[int, int], languages: Languages) -> dict[str, tuple[Ids, Ids]]:

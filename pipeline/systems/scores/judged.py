@@ -25,10 +25,6 @@ from pipeline.manifest.columns import LANGUAGE
 from pipeline.parts.errors import InputError, refusing
 from pipeline.settings import Evaluate
 from pipeline.settings.paths import Paths
-from pipeline.systems.fusion.combining import WeightedSum
-from pipeline.systems.scores.layout import is_store
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.sources import Vectors
 from pipeline.systems.scores.system import System
 
 
@@ -40,7 +36,10 @@ class Columns:
     split: str | None = None  # the split; None for test
     captions_per_image: int | None = None  # how many captions each image has, in the images' order; None for five
     distance: bool = False  # whether the matrix holds distances, of which the smallest is best
-    judged: bool = False  # whether judgements say what is right; images may then have any number of captions
+    images: Path | None = None  # the folder of images that a model is to embed; None for the manifest's
+    captions: Path | None = None  # the annotations with their captions, in any format of `pipeline manifest`
+    judgements: Path | None = None  # the file that says what is right, whose pairs a run's pool has too
+    judged: bool = False  # whether others say what is right; images may then have any number of captions
 
     @property
     def known_split(self) -> str | None:
@@ -52,7 +51,7 @@ class Columns:
         if self.manifest is None:
             if self.split is not None:
                 raise InputError("--split needs --manifest")
-            if self.judged and self.captions_per_image is None:
+            if (self.judged or self.judgements is not None) and self.captions_per_image is None:
                 return np.full(shape[1], -1, np.int64), None, None
             each = self.captions_per_image or 5
             if shape != (expected := (shape[0], shape[0] * each)):
@@ -75,52 +74,14 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
     size = f"{shape[0]} x {shape[1]}"
     if shape == expected[::-1]:
         if of_vectors:
-            return (f"--embeddings: {shape[0]} vectors, then {shape[1]}, captions before images: give the images' file "
-                    "first")
+            return f"{shape[0]} vectors, then {shape[1]}, captions before images: give the images' file first"
         return f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an image"
     if of_vectors:
-        return f"--embeddings: {size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
-    vectors = "; a file of vectors is given to --embeddings, with that of the other side" \
+        return f"{size} vectors, expected {expected[0]} of images and {expected[1]} of captions ({of})"
+    vectors = "; vectors are given with those of the other side, images.npy:captions.npy" \
         if shape[0] in expected and shape[1] < expected[1] else ""
     return (f"the matrix is {size}, expected {expected[0]} images x {expected[1]} captions ({of}); rows are images, "
             f"columns captions{vectors}")
-
-
-def of_matrix(path: Path, columns: Columns) -> System:
-    """Open a store, or any matrix [I, C] as `.npy` or zarr."""
-    if is_store(path):
-        if columns != Columns(judged=columns.judged):
-            raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
-                             "--manifest, --split, --captions-per-image and --distance")
-        system = System.open_either(path)
-        return system if isinstance(system.kind, Vectors) else system.check()
-    scores = _scores(path, columns)
-    return System.of(path.stem, scores, *columns.of(scores.shape), split=columns.known_split)
-
-
-def _scores(path: Path, columns: Columns) -> retrieval.Scores:
-    scores: Any = retrieval.as_similarity(path)
-    return WeightedSum([scores], [-1.0]) if columns.distance else scores
-
-
-def of_vectors(images: Path, captions: Path, columns: Columns, normalise: bool = False) -> System:
-    """Take the inner products of two matrices of vectors, or their cosines, computed block by block."""
-    if columns.distance:
-        raise InputError("--distance is for a matrix; the inner products of --embeddings are similarities")
-    scores = retrieval.Embeddings(images, captions, normalise=normalise)
-    return System.of(images.stem, scores, *columns.of(scores.shape, of_vectors=True), split=columns.known_split)
-
-
-def with_record(path: Path, columns: Columns) -> System:
-    """Open a store of scores, or a plain matrix of a manifest, for which a record is composed."""
-    if is_store(path) or not path.exists():
-        return System.open(path)
-    if columns.manifest is None:
-        raise InputError(f"{path}: is a plain matrix; name the --manifest whose images and captions it is of")
-    system, known = of_matrix(path, columns), Manifest.load(columns.manifest)
-    return replace(system, folder=path, made_from=Made(
-        dataset=known.dataset, split=columns.split or "test", manifest=known.digest, file=_digest(path),
-        distance=columns.distance))
 
 
 def _digest(path: Path) -> str:
@@ -232,9 +193,11 @@ def in_languages(system: System, paths: Paths) -> System:
 
 
 def notes_of_vectors(system: System) -> list[str]:
-    """Say which mistake the vectors of `of_vectors` point to."""
-    scores: Any = system.scores
-    return mistakes.of_vectors(scores.images, scores.captions)
+    """Say which mistake vectors from elsewhere point to; nothing of other scores."""
+    images, captions = (getattr(system.scores, name, None) for name in ("images", "captions"))
+    if system.made_from.is_known or images is None or images.ndim != 2:
+        return []
+    return mistakes.of_vectors(images, captions)
 
 
 def notes(system: System, found: Metrics) -> list[str]:
@@ -245,13 +208,20 @@ def notes(system: System, found: Metrics) -> list[str]:
         system.scores, as_relevance(system.truth, system.shape), found.ranks, ids, ordered)]
 
 
+def notes_of_two(first: System, other: System) -> list[str]:
+    """Say that two systems without ids seem to be in different orders."""
+    if first.has_ids or other.has_ids or first.relevance is not None:
+        return []
+    return [f"{other.name}: {each}" for each in mistakes.of_two(first.scores, other.scores, first.caption_image)]
+
+
 def told(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
     """Describe for results the relevance, and what was left out of the pool before it was measured."""
     made = system.made_from
     left_out = made.reasons_left_out if made.is_known or manifest is None else manifest.left_out
     lacks: dict[str, Any] = {"left_out": left_out} if left_out else {}
     owned = system.caption_image[system.caption_image >= 0]
-    if len(owned) < len(system.caption_ids):
+    if 0 < len(owned) < len(system.caption_ids):  # with judgements alone, no caption's image is known
         lacks["captions_without_image"] = len(system.caption_ids) - len(owned)  # candidates, no queries
     if system.relevance is None:
         if no_caption := len(system.image_ids) - len(np.unique(owned)):

@@ -3,28 +3,23 @@
 The same scores always give the same numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.evaluation import retrieval
-from pipeline.evaluation.judgements import qrels
 from pipeline.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
-from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.metrics import RECALLS, Metrics, evaluate, measure as measure_ranks, parse_all
 from pipeline.evaluation.metrics.base import Fold, Ranked, as_dict, with_intervals
 from pipeline.evaluation.metrics.numbers import joined
 from pipeline.evaluation.metrics.standard import of_pool
-from pipeline.evaluation.retrieval import Collection, Protocol, Relevance, Ties, placements
+from pipeline.evaluation.retrieval import Protocol, Relevance, Ties, placements
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.evaluation.statistics import interval, pack
 from pipeline.evaluation.statistics.intervals import mean_recall
 from pipeline.files import atomic, results
-from pipeline.manifest import Manifest
 from pipeline.parts.errors import InputError
 from pipeline.settings import Evaluate
-from pipeline.systems.scores import runs
-from pipeline.systems.scores.judged import Columns, Truth, files_of
 from pipeline.systems.scores.system import Part, System
 
 if TYPE_CHECKING:
@@ -52,6 +47,9 @@ def measure(system: System, rules: str | Protocol, ties: Ties, settings: Evaluat
         found = evaluate(pool.scores, pool.truth, part.rules, ties, settings.block_megabytes,
                                    after(progress, done))
         numbers[name] = found.as_dict() | {"interval": interval(found)}
+        if summed := [str(metric) for metric in named if metric.summed is not None and len(found.directions) < 2]:
+            raise InputError(f"{pool.name}: ranks one direction only; leave out the metric {summed[0]}, which "
+                             "needs both")
         if named:
             numbers[name] = joined(numbers[name], of_pool(named, pool.scores, pool.truth, found, part.rules, settings,
                                                           after(progress, done + pool.shape[0])))
@@ -76,51 +74,6 @@ def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
 
 def _passes(settings: Evaluate) -> int:
     return 2 if any(metric.asks_for_every for metric in parse_all(settings.metrics)) else 1
-
-
-def measure_run(path: Path, columns: Columns, truth: Truth, ties: Ties, settings: Evaluate,
-                tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Measure a run file, which lists the best candidates of each query. tell: gets a line on what files are read as.
-
-    The numbers have the shape of a system's, without what a list does not tell: ranks beyond its end, and ties there.
-    """
-    collection, names = _pool(columns, truth)
-    run, title = runs.read(path, names)
-    tell(f"{path}: read as {title}")
-    if collection is None:
-        assert truth.qrels is not None
-        collection = runs.collection_of(run, *qrels.ids(truth.qrels, names))
-    relevance, beyond = Relevance.of_owner(collection.caption_image, len(collection.image_ids)), {}
-    if truth.qrels is not None:
-        judged = qrels.read(truth.qrels, collection, names, truth.left_out)
-        tell(f"{truth.qrels}: read as {judged.title}")
-        relevance, beyond = judged.relevance, {"left_out": judged.left_out} if judged.left_out else {}
-    fold = runs.fold_of(path, run, collection, relevance, ties)
-    listed = [way for way in ("i2t", "t2i") if len(run[way].query)]  # type: ignore[index]
-    summed = [str(metric) for metric in parse_all(settings.metrics) if metric.summed is not None]
-    if summed and len(listed) < 2:
-        raise InputError(f"{path}: ranks one direction only; leave out the metric {summed[0]}, which needs both")
-    always = [f"R@{k}" for k in RECALLS] + (["RSUM"] if len(listed) == 2 else [])
-    numbers = as_dict(with_intervals(parse_all([*always, *settings.metrics]), [fold], settings.resamples,
-                                     settings.seed, listed))
-    images, captions = collection.shape
-    return {**numbers, "images": images, "captions": captions, "captions_unused": 0,
-            "queries": {way: len(getattr(fold, way).best) for way in listed}, "ties": ties, "protocol": "all",
-            **({"split": columns.known_split} if columns.known_split else {}), "run": path.name, **beyond}
-
-
-def _pool(columns: Columns, truth: Truth) -> tuple[Collection | None, Names]:
-    """The pool of a run, None if its files alone say it; and which ids mean what."""
-    if truth.same_text or columns.captions_per_image is not None:
-        raise InputError("--same-text and --captions-per-image are not for --from-run; name its --manifest or --qrels")
-    if columns.manifest is None and truth.qrels is None:
-        raise InputError("--from-run needs the positives: name its --manifest, or --qrels")
-    if columns.manifest is None:
-        return None, Names()
-    manifest = Manifest.load(columns.manifest)
-    split = manifest.split(columns.split or "test")
-    pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
-    return pool, Names(pool, lambda: files_of(pool, manifest))
 
 
 def extend(system: System, name: str, settings: Evaluate, progress: Progress = lambda queries: None) -> dict[str, Any]:

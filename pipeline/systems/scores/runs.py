@@ -9,18 +9,17 @@ A candidate that a run does not list is never found. Equal scores are tied; rank
 
 import json
 import warnings
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.evaluation.judgements.columns import RUN
 from pipeline.evaluation.judgements.names import Names
 from pipeline.evaluation.judgements.rows import Rows
-from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Positives, Relevance, Side
-from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
+from pipeline.evaluation.retrieval import Collection, Direction, Floats, Ids, Side
+from pipeline.evaluation.retrieval.lists import Listed, Lists
 from pipeline.evaluation.retrieval.top import top
 from pipeline.evaluation.retrieval.workers import Progress, after
 from pipeline.files import atomic
@@ -75,48 +74,34 @@ def read(path: Path, names: Names | None = None) -> tuple[dict[Direction, Run], 
     return {way: Run(*map(np.concatenate, zip(*found, strict=True))) for way, found in parts.items()}, rows.title
 
 
-def collection_of(run: dict[Direction, Run], images: Ids, captions: Ids) -> Collection:
-    """Make a pool of the images and captions that a run lists, and of further ids."""
-    for way, image, caption in (("i2t", "query", "candidate"), ("t2i", "candidate", "query")):
-        images = np.union1d(images, getattr(run[way], image))  # type: ignore[index]
-        captions = np.union1d(captions, getattr(run[way], caption))  # type: ignore[index]
-    return Collection(images, captions, np.full(len(captions), -1, np.int64))
+def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
+    """The lists of a run within a pool, of the directions that have any. name: the file, for messages.
+
+    Raises:
+        InputError: For an id that is not in the pool, a score that is not finite, and a candidate with two scores. One
+            that is listed twice with the same score counts once, with a warning.
+    """
+    listed: dict[Direction, Listed] = {}
+    for way, asking, answering in WAYS:
+        if way in run and len(run[way].query):
+            once = _once(run[way], name, asking, answering)
+            listed[way] = Listed(pool.require(asking, once.query, name), pool.require(answering, once.candidate, name),
+                                 once.score)
+    return Lists(pool.shape, listed, name)
 
 
-def fold_of(path: Path, run: dict[Direction, Run], collection: Collection, relevance: Relevance, ties: Any) -> Fold:
-    """Find where a run lists each right candidate."""
-    every = [_placed(path, run[way], collection, relevance.i2t if way == "i2t" else relevance.t2i, asking, answering)
-             for way, asking, answering in WAYS]
-    return Fold.of(relevance, (every[0].best(), every[1].best()), ties, (every[0], every[1]))
-
-
-def _placed(path: Path, run: Run, collection: Collection, positives: Positives, asking: Side, answering: Side
-            ) -> Placements:
-    query = collection.require(asking, run.query, str(path))
-    if len(query) and not positives.count[query].any():
-        raise InputError(f"{path}: no {asking} that it lists as a query has a right {answering}, "
-                         f"{asking} {run.query[0]} for one: its ids are not those of the manifest or qrels")
-    candidate = collection.require(answering, run.candidate, str(path))
-    size = len(collection.ids(answering))
-    key = query * size + candidate
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(key[order][1:] == key[order][:-1]) + 1
-    if (twice := again[run.score[order][again] != run.score[order][again - 1]]).size:
-        row = order[twice[0]]
-        raise InputError(f"{path}: lists {answering} {run.candidate[row]} twice for {asking} {run.query[row]}, with "
-                         "different scores; leave one")
+def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
+    for row in np.flatnonzero(~np.isfinite(run.score))[:1].tolist():
+        raise InputError(f"{name}: the score of {answering} {run.candidate[row]} for {asking} {run.query[row]} is "
+                         f"{run.score[row]}: it cannot be ranked")
+    order = np.lexsort((run.candidate, run.query))
+    query, candidate, score = run.query[order], run.candidate[order], run.score[order]
+    again = np.flatnonzero((query[1:] == query[:-1]) & (candidate[1:] == candidate[:-1])) + 1
+    if (other := again[score[again] != score[again - 1]]).size:
+        row = other[0]
+        raise InputError(f"{name}: lists {answering} {candidate[row]} twice for {asking} {query[row]}, with different "
+                         "scores; leave one")
     if again.size:
-        warnings.warn(f"{path}: {counted(again.size, 'row')} repeated with the same score; one of each counts",
+        warnings.warn(f"{name}: {counted(again.size, 'row')} repeated with the same score; one of each counts",
                       InputWarning, stacklevel=2)
-        once = np.sort(np.delete(order, again))
-        run, query, key = Run(run.query[once], run.candidate[once], run.score[once]), query[once], key[once]
-        order = np.argsort(key, kind="stable")
-    wanted = positives.query * size + positives.candidate
-    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-    is_listed = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
-    score = run.score[order][at] if len(key) else np.zeros(len(wanted))
-    by_query = np.lexsort((run.score, query))
-    ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
-    listed = (run.score[by_query[first:last]] for first, last in ends)
-    above, tied = around(listed, np.where(is_listed, score, np.nan), positives.start)
-    return Placements.of(positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1))
+    return Run(np.delete(query, again), np.delete(candidate, again), np.delete(score, again))

@@ -62,6 +62,7 @@ class System(Collection):
     judgements: Judgements | None = None  # The file of right answers, where `relevance` is from one
     languages: Languages | None = None  # Each caption's language as text [C]; None where captions have none
     split: str | None = None  # The split that is ranked; None if it is unknown
+    read_as: str = ""  # What a file from elsewhere was read as; "" for a store
     # With distractors: the system itself and its distractors, in the order of rows and columns; else ().
     pools: tuple[System, ...] = ()
 

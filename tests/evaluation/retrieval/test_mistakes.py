@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ WRONG = {
     "if the captions were dealt to 8 processes": RIGHT[:, dealt(600, 8)],
     "yet the scores pair each image with a few captions": RIGHT[:, np.random.default_rng(0).permutation(600)],
     "compare it with that of --manifest": RIGHT[np.random.default_rng(1).permutation(120)],
-    "is this a file of vectors? give it to --embeddings": unit(np.random.default_rng(2).standard_normal((120, 600))),
+    "is this a file of vectors? give it with": unit(np.random.default_rng(2).standard_normal((120, 600))),
 }
 
 
@@ -124,7 +125,7 @@ def test_lengths_that_differ_are_said_and_equal_ones_are_not() -> None:
     assert "--normalise" in note
     assert "image vectors" not in note
     square = rng.standard_normal((30, 30))
-    assert "give one of them to --system" in mistakes.of_vectors(square, square)[0]
+    assert "give one of them alone" in mistakes.of_vectors(square, square)[0]
 
 
 def test_normalised_vectors_are_ranked_by_their_cosines() -> None:
@@ -139,3 +140,23 @@ def test_normalised_vectors_are_ranked_by_their_cosines() -> None:
     captions[3] = 0
     with pytest.raises(InputError, match="row 3 has the length 0"):
         Embeddings(images, captions, normalise=True)
+
+
+def _two_views(noise: float, rng: np.random.Generator, images: np.ndarray) -> np.ndarray:
+    """Scores of five captions an image, by a system that sees them with some noise."""
+    captions = np.repeat(images, 5, axis=0) + noise * rng.standard_normal((5 * len(images), images.shape[1]))
+    return (images + noise * rng.standard_normal(images.shape)) @ captions.T
+
+
+@pytest.mark.parametrize(("order", "said"), [
+    (lambda size, rng: np.arange(size), ""),
+    (lambda size, rng: np.arange(size)[::-1], "does if its images are in reverse order"),
+    (lambda size, rng: np.argsort(np.arange(size).astype(str)), "does if its rows are sorted by ids as text"),
+    (lambda size, rng: rng.permutation(size), "are both in one order?")])
+def test_two_systems_in_different_orders_are_noticed(rng: np.random.Generator, order: Any, said: str) -> None:
+    images, size = rng.standard_normal((100, 64)), 100
+    one, other = (_two_views(noise, rng, images) for noise in (0.9, 1.1))
+    rows = order(size, rng)
+    other = other[rows][:, (5 * rows[:, None] + np.arange(5)).reshape(-1)]
+    found = mistakes.of_two(as_similarity(one), as_similarity(other), np.repeat(np.arange(size), 5))
+    assert [said in each for each in found] == [True] * bool(said)

@@ -1,11 +1,19 @@
-"""Scores as people have them: what a user types becomes a `System`.
+"""Scores as people have them: what a user types becomes a `System` by `open_system`.
 
-    sims.npy                    a file, whatever it holds; `READERS` names who reads it
+    sims.npy                    a file, whatever it holds
     images.npy:captions.npy     two files of vectors, whose inner products are the scores
-    arrays.npz:sims             one array of a file with several; two are vectors
-    runs/vse-s0.zarr            a store of this pipeline, or any zarr array
+    ids.npy:scores.npy          each query's best candidates, and their scores
+    arrays.npz:sims             one array of a file with several; two are vectors, or ids and scores
+    similarities/…/NAME.zarr    a store of this pipeline
+    clip:FOLDER                 a pretrained encoder, with images and captions
 
-A reader is a new file here and a line in `READERS`.
+    opening.py     from text to a system
+    reading.py     what a file is, and the table of those that read it
+    roles.py       which array of a file is what, by its name and type
+    identified.py  which images and captions rows and columns are
+    arrays.py      named arrays; beside it a file for each kind that is read
+
+A reader is a new file here and a line in `READERS` of reading.py.
 """
 
 from typing import TYPE_CHECKING

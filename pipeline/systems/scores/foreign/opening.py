@@ -1,10 +1,22 @@
 """From what a user types to a system."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from pipeline.evaluation.judgements.names import Names
+from pipeline.evaluation.retrieval import Lists
 from pipeline.parts.errors import InputError
-from pipeline.systems.scores import judged
+from pipeline.settings.parts import TABLES
+from pipeline.systems.fusion.combining import WeightedSum
+from pipeline.systems.scores import runs
+from pipeline.systems.scores.foreign import scores as making
+from pipeline.systems.scores.foreign.identified import known_pool, pool_of_lists
+from pipeline.systems.scores.foreign.reading import MODELS, read
+from pipeline.systems.scores.foreign.scores import Part, Scores
 from pipeline.systems.scores.judged import Columns
+from pipeline.systems.scores.layout import is_store
+from pipeline.systems.scores.sources import Given, Vectors
 from pipeline.systems.scores.system import System
 
 
@@ -12,21 +24,88 @@ def open_system(text: str, columns: Columns = Columns(), normalise: bool = False
     """Open scores that a user names.
 
     Args:
-        text: A path of a file, of a store or of a zarr array; or two files of vectors, `images.npy:captions.npy`.
+        text: What the user typed, see `pipeline.systems.scores.foreign`.
         columns: Which images and captions the rows and columns are, for a file without ids.
         normalise: Whether vectors are divided by their lengths.
         root: The folder that relative paths are in.
 
+    Returns:
+        The system; its `read_as` says what was read as what.
+
     Raises:
-        InputError: For what cannot be read as scores, or does not fit `columns`.
+        InputError: In one line, for what cannot be read as scores, or does not fit `columns`.
     """
-    path = root / text
-    if path.exists():
-        if normalise:
-            raise InputError(f"--normalise is for vectors; {text} holds similarities")
-        return judged.of_matrix(path, columns)
-    images, colon, captions = text.partition(":")
-    if colon and (root / images).is_file() and (root / captions).is_file():
-        return judged.of_vectors(root / images, root / captions, columns, normalise)
-    raise InputError(f"{text}: no such file; expected a file of scores, a store, or two files of vectors, "
-                     "images.npy:captions.npy")
+    model, _, place = text.partition(":")
+    if place and not (root / model).is_file() and model in TABLES["dual_encoders"]:
+        return MODELS["encoder"](f"{model}:{root / place if (root / place).exists() else place}", columns)
+    named = places(text, root)
+    path = named[0][0]
+    if is_store(path) and len(named) == 1:
+        return _of_store(path, columns, normalise)
+    held = [(place, read(place), names) for place, names in named]
+    parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
+    if len(parts) == len(held):
+        found = making.of_parts(parts, columns, normalise)
+    elif len(held) == 1 and not named[0][1]:
+        found = _of_run(path, columns)
+    else:
+        raise InputError(f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores")
+    if normalise and not found.of_vectors:
+        raise InputError(f"--normalise is for vectors; {text} holds similarities")
+    if columns.distance and found.of_vectors:
+        raise InputError("--distance is for a matrix; the inner products of vectors are similarities")
+    source = _reversed(found.source) if columns.distance else found.source
+    title = " and ".join(dict.fromkeys(part.arrays.title for part in parts))
+    return System(found.pool.image_ids, found.pool.caption_ids, found.pool.caption_image, name=_name(named),
+                  kind=Given(lambda: source), has_ids=found.has_ids, split=columns.known_split,
+                  read_as=f"{title}: {found.read_as}" if title else found.read_as)
+
+
+def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
+    """The files that a user names, each with the names of its arrays: FILE, FILE:NAME, FILE:FILE."""
+    if (root / text).exists():
+        return [(root / text, [])]
+    found: list[tuple[Path, list[str]]] = []
+    for word in text.split(":"):
+        if not found or (root / word).is_file():
+            found.append((root / word, []))
+        else:
+            found[-1][1].append(word)
+    for path, names in found:
+        if not path.exists():
+            raise InputError(f"{path}: no such file; expected a file of scores, a store, or two files of vectors, "
+                             "images.npy:captions.npy")
+        if "" in names:
+            raise InputError(f"{text}: expected a name of an array, or another file, after each colon")
+    return found
+
+
+def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
+    """What the system is called: the first file, with the names of its arrays."""
+    path, names = named[0]
+    return ":".join((path.stem, *names))
+
+
+def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
+    if columns != Columns(judgements=columns.judgements, judged=columns.judged):
+        raise InputError(f"{path}: is a similarity store, which holds the ids of its captions; leave out "
+                         "--manifest, --split, --captions-per-image and --distance")
+    if normalise:
+        raise InputError(f"--normalise is for vectors of files; those in {path} have length 1")
+    system = System.open_either(path)
+    return system if isinstance(system.kind, Vectors) else system.check()
+
+
+def _of_run(path: Path, columns: Columns) -> Scores:
+    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers from 0."""
+    known = known_pool(columns)
+    run, title = runs.read(path, Names() if known is None else known[1])
+    if known is not None:
+        return Scores(runs.lists(run, known[0], str(path)), known[0], True, title)
+    pool, has_ids = pool_of_lists(run, columns, path)
+    return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
+
+
+def _reversed(source: Any) -> Any:
+    """The scores of distances, of which the smallest is best."""
+    return source.reversed() if isinstance(source, Lists) else WeightedSum([source], [-1.0])

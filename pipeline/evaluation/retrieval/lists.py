@@ -1,0 +1,92 @@
+"""Scores of each query's best candidates alone, as runs and nearest-neighbour searches list them."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.evaluation.retrieval.blocks import Direction, Floats, Ids
+from pipeline.evaluation.retrieval.placements import NEVER, Placements, around
+from pipeline.evaluation.retrieval.relevance import Positives
+from pipeline.evaluation.retrieval.similarity import Similarity
+from pipeline.parts.errors import InputError
+
+
+class Listed(NamedTuple):
+    """What is listed of one direction: n pairs in any order."""
+
+    query: Ids  # int64 [n], rows of images (i2t) or columns of captions (t2i)
+    candidate: Ids  # int64 [n], of the other side
+    score: Floats  # float64 [n], finite
+
+
+class Lists:
+    """Each query's best candidates with their scores. A candidate that is not listed is never found."""
+
+    def __init__(self, shape: tuple[int, int], listed: Mapping[Direction, Listed], name: str) -> None:
+        """Hold the lists of a pool [I, C], each pair once; a direction may lack. name: the file, for messages."""
+        self.shape, self.name, self.listed = shape, name, dict(listed)
+
+    def direction(self, name: Direction, block_bytes: int) -> Similarity:
+        """Refuse what needs every score, see `PerDirection.direction`.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError(f"{self.name}: lists each query's best candidates alone, and this needs every pair's score")
+
+    def select(self, images: Ids, captions: Ids) -> "Lists":
+        """Restrict the lists to some queries and candidates, see `PerDirection.select`."""
+        sides: dict[Direction, tuple[Ids, Ids]] = {"i2t": (images, captions), "t2i": (captions, images)}
+        selected: dict[Direction, Listed] = {}
+        for way, each in self.listed.items():
+            query, candidate = (_places(chosen, size)[values] for chosen, size, values in zip(
+                sides[way], self.shape if way == "i2t" else self.shape[::-1], each[:2], strict=True))
+            inside = (query >= 0) & (candidate >= 0)
+            selected[way] = Listed(query[inside], candidate[inside], each.score[inside])
+        return Lists((len(images), len(captions)), selected, self.name)
+
+    def reversed(self) -> "Lists":
+        """The lists of distances, of which the smallest is best."""
+        listed = {way: each._replace(score=-each.score) for way, each in self.listed.items()}
+        return Lists(self.shape, listed, self.name)
+
+    def place(self, positives: Positives, direction: Direction) -> Placements:
+        """Find where each right candidate is listed. A direction without any list has no queries.
+
+        Args:
+            positives: The right candidates of each query of the direction.
+            direction: Its name.
+
+        Returns:
+            The places among the listed candidates, `NEVER` for one that is not listed.
+
+        Raises:
+            InputError: If no query that is listed has a right candidate.
+        """
+        size = self.shape[1] if direction == "i2t" else self.shape[0]
+        if direction not in self.listed:
+            none = np.zeros(0, np.int64)
+            return Placements(none, np.zeros(1, np.int64), none, none, np.zeros(0), size)
+        query, candidate, score = self.listed[direction]
+        if len(query) and not positives.count[query].any():
+            raise InputError(f"{self.name}: no query that it lists in the direction {direction} has a right candidate: "
+                             "its ids are not those of the manifest or of --qrels")
+        key = query * size + candidate
+        order = np.argsort(key, kind="stable")
+        wanted = positives.query * size + positives.candidate
+        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+        is_listed = key[order][at] == wanted if len(key) else np.zeros(len(wanted), bool)
+        own = np.where(is_listed, score[order][at], np.nan) if len(key) else np.full(len(wanted), np.nan)
+        by_query = np.lexsort((score, query))
+        ends = pairwise(np.searchsorted(query[by_query], np.arange(len(positives) + 1)).tolist())
+        above, tied = around((score[by_query[first:last]] for first, last in ends), own, positives.start)
+        return Placements.of(positives, np.where(is_listed, above, NEVER), np.where(is_listed, tied, 1), max(size, 1))
+
+
+def _places(chosen: Ids, size: int) -> Ids:
+    """The place of each of `size` items among the chosen ones, int64 [size]; -1 for the others."""
+    places = np.full(size, -1, np.int64)
+    places[chosen] = np.arange(len(chosen))
+    return places

@@ -1,0 +1,70 @@
+"""What a file is, by how it begins, and its arrays."""
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipeline.files import regular
+from pipeline.parts import lazy
+from pipeline.parts.errors import InputError, refusing
+from pipeline.systems.scores.foreign import safetensors_file, torch_file
+from pipeline.systems.scores.foreign.arrays import Arrays
+from pipeline.systems.scores.system import System
+
+# What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its `Arrays`; None for a
+# run, which `runs` reads.
+READERS: "lazy.LookupTable[Callable[..., Any]]" = lazy.LookupTable({
+    "npy": "pipeline.systems.scores.foreign.numpy_files:read_npy",
+    "npz": "pipeline.systems.scores.foreign.numpy_files:read_npz",
+    "pickle": "pipeline.systems.scores.foreign.numpy_files:read_pickle",
+    "torch": "pipeline.systems.scores.foreign.torch_file:read",
+    "safetensors": "pipeline.systems.scores.foreign.safetensors_file:read",
+    "zarr": "pipeline.systems.scores.foreign.zarr_folder:read",
+    "parquet": "pipeline.systems.scores.foreign.table:read_parquet",
+    "text": "pipeline.systems.scores.foreign.table:read_text",
+}, "score_files", "kind of score file")
+
+# What opens a model that is no file. Its room is below this one, so its name is text.
+MODELS: "lazy.LookupTable[Callable[..., System]]" = lazy.LookupTable({
+    "encoder": "pipeline.dual_encoders.scored:open_encoder"}, "score_models")
+
+# How files begin -> what they are.
+MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
+UNREAD = {b"\x89HDF": "HDF5", b"MATLAB": "MATLAB's", b"\xd0\xcf\x11\xe0": "Excel's"}
+ARCHIVE, PICKLE, LOOKED_AT = b"PK", b"\x80", 16
+
+
+def read(path: Path) -> Arrays | None:
+    """Read a file or a zarr folder: its arrays by name; None for a run.
+
+    Raises:
+        InputError: In one line, for what is not read, damaged or cut short.
+    """
+    arrays: Arrays | None = READERS[kind_of(path)](path)
+    return arrays
+
+
+def kind_of(path: Path) -> str:
+    """A key of `READERS`."""
+    if path.is_dir():
+        return "zarr"
+    with (refusing(zipfile.BadZipFile, f"{path}: is damaged or cut short: it begins like an archive (.npz, .pt), and "
+                   "has no end"),
+          refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
+          regular.opened(path) as file):
+        start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
+        if not start:
+            raise InputError(f"{path}: is empty; expected a file of scores")
+        if unread := next((name for mark, name in UNREAD.items() if start.startswith(mark)), None):
+            raise InputError(f"{path}: is a file of {unread} form, which is not read; save the scores as .npy")
+        if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
+            return known
+        if start.startswith(ARCHIVE):
+            return "torch" if torch_file.is_archive(file) else "npz"
+        if start.startswith(torch_file.LEGACY[:len(start)]):
+            raise InputError(f"{path}: is of torch before 1.6, or in its old form; load it and torch.save it again")
+        if start.startswith(PICKLE):
+            return "pickle"
+        return "safetensors" if safetensors_file.header_length(start, size) is not None else "text"

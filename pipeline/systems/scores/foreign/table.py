@@ -1,0 +1,156 @@
+"""Scores as rows of text or of Parquet: a row for each pair, a row for each image, or JSON."""
+
+import csv
+import gzip
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pipeline.evaluation.judgements.columns import RUN, SPELT, recognised
+from pipeline.files import regular
+from pipeline.parts.errors import InputError, first_line, refusing
+from pipeline.systems.scores.foreign.arrays import Array, Arrays
+
+EXPECTED = ("expected scores: columns query,candidate,score; TREC's `query Q0 document rank score system`; or a row "
+            "for each image and a column for each caption, with ids in the first row and column")
+SEPARATORS = ("\t", ",", ";")  # else blanks
+LARGEST = 1 << 32  # bytes of a table's cells
+
+
+def read_text(path: Path) -> Arrays | None:
+    """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
+    with refusing((OSError, EOFError, UnicodeDecodeError, csv.Error),
+                  lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}"
+                  ), _opened(path) as file:
+        lines = [*islice((line for line in file if line.strip()), 2)]
+        if not lines:
+            raise InputError(f"{path}: is empty; {EXPECTED}")
+        separator = max(SEPARATORS, key=lines[0].count)
+        separator = separator if separator in lines[0] else " "
+        first, second = (_cells(line, separator) for line in (*lines, "")[:2])
+        if lines[0].lstrip()[:1] in ("{", "[") or _is_run(lines[0], first, path):
+            return None
+        file.seek(0)
+        return _matrix(file, separator, first, second, path)
+
+
+def _opened(path: Path) -> IO[str]:
+    with regular.opened(path) as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig")
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])]
+
+
+def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
+    """Whether a file's first row is a run's."""
+    if len(cells) > 3 and all(map(_is_number, cells)):  # TREC's second column is Q0
+        return False
+    try:
+        return bool(recognised(line.strip(), path, RUN))
+    except InputError:
+        return False
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _matrix(file: IO[str], separator: str, first: list[str], second: list[str], path: Path) -> Arrays:
+    """A matrix, with ids where its first row and column have them."""
+    has_header = not all(map(_is_number, first)) or _numbers_columns(first, second)
+    corner = first[0].lower().replace("-", "_") if has_header else ""
+    without_corner = len(second) == len(first) + 1  # as R writes a header
+    has_names = has_header and (without_corner or not _is_number(first[0]))
+    names, values = _numbers(file, separator, has_header, has_names, path)
+    header = (first if without_corner or not has_names else first[1:]) if has_header else []
+    if has_header and len(header) != values.shape[1]:
+        raise InputError(f"{path}: has {values.shape[1]} numbers in a row below {len(header)} columns; {EXPECTED}")
+    captions_first = corner in (*SPELT["caption"], *SPELT["query"])
+    ids = {"image_ids": header, "caption_ids": names} if captions_first else {"image_ids": names, "caption_ids": header}
+    arrays = {"": Array.of(values.T if captions_first else values)}
+    arrays |= {name: Array.of(np.array(each)) for name, each in ids.items() if each}
+    title = "a table with a row for each " + ("caption" if captions_first else "image")
+    return Arrays(title + (", ids in the first row" * has_header) + (" and column" * has_names), arrays)
+
+
+def _numbers_columns(first: list[str], second: list[str]) -> bool:
+    """Whether a first row of numbers is a header: different whole numbers, and the next row has others."""
+    return all(map(str.isdigit, first)) and len({*first}) == len(first) and not all(map(str.isdigit, second))
+
+
+def _numbers(file: IO[str], separator: str, has_header: bool, has_names: bool, path: Path
+             ) -> tuple[list[str], np.ndarray]:
+    """The names in the first column, if it has them, and the numbers of all rows."""
+    names, rows = list[str](), list[np.ndarray]()
+    for place, cells in enumerate(_rows(file, separator), start=1):
+        if place == 1 and has_header:
+            continue
+        if has_names:
+            names.append(cells.pop(0))
+        try:
+            rows.append(np.array(cells, np.float64))
+        except ValueError:
+            wrong = next(cell for cell in cells if not _is_number(cell))
+            raise InputError(f"{path}: row {place} holds {wrong[:40]!a}, which is no number; {EXPECTED}") from None
+        if len(rows[-1]) != len(rows[0]):
+            raise InputError(f"{path}: row {place} has {len(rows[-1])} numbers, the first {len(rows[0])}: is it cut "
+                             "short?")
+    if not rows:
+        raise InputError(f"{path}: has no row below its first; {EXPECTED}")
+    return names, np.stack(rows)
+
+
+def _rows(file: IO[str], separator: str) -> Iterator[list[str]]:
+    if separator == " ":
+        yield from (line.split() for line in file if line.strip())
+    else:
+        yield from (cells for cells in csv.reader(file, delimiter=separator) if cells)
+
+
+def read_parquet(path: Path) -> Arrays | None:
+    """Read a matrix of Parquet, whose columns are captions; None for a run, which has a row for each pair."""
+    from pyarrow import parquet
+
+    def damaged(error: Exception) -> str:
+        return f"{path}: is damaged, cut short or no Parquet file ({first_line(error)})"
+
+    with refusing(Exception, damaged):  # pyarrow raises many kinds
+        file = parquet.ParquetFile(path)
+        names = file.schema_arrow.names
+    if _is_run("\t".join(names), [], path):
+        return None
+    if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
+        raise InputError(f"{path}: has {size:,} bytes of cells, more than {LARGEST:,}; save the matrix as .npy")
+    with refusing(Exception, damaged):
+        table = file.read()
+    return _of_columns({name: table[name] for name in names}, path)
+
+
+def _of_columns(columns: dict[str, Any], path: Path) -> Arrays:
+    import pyarrow as pa
+
+    texts = [name for name, column in columns.items() if pa.types.is_string(column.type)
+             or pa.types.is_large_string(column.type) or name.lower() in (*SPELT["image"], "id", "__index_level_0__")]
+    scores = [name for name, column in columns.items() if name not in texts]
+    if len(texts) > 1 or not scores or not all(pa.types.is_floating(columns[name].type)
+                                               or pa.types.is_integer(columns[name].type) for name in scores):
+        raise InputError(f"{path}: has the columns {', '.join(columns)[:200]}; {EXPECTED}")
+    values = np.stack([columns[name].to_numpy() for name in scores], axis=1)
+    arrays = {"": Array.of(values)}
+    if scores != [str(number) for number in range(len(scores))]:
+        arrays["caption_ids"] = Array.of(np.array(scores))
+    if texts:
+        arrays["image_ids"] = Array.of(np.array(columns[texts[0]].cast(pa.string()).to_pylist()))
+    return Arrays("a Parquet table with a row for each image", arrays)
