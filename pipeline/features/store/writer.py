@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,17 +16,6 @@ from pipeline.files import blake
 from pipeline.files.atomic import write_text
 from pipeline.files.digest import digest
 from pipeline.files.results import cell
-
-
-def _rounded(features: np.ndarray, kind: np.dtype[Any]) -> np.ndarray:
-    """Convert features, by torch if it is loaded: it rounds to float16 as numpy does, in less than half the time."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        with np.errstate(over="ignore"):
-            return features.astype(kind)
-    rounded: np.ndarray = torch.from_numpy(np.require(features, requirements=("C", "W"))).to(
-        getattr(torch, kind.name)).numpy()
-    return rounded
 
 
 @dataclass
@@ -87,7 +75,8 @@ class Shard:
         fit = ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2)) if features.dtype == np.float16 \
             else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2))) <= np.finfo(kind).max  # NaN: False
         if features.dtype != kind:
-            features = _rounded(features, kind)
+            with np.errstate(over="ignore"):  # such rows fail below
+                features = features.astype(kind)
         for name, values in {"features": features, **others}.items():
             by_item = name not in PLAIN
             self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = values

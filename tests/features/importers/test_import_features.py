@@ -12,12 +12,10 @@ from typing import Any
 import foreign
 import numpy as np
 import pytest
-import torch
 from folders import tree
 
 from pipeline.features.importers import import_features
 from pipeline.features.store import FeatureStore, StoreError, exclusive, ledger, verify
-from pipeline.features.store.rewrite import rewrite
 from pipeline.parts.errors import InputError
 
 DIMENSION = 7
@@ -71,22 +69,6 @@ def tsv(tmp_path: Path) -> Any:
     table = foreign.manifest(11)
     there = foreign.pictures(table, counts(11, True, 0), DIMENSION)
     return foreign.job(table, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr")
-
-
-def test_an_import_and_a_rewriting_convert_on_one_thread(tsv: Any) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    threads: list[int] = []
-
-    def seen(count: int) -> None:
-        threads.append(torch.get_num_threads())
-
-    try:
-        import_features(tsv, on_images=seen)
-        rewrite(tsv.store, tsv.manifest, compressor="zstd", progress=seen)
-        assert (set(threads), torch.get_num_threads()) == ({1}, 2)
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
