@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,8 +37,12 @@ def vectors(images: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drawn(found: Metrics, generator: np.random.Generator) -> Numbers:
-    """Numbers within two points of the measured ones."""
-    return {name: found[name] + generator.uniform(-NEAR, NEAR) for name in [*RECALLS, RSUM]}
+    """Numbers within two points of the measured ones; recalls rise with K."""
+    numbers = {name: found[name] + generator.uniform(-NEAR, NEAR) for name in [*RECALLS, RSUM]}
+    for less, more in pairwise(RECALLS):
+        if less.direction == more.direction:
+            numbers[more] = min(100, max(numbers[less], numbers[more]))
+    return numbers
 
 
 def rates(images: int, repeats: int) -> list[list[object]]:

@@ -23,13 +23,13 @@ FORMS = {"text": explained.to_text, "markdown": explained.to_markdown}
 
 def explain(paths: Paths, settings: Settings, scores: str, published: str, dataset: str | None = None,
             columns: Columns = Columns(), normalise: bool = False, truth: Truth = Truth(),
-            rules: Protocol | None = None, ties: Ties = "expected", most: int = 3, rows: int = 10,
-            output: str = "text") -> None:
+            rules: Protocol | None = None, ties: Ties = "expected", encoder: str | None = None, most: int = 3,
+            rows: int = 10, output: str = "text") -> None:
     """Print which differences of measurement give published numbers, nearest first."""
     numbers, row = printed.read(published)
     folder = settings.evaluate.cxc
     source = Source(scores, paths, dataset or settings.run.dataset, settings.score.split, columns, normalise, truth,
-                    Path(folder) if folder else None, rules, row)
+                    Path(folder) if folder else None, encoder, rules, row)
     splits, split, chosen = source.open()
     right = "qrels" if truth.qrels else "merged" if truth.same_text else "own"
     base = Measurement.by(chosen, ties, normalise, split, right)

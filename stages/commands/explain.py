@@ -18,6 +18,9 @@ from stages import measuring, options
 @measuring.truth
 @measuring.rules
 @measuring.ties
+@click.option("--encoder", metavar="KIND:PLACE",
+              help="The dual encoder that made the vectors, such as clip:FOLDER: captions are also embedded again, "
+              "cut at fewer tokens.")
 @click.option("--most", type=click.IntRange(1, 3), default=3, show_default=True,
               help="How many differences are tried together; three only where no two give the numbers.")
 @click.option("--rows", type=click.IntRange(min=1), default=10, show_default=True, help="How many variants are shown.")

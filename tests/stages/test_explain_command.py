@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import tiny_dual_encoders
 
 from pipeline.evaluation.metrics import Metrics, evaluate
 from pipeline.evaluation.retrieval import Relevance
 from pipeline.manifest import Manifest
 from pipeline.manifest.table import COLUMNS
+from pipeline.studies.explain import search
+from pipeline.studies.explain.differences import Difference
 
 SPLITS = ("train", "train", "test", "val")  # in turn
 IMAGES = 80
@@ -94,6 +97,30 @@ def test_pairs_that_cxc_rates_less_than_it_says(pipeline: Any, project: np.ndarr
     without = json.loads(pipeline(*given, "--json", "--most", "1")[1])
     assert not without["explained"]
     assert len(without["not_tried"]["judgements"]) == 4
+
+
+def test_captions_cut_at_fewer_tokens(pipeline: Any, refused: Callable[..., str], tmp_path: Path,
+                                      monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    from pipeline.dual_encoders import load
+    from pipeline.dual_encoders.base import Usage
+
+    name = f"clip:{tiny_dual_encoders.clip(tmp_path / 'clip')}"
+    texts = ["".join(rng.choice(list("abcdefgh"), 9)) for _ in range(40)]  # a letter is a token: all are within 12
+    rows = [(place // 2, f"{place // 2}.jpg", 1, "test", place, text) for place, text in enumerate(texts)]
+    Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "mine", Path()).save(tmp_path / "m.parquet")
+    encoder = load(name, Usage())
+    captions, images = encoder.embed_captions(texts), rng.normal(size=(20, 8)).astype(np.float32)
+    np.save("i.npy", images)
+    np.save("c.npy", captions)
+    encoder.token_limit = 5
+    numbers = published(evaluate(images @ encoder.embed_captions(texts).T, np.arange(40) // 2))
+    monkeypatch.setattr(search, "DIFFERENCES", (*search.DIFFERENCES, Difference("5 tokens", "", (("tokens", 5),))))
+    given = ("explain", "i.npy:c.npy", "--manifest", "m.parquet", "--published", numbers, "--json", "--most", "1")
+    found = json.loads(pipeline(*given, "--encoder", name)[1])
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [["5 tokens"]]
+    assert "an encoder and captions" not in found["not_tried"]  # and no caption has 20 tokens
+    np.save("c.npy", captions[::-1])
+    assert "the captions' vectors are not this encoder's" in refused(*given, "--encoder", name)
 
 
 def test_judgements_and_formats(pipeline: Any, project: np.ndarray) -> None:

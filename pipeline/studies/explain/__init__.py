@@ -4,6 +4,7 @@
     printed.py      published numbers, as typed or from the shipped tables
     given.py        what is known of the images and captions, and which measurements that allows
     arrays.py       scores in memory: products of vectors, and values of fewer bits
+    encoder.py      captions embedded again, cut at a number of tokens
     measuring.py    numbers of many measurements, each ranking once
     search.py       one difference, then several together
     of_arrays.py    `explain` for numpy arrays

@@ -20,7 +20,7 @@ PROTOCOL = "measured by the protocol"
 HOW = {"vectors": "IMAGES.npy:CAPTIONS.npy", "the captions' texts": "--manifest",
        "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
        "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",
-       "an encoder and captions": "clip:FOLDER with --images and --captions"}
+       "an encoder and captions": "--encoder clip:FOLDER with vectors and --manifest"}
 
 
 class Variant(NamedTuple):

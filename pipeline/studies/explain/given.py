@@ -30,6 +30,7 @@ class Given:
     captions: Sequence[str] | None = None  # the texts; None where they are not known
     judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)  # right pairs by other judgements
     embed: Callable[[int], np.ndarray] | None = None  # embeds captions cut at so many tokens: [C, D]
+    longest: int = 0  # how many tokens of the longest caption it reads
     fold: int = FOLD  # how many images a fold has
 
     @property
@@ -71,7 +72,8 @@ class Given:
         """Whether a choice of a measurement cannot change anything here."""
         each = np.bincount(self.owner[self.owner >= 0], minlength=self.images)
         paired = bool(each.min() > 0 and (self.owner >= 0).all())
-        return ((wanted.captions is not None and each.max() <= wanted.captions)
+        return ((wanted.tokens is not None and wanted.tokens >= self.longest)
+                or (wanted.captions is not None and each.max() <= wanted.captions)
                 or (not wanted.unpaired and paired)
                 or (wanted.folds is None and wanted.fold is not None)
                 or (wanted.folds is not None and (self.folds < 2 or (wanted.fold or 0) >= self.folds))

@@ -17,6 +17,7 @@ from pipeline.manifest import SPLITS, Manifest
 from pipeline.parts.errors import InputError
 from pipeline.report.published import PublishedRow
 from pipeline.settings.paths import Paths
+from pipeline.studies.explain import encoder
 from pipeline.studies.explain.given import FOLD, Given, Vectors
 from pipeline.studies.explain.of_arrays import fold_of
 from pipeline.systems.scores import judged
@@ -46,6 +47,7 @@ class Source:
     normalise: bool = False
     truth: Truth = Truth()
     cxc: Path | None = None  # The folder of CxC's files
+    encoder: str | None = None  # The dual encoder that the vectors are of
     rules: Protocol | None = None  # The user's; None to choose by the published row and the system
     row: PublishedRow | None = None  # The published row
 
@@ -64,7 +66,9 @@ class Source:
         fold = fold_of(rules, system.shape[0], FOLD)
         manifest = self._manifest(system)
         pools = {name: self._given(each, manifest, fold) for name, each in systems.items()}
-        return pools | {split: replace(pools[split], judged=self._judged(system, manifest))}, split, rules
+        embed, longest = self._embed(pools[split])
+        pool = replace(pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest)
+        return pools | {split: pool}, split, rules
 
     def _systems(self) -> tuple[dict[str, System], str]:
         """The systems of all splits that are known, and the split that is measured."""
@@ -122,6 +126,15 @@ class Source:
         vectors = _vectors(system)
         return Given(system.name, system.caption_image, system.shape[0], None if vectors else system.scores, vectors,
                      None if manifest is None else _texts(system, manifest), fold=fold)
+
+    def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
+        """What embeds the captions again, each cut at a number of tokens; and how many the longest has."""
+        if self.encoder is None:
+            return None, 0
+        if pool.vectors is None or pool.captions is None:
+            raise InputError("--encoder embeds captions again: give vectors, IMAGES.npy:CAPTIONS.npy, and the "
+                             "--manifest")
+        return encoder.cutting(self.encoder, pool.captions, pool.vectors[1])
 
     def _judged(self, system: System, manifest: Manifest | None) -> Mapping[str, Callable[[], Relevance]]:
         """The right pairs by other judgements than the captions' own images."""

@@ -1,0 +1,37 @@
+"""Captions embedded again by a dual encoder, each cut at a number of tokens."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pipeline import dual_encoders
+from pipeline.parts.errors import InputError
+
+BATCH = 64
+# Captions that are compared with the vectors that are given, and how far these may be from the encoder's.
+COMPARED, APART = 8, 0.02
+
+
+def cutting(name: str, captions: Sequence[str], vectors: np.ndarray) -> tuple[Callable[[int], np.ndarray], int]:
+    """Open the encoder that made the captions' vectors [C, D].
+
+    Gives what embeds the captions cut at a number of tokens, and how many tokens the longest has.
+    """
+    from pipeline.dual_encoders.base import Usage
+    from pipeline.dual_encoders.embedding import embed_captions
+    from pipeline.dual_encoders.hugging_face import TransformersEncoder
+
+    opened = dual_encoders.load(name, Usage())
+    if not isinstance(opened, TransformersEncoder):
+        raise InputError(f"--encoder {name}: captions can be cut for encoders of transformers alone")
+    limit = opened.token_limit
+    own, given = embed_captions(opened, captions[:COMPARED], BATCH), vectors[:COMPARED]
+    unit = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-12)
+    if own.shape != unit.shape or np.abs(own - unit).max() > APART:
+        raise InputError(f"--encoder {name}: the captions' vectors are not this encoder's")
+
+    def embed(tokens: int) -> np.ndarray:
+        opened.token_limit = min(tokens, limit)
+        return embed_captions(opened, captions, BATCH)
+
+    return embed, max(map(len, opened.tokens(captions)))
