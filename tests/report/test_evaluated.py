@@ -54,6 +54,7 @@ def test_numbers_of_most_digits_fit_a_terminal() -> None:
     assert text.count("100.0 [100.0, 100.0]") == 6
     assert [line for line in text.splitlines() if len(line) > 80] == []
     tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0], "p": 0.000909, "holm": 0.000909,
+              "resolution": 0.000909, "verdict": "lower",
               "spread": {"a": 346.4, "b": 346.4}}
     found = nested(dict.fromkeys(STATISTICS, tested))
     found |= {"images": 20, "captions": 20, "protocol": "all", "over": ["seeds"]}
