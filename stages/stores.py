@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pipeline.artefacts import Artefact
+from pipeline.artefacts import Artefact, record as records
 from pipeline.features import extraction, importers
 from pipeline.features.extractors import Runtime
 from pipeline.features.importers.export import FORMATS, export
@@ -102,7 +102,8 @@ def _job(paths: Paths, settings: Settings, store: Path, images: Path | None) -> 
     sizes, made_from = read_header(store)
     with refusing(KeyError, "it was not extracted but imported"):
         name, dataset = made_from["engine"], made_from["dataset"]
-        options, precision = made_from["settings"], made_from["precision"]
+        options = {**made_from["settings"], **records.require(store).facts.get("place", {})}
+        precision = made_from["precision"]
     manifest = Manifest.load(paths.manifest(dataset))
     # OpenVINO computes on the CPU, whatever device the settings name for torch.
     runtime = Runtime("cpu", precision, made_from["backend"]) if "backend" in made_from \

@@ -61,6 +61,17 @@ def checkpoints() -> dict[str, Checkpoint]:
     return {name: Checkpoint.model_validate(entry) for name, entry in from_yaml(text).items()}
 
 
+def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Name files by their SHA-256: the options, of which no path is left, and option -> path, of those that were one.
+
+    A name in manifests/weights.yaml stays a name, even if a file is called like it.
+    """
+    names = {UNTRAINED, *checkpoints()}
+    place = {option: value for option, value in options.items()
+             if isinstance(value, str) and value not in names and Path(value).is_file()}
+    return {**options, **{option: in_process(Path(path)) for option, path in place.items()}}, place
+
+
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
     """Find a checkpoint's file and its entry by a name in manifests/weights.yaml, or by its path, which has no entry.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.artefacts import artefact
 from pipeline.features import extractors
-from pipeline.features.store import FeatureStore, ledger, verify
+from pipeline.features.store import FeatureStore, ItemFormat, ledger, verify
 from pipeline.features.store.writer import failures_csv
 from pipeline.files import blake
 from pipeline.files.compared import Step
@@ -31,7 +31,7 @@ def steps(path: Path, manifest: Manifest, row: int | None, whole: bool) -> Itera
         store = FeatureStore(path).require(manifest)
         weights = store.fingerprint["weights"]
         try:
-            built: str | None = extractors.rebuild(store.fingerprint, same_weights=False).weights
+            built: str | None = extractors.rebuild(ItemFormat.of(store), same_weights=False).weights
         except InputError:  # the checkpoint is not on this machine
             built = None
         yield Step(path, "weights of the network, built again", weights, built)

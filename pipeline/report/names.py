@@ -8,6 +8,7 @@ the released code has that code's network. Weights given by path are a stand-in,
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pipeline.dual_encoders.record import ZERO_SHOT
@@ -158,8 +159,8 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
         how = "imported"
     elif image.get("weights") == UNTRAINED:
         how = UNTRAINED
-    elif "file" in image:
-        how = f"weights of {image['file']}"
+    elif "place" in image:
+        how = f"weights of {Path(image['place']).name}"
     name = image.get("name", recipe)
     card = checkpoints().get(str(image.get("weights"))) if image.get("engine") == "patch" else None
     if card is None:

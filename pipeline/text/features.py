@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from pipeline.artefacts.record import without_places
 from pipeline.features.extractors.new_items import NewItems
 from pipeline.features.store import FeatureStore, ItemFormat, StoreError
 from pipeline.features.store.dropping import drop
@@ -64,14 +65,15 @@ class FeatureText(Text):
     @property
     def digest(self) -> str:
         """SHA-256 over the feature's name and how it was made."""
-        return digest([self.feature, self.made.recorded()])
+        return digest([self.feature, without_places(self.made.recorded())])
 
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The engine, and its network and weights where it says them."""
         settings = self.made.made.get("settings", {})
+        place = {"place": self.made.place["weights"]} if "weights" in self.made.place else {}
         return {"engine": self.made.made["engine"],
-                **{key: str(settings[key]) for key in ("network", "weights") if key in settings}}
+                **{key: str(settings[key]) for key in ("network", "weights") if key in settings}, **place}
 
     def captions(self, texts: Collection[str], ids: np.ndarray | None = None) -> CaptionReader:
         """Find captions in the store by their ids; captions without ids, or without a store, are computed."""

@@ -158,22 +158,23 @@ def networks(source: ImageSource, text: Text, origin: Origin | None = None) -> d
 
     Returns:
         image: the engine; the `name` of its features by its options; the network, if the engine has a choice; the
-        `weights` by their name in manifests/weights.yaml, or "untrained", or else their file's name as `file`; the
-        `precision`, if it is not fp32. For imported features the `format` alone is known. text: see `Text.checkpoint`.
+        `weights` by their name in manifests/weights.yaml, or "untrained", or else the digest of their file, whose path
+        is `place`; the `precision`, if it is not fp32. For imported features the `format` alone is known. text: see
+        `Text.checkpoint`.
     """
     if isinstance(source, Photographs):
         made: Mapping[str, Any] = {"engine": source.name, "name": source.engine.reported_as}
-        settings = dict(source.engine.settings)
+        settings, place = weights.by_digest(source.engine.settings)
         if origin is not None:
-            settings["weights"] = weights.RELEASED
+            settings["weights"], place = weights.RELEASED, {}
     else:
-        made, settings = source.fingerprint, source.fingerprint.get("settings", {})
+        made, settings, place = source.fingerprint, source.fingerprint.get("settings", {}), source.place
     image = {key: made[key] for key in ("format", "engine", "name") if key in made}
     image |= {key: settings[key] for key in ("network", "weights") if key in settings}
     if made.get("precision", "fp32") != "fp32":
         image["precision"] = made["precision"]
-    if "weights" in image and image["weights"] not in {*weights.checkpoints(), weights.UNTRAINED, weights.RELEASED}:
-        image["file"] = Path(image.pop("weights")).name
+    if "weights" in place:
+        image["place"] = place["weights"]
     return {"image": image, "text": dict(text.checkpoint)}
 
 

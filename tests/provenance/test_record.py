@@ -34,14 +34,14 @@ def head(networks: dict[str, Any] = NO_NETWORKS) -> training.HeadArtefact:
     return training.HeadArtefact(Path("x"), written)
 
 
-@pytest.mark.parametrize(("named", "known"), [
-    ("resnet152-in1k", {"weights": "resnet152-in1k"}), ("untrained", {"weights": "untrained"}),
-    ("/models/resnet152-in1k", {"file": "resnet152-in1k"}), ("mine.pth", {"file": "mine.pth"}),
-])
-def test_weights_go_by_their_known_name_or_their_files(store: FeatureStore, monkeypatch: pytest.MonkeyPatch,
-                                                       named: str, known: dict[str, str]) -> None:
+@pytest.mark.parametrize(("named", "place"), [
+    ("resnet152-in1k", {}), ("untrained", {}), ("f" * 64, {"weights": "/models/mine.pth"})])
+def test_weights_go_by_their_known_name_or_their_digest(store: FeatureStore, monkeypatch: pytest.MonkeyPatch,
+                                                        named: str, place: dict[str, str]) -> None:
     monkeypatch.setitem(store.fingerprint["settings"], "weights", named)
+    monkeypatch.setattr(store, "place", place)
     found = training.networks(store, TEXT)
+    known = {"weights": named, **({"place": place["weights"]} if place else {})}
     assert found == {"image": {"engine": "pyramid", "name": store.fingerprint["name"], "network": "test_efficientnet",
                                **known}, "text": {}}
 

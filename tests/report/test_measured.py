@@ -216,7 +216,8 @@ def test_windows_over_a_papers_grid_network_are_no_papers_regions() -> None:
     windows = {"region": "pyramid36-resnet152"}
     (found,) = read_metrics(system("coco", "coco_5k", features=windows, networks={"region": image}))
     assert stand_ins(found.members) == ["region (pyramid36-resnet152)"]
-    (found,) = read_metrics(system("coco", "coco_5k", networks={"region": {"engine": "butd-36", "file": "mine.pth"}}))
+    image = {"engine": "butd-36", "weights": "f" * 64, "place": "/models/mine.pth"}
+    (found,) = read_metrics(system("coco", "coco_5k", networks={"region": image}))
     assert stand_ins(found.members) == ["region (butd-36, weights of mine.pth)"]
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import timm
 from folders import tree
+from safetensors.torch import save_file
 
 from pipeline.artefacts import record as records
-from pipeline.features.store import FeatureStore
+from pipeline.features.extractors.new_items import NewItems
+from pipeline.features.store import FeatureStore, ItemFormat
 from pipeline.manifest import Manifest
 
 STORE = Path("features", "sample", "grid.zarr")
@@ -53,6 +56,30 @@ def test_a_split_first_and_the_others_later(extract: Extract, scenes: Manifest) 
     assert "nothing to do" in extract()
     extract("--out", "at_once.zarr")
     assert np.array_equal(images(scenes), images(scenes, Path("at_once.zarr")))
+
+
+def test_weights_are_known_by_their_bytes_wherever_their_file_is(extract: Extract,
+                                                                 refused: Callable[..., str], tmp_path: Path) -> None:
+    def with_weights(file: Path) -> tuple[str, str]:
+        return "-S", ENGINE.replace("untrained", str(file))
+
+    first, second = tmp_path / "first" / "mine.safetensors", tmp_path / "second" / "renamed.safetensors"
+    first.parent.mkdir()
+    second.parent.mkdir()
+    save_file(timm.create_model("test_efficientnet", num_classes=0).state_dict(), first)
+    assert "images extracted" in extract(*with_weights(first))
+    before, record = FeatureStore(STORE), records.load(STORE)
+    first.rename(second)
+    assert "nothing to do" in extract(*with_weights(second))
+    moved = FeatureStore(STORE)
+    assert moved.place == {"weights": str(second)}
+    assert moved.identity == before.identity
+    assert records.load(STORE).request == record.request
+    assert str(tmp_path) not in f"{moved.fingerprint} {record.request}"
+    assert NewItems(ItemFormat.of(moved)).engine.weights == moved.fingerprint["weights"]
+    network = timm.create_model("test_efficientnet", num_classes=0)
+    save_file({name: value + 1 for name, value in network.state_dict().items()}, first)
+    assert "weights" in refused("extract", "--feature", "grid", "-S", with_weights(first)[1])
 
 
 def test_listed_images_alone(extract: Extract, scenes: Manifest, refused: Callable[..., str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from folders import tree
 
 from pipeline.features import extractors
-from pipeline.features.store import FeatureStore
+from pipeline.features.store import FeatureStore, ItemFormat
 from pipeline.parts.errors import InputError
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -129,7 +129,7 @@ def test_a_rewritten_import_is_imported_already(pipeline: Cli, there: list[forei
 def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
     pipeline("import", "butd-tsv", "obj36.tsv", "--manifest", "data/coco.parquet", "--out", "s.zarr")
     with pytest.raises(InputError, match=r"features butd-tsv-2-3x5 were imported"):
-        extractors.rebuild(FeatureStore(Path("s.zarr")).fingerprint)
+        extractors.rebuild(ItemFormat.of(FeatureStore(Path("s.zarr"))))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [

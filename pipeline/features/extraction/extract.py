@@ -1,5 +1,6 @@
 """Extract: prepare the store, hand out the tasks, write the failures. Or estimate by a short probe what that takes."""
 
+import os
 import time
 import warnings
 from collections.abc import Generator, Iterable
@@ -67,6 +68,7 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
                 records.update(store, versions=request.made_by(job.engine.name))
             if remote_copy is not None and (todo.pending or replaces):
                 remote_store.push_description(remote_copy, store, todo.kept if replaces else ())
+            _record_place(store, request.places(job.engine.name, job.engine.options))
             on_start(todo.count)
             shards = replace(job, uploaded_to=remote_copy).tasks(engine, sources, todo, store)
             with closing(_run(executor, shards, store)) as entries:
@@ -85,6 +87,13 @@ def extract(job: ExtractionJob, executor: tasks.Executor | None = None, on_start
                          "--on-error skip")
     tried = np.isin(rows, np.concatenate([np.arange(0), *map(todo.layout.places, todo.pending)]))
     return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.taken, todo.count)
+
+
+def _record_place(store: Path, place: dict[str, str]) -> None:
+    """Record where the files of the engine's options are now, which changes nothing else of the store."""
+    facts = records.require(store).facts
+    if facts.get("place", {}) != place and os.access(store, os.W_OK):
+        records.update(store, facts={**facts, "place": place})
 
 
 def _run(executor: tasks.Executor | None, tasks: Iterable[Task], store: Path

@@ -32,8 +32,7 @@ class ExtractRequest(Request):
 
     kind: ClassVar[str] = KIND
     engine: str  # A key of `ENGINES`
-    options: dict[str, Any]
-    files: dict[str, str]  # Option -> SHA-256, of those that name a file
+    options: dict[str, Any]  # Files are named by their SHA-256
     # SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
     network: str | None
     precision: str
@@ -56,8 +55,7 @@ class ExtractRequest(Request):
         elif name is not None:
             with suppress(OSError, InputError):
                 network = sha256(weights.locate(name)[0])
-        files = {key: sha256(Path(value)) for key, value in checked if isinstance(value, str) and Path(value).is_file()}
-        return cls(engine=engine, options=dict(options), files=files, network=network,
+        return cls(engine=engine, options=weights.by_digest(options)[0], network=network,
                    only=None if only is None else tuple(sorted(only)),
                    libraries={library: version(library) for library in checked.LIBRARIES}, **extract)
 
@@ -96,12 +94,15 @@ class Target:
         request, made_from = self.request, {"manifest": reference(self.manifest, self.dataset)}
         if request.network is None or existing.outdated(request, made_from):
             return False
+        if existing.record.facts.get("place", {}) != places(self.engine, self.options):
+            return False
         if images_folder is not None and existing.record.facts.get("photographs") != str(images_folder.absolute()):
             return False
         with suppress(StoreError):
             layout, _ = read_header(self.store)
             return all(step.verdict == MATCHES for step in existing.verify()) \
-                and not ledger.pending(self.store, layout) and not _photographs_changed(**existing.record.facts)
+                and not ledger.pending(self.store, layout) and not _photographs_changed(
+                    existing.record.facts["photographs"], existing.record.facts["since"])
         return False
 
     def finish(self, images_folder: Path, since: int) -> None:
@@ -113,7 +114,7 @@ class Target:
         """
         records.update(self.store, request=self.request.recorded(), finished=True, made_from={
             "manifest": reference(self.manifest, self.dataset)}, facts={
-            "photographs": str(images_folder.absolute()), "since": since})
+            **records.require(self.store).facts, "photographs": str(images_folder.absolute()), "since": since})
 
     def imported(self) -> str | None:
         """The name under which imported features at the store's path are reported; None if there are none.
@@ -158,6 +159,11 @@ def _photographs_changed(photographs: str, since: int) -> bool:
 def made_by(engine: str) -> dict[str, int | str]:
     """The versions of an engine (a key of `ENGINES`) and of decoding images, as `artefacts.versions`."""
     return artefacts.versions((ENGINES, engine), "images")
+
+
+def places(engine: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Option -> the file that it names, of an engine (a key of `ENGINES`) with its options, see `by_digest`."""
+    return weights.by_digest(dict(ENGINES.options(engine, options)))[1]
 
 
 def feature_name(reported_as: str, weights_name: str | None, precision: str, digest: str) -> str:

@@ -18,7 +18,7 @@ from pipeline.features.extraction.extraction_job import EngineDescription, Engin
 from pipeline.features.extraction.request import feature_name
 from pipeline.features.extractors import Items, base
 from pipeline.features.store import Shard, ledger, remote_store, write_shard
-from pipeline.files import blake, containers, images, remote
+from pipeline.files import blake, containers, images, remote, weights
 from pipeline.files.gallery_file import GalleryFile
 from pipeline.manifest.columns import NO_FILE
 from pipeline.parts.errors import InputError, counted, refusing
@@ -66,8 +66,9 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     description = EngineDescription(name=extractor.reported_as, version=version, reads=reads, **{
         field.name: getattr(extractor, field.name) for field in fields(EngineDescription)
         if field.name not in ("name", "version", "reads")})
-    return replace(description, reported_as=feature_name(description.reported_as, description.settings.get("weights"),
-                                                         engine.runtime.precision, description.weights))
+    settings = weights.by_digest(description.settings)[0]
+    return replace(description, settings=settings, reported_as=feature_name(
+        description.reported_as, settings.get("weights"), engine.runtime.precision, description.weights))
 
 
 def run(tasks: Iterable[Task], wanted: Callable[[], bool] = lambda: True

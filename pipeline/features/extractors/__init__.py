@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipeline.features.extractors.base import Extractor
     from pipeline.features.extractors.items import Items
     from pipeline.features.extractors.runtime import Runtime
+    from pipeline.features.store import ItemFormat
 
 ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable({
     "pyramid": "pipeline.features.extractors.square:Pyramid",
@@ -41,24 +42,25 @@ def build(engine: str, options: Mapping[str, Any], runtime: Runtime) -> Extracto
     return ENGINES.build(engine, runtime.checked(), **options)
 
 
-def rebuild(made: Mapping[str, Any], device: str = "cpu", same_weights: bool = True) -> Extractor:
+def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> Extractor:
     """Load the engine that made some features, with the weights that this machine has.
 
     It runs on torch, also where OpenVINO made the features: they differ by less than a store's rounding, and one image
     takes less time than compiling a graph.
 
     Args:
-        made: The fingerprint of a store, or what a head records of it.
+        how: How the features were made, of a store, or as a head records it.
         device: A torch device.
         same_weights: Whether other weights are refused; their features could not be compared.
 
     Raises:
         InputError: If the features were imported, or the weights are others.
     """
+    made = how.made
     if "settings" not in made:
         raise InputError(f"the features {made.get('recipe')} were imported; the network that made them is not known "
                          "here")
-    engine = build(made["engine"], made["settings"], import_module(f"{__name__}.runtime").Runtime(
+    engine = build(made["engine"], how.options, import_module(f"{__name__}.runtime").Runtime(
         device, made["precision"]))
     if same_weights and engine.weights != made["weights"]:
         raise InputError(f"the features {made.get('recipe')} were made with other weights than the engine "

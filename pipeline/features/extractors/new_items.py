@@ -15,7 +15,7 @@ class NewItems:
     """Computes items as a store's were made; InputError if they were imported, or the engine's weights differ."""
 
     def __init__(self, made: ItemFormat, device: str = "cpu") -> None:
-        self.made, self.engine = made, extractors.rebuild(made.made, device)
+        self.made, self.engine = made, extractors.rebuild(made, device)
 
     def extracted(self, sources: Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None) -> list[Items]:
         """Compute the items of some photographs of these widths and heights, or of captions, rounded as the store's."""

@@ -6,7 +6,7 @@ A trained head records it, so that it can be used on other images without the st
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from pipeline.features.store.layout import StoreError
@@ -29,13 +29,15 @@ class ItemFormat:
     dimension: int  # D
     dtype: str  # "float16" or "float32"
     boxes: bool
+    # Option of the engine -> the file that it named, of which `made` has the digest. It is in no identity.
+    place: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: FeatureStore) -> Self:
         """The format of a store's items."""
         made = {key: value for key, value in store.fingerprint.items() if key not in OF_IDS}
         layout = store.layout
-        return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras)
+        return cls(made, layout.items, layout.dimension, layout.dtype, "boxes" in layout.extras, store.place)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -50,7 +52,12 @@ class ItemFormat:
 
     def recorded(self) -> dict[str, Any]:
         """The format as JSON values."""
-        return {**vars(self), "made": dict(self.made)}
+        return {**vars(self), "made": dict(self.made), "place": dict(self.place)}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings with which the engine is built again, with files where they were."""
+        return {**self.made["settings"], **self.place}
 
     def difference(self, other: Self) -> tuple[str, Any, Any] | None:
         """The first setting in which the other items were made otherwise, its value here and in the other; or None."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from pipeline.artefacts import record as records
 from pipeline.features.store import ledger, shard_file, verify
 from pipeline.features.store.layout import ABSENT, DONE, FAILED, StoreError, StoreLayout, imported, read_header
 from pipeline.files.digest import digest
@@ -54,6 +55,11 @@ class FeatureStore:
     def fingerprint(self) -> dict[str, Any]:
         """All that its values depend on."""
         return self._opened.fingerprint
+
+    @cached_property
+    def place(self) -> dict[str, str]:
+        """Option of its engine -> the file that it named when the store was extracted last."""
+        return dict(records.require(self.path).facts.get("place", {}))
 
     @property
     def rows(self) -> np.ndarray:
