@@ -25,7 +25,7 @@ from pipeline.settings.paths import Paths
 from pipeline.studies import throughput
 from pipeline.systems.reranking import shards, tuning
 from pipeline.systems.reranking.scorers import StoredSystem
-from pipeline.systems.scores.made import Folds, Reranked
+from pipeline.systems.scores.made import Folds, Made, Reranked
 from pipeline.systems.scores.reranked import Combination, Scored
 from pipeline.systems.scores.system import Candidates, System
 
@@ -230,6 +230,14 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(pipeline: Any, refu
     assert "tune on val with --folds 3" in refused(*RERANK, "--tuned-on", choice, "--folds", "3")
     score("grid", noise=1.5, content=b"another")
     assert "were chosen there for other heads" in refused(*RERANK, "--tuned-on", choice, "--name", "more")
+
+
+@pytest.mark.parametrize(("scorer", "asked"), [
+    ({"kind": "vilt", "name": "vilt-b32", "place": "/models/vilt"}, "vilt:/models/vilt"),
+    ({"kind": "system", "name": G, "place": G}, G)])
+def test_the_command_that_makes_a_system_again_names_its_scorer(scorer: dict[str, str], asked: str) -> None:
+    record = Reranked(retriever=R, scorer=scorer, k=12, protocol=Folds(name="all"))
+    assert Made(reranked=record).made_again("mine")[1] == f"rerank --retriever {R} --with {asked} --name mine"
 
 
 def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(monkeypatch: pytest.MonkeyPatch) -> None:

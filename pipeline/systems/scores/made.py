@@ -137,6 +137,11 @@ class Reranked(Facts):
         return str(self.scorer.get("place", self.scorer["name"]))
 
     @property
+    def asked(self) -> str:
+        """The scorer as `rerank --with` names it."""
+        return self.place if self.by_system else f"{self.scorer['kind']}:{self.place}"
+
+    @property
     def by_system(self) -> bool:
         """Whether the scorer is a stored system."""
         return bool(self.scorer.get("kind") == "system")
@@ -261,7 +266,7 @@ class Made(Facts):
         """How a system of that name was made from others, in words, and the command that makes it again."""
         if self.reranked:
             return "reranked with scores", (f"rerank --retriever {self.reranked.retriever} "
-                                            f"--with {self.reranked.place} --name {name}")
+                                            f"--with {self.reranked.asked} --name {name}")
         if self.rescored:
             bank = " --bank test" if self.rescored.options.get("bank") == "test" else ""
             return "made", f"rescore {self.rescored.system} --by {self.steps[-1]['name']}{bank}"

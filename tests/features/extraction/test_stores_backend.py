@@ -26,8 +26,8 @@ def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extractio
 
 def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.ExtractionJob) -> None:
     assert extraction.extract(by(job, "torch")).extracted == 24
-    assert set(read_header(job.store)[1]) == {"dataset", "ids", "engine", "version", "recipe", "settings", "weights",
-                                           "trained", "precision", "depends_on_id"}
+    assert set(read_header(job.store)[1]) == {"dataset", "ids", "engine", "version", "name", "recipe", "settings",
+                                           "weights", "trained", "precision", "depends_on_id"}
     other = by(job, "openvino", store=job.store.with_name("other.zarr"))
     extraction.extract(other)
     here = backend.chosen("auto", "cpu", "fp32")
