@@ -110,7 +110,7 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
     code, out, err = pipeline(*extract)
     assert (code, "nothing to do, it was imported and is reported as butd-2-3" in out) == (0, True), err
     assert tree(store) == before
-    assert "engine was import-butd-tsv, is grid" in refused(
+    assert "engine was nothing, is grid" in refused(
         *extract[:-1], "refuse", "--engine", "grid", "-S",
         "features.paper.region={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}")
     foreign.manifest(9, captions=6).save(Path("data/coco.parquet"))
