@@ -33,7 +33,7 @@ def to_text(results: Results) -> str:
     """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     parts = []
     for name, numbers in results:
-        rows = [(DIRECTIONS[way], _cells(numbers, way)) for way in directions(numbers)]
+        rows = [(DIRECTIONS[way], cells_of(numbers, way)) for way in directions(numbers)]
         parts += [wrapped(title(name, numbers)),
                   *text.to_text(grid(("", *RECALLS), {"": [(title, *cells[:3]) for title, cells in rows]}))]
         if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):  # lists do not tell the ranks beyond them
@@ -57,7 +57,7 @@ def title(name: str, numbers: Mapping[str, Any]) -> str:
     return ", ".join(part for part in (name, split, size) if part) + ties
 
 
-def _cells(numbers: Mapping[str, Any], way: str) -> list[Cell]:
+def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
     """The cells of one direction: three recalls, ranks and tied queries."""
     interval = numbers.get("interval", {}).get(way) or {}
     recalls = [number(numbers[way][name], interval.get(name)) for name in RECALLS]
@@ -89,7 +89,8 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Write a line for each language, with mR and the recalls of both directions, and one for the mean of mR."""
     for language, entry in numbers.get("languages", {}).items():
-        ways = "; ".join(f"{title} " + ", ".join(map(str, _cells(entry, way)[:3])) for way, title in DIRECTIONS.items())
+        ways = "; ".join(f"{title} " + ", ".join(map(str, cells_of(entry, way)[:3]))
+                         for way, title in DIRECTIONS.items())
         mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
         yield f"{language}, {entry['captions']} captions: mR {mean}; R@1, R@5, R@10 {ways}"
     if mean_of := numbers.get("mean_of_languages"):

@@ -77,22 +77,27 @@ def render(page: Page) -> str:
     """
     folder = files("pipeline.report.page")
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "explorer.js"))
-    policy = (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-              "base-uri 'none'; form-action 'none'")
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
-    data = json.dumps(_known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
-    return html.page("report/page/page.html", _known, page=page, statistics=list(STATISTICS), policy=policy,
-                      style=Markup(style), script=Markup(script), stand_in=STAND_IN,
-                      data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode())
+    data = json.dumps(known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
+    return html.page("report/page/page.html", known, page=page, statistics=list(STATISTICS),
+                     policy=policy(style, script), style=Markup(style), script=Markup(script), stand_in=STAND_IN,
+                     data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode())
 
 
-def _known(value: Any) -> Any:
+def known(value: Any) -> Any:
     """Replace characters that HTML does not know in a text, or in the texts of a list or mapping. `Markup` is kept."""
     if isinstance(value, dict):
-        return {key: _known(inner) for key, inner in value.items()}
+        return {key: known(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_known(inner) for inner in value]
+        return [known(inner) for inner in value]
     return UNKNOWN.sub("�", value) if type(value) is str else value
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """The Content-Security-Policy of a page that holds its style and script, and loads nothing."""
+    scripts = "'none'" if script is None else f"'{_digest(script)}'"
+    return (f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src {scripts}; base-uri 'none'; "
+            "form-action 'none'")
 
 
 def _digest(text: str) -> str:

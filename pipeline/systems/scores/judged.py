@@ -154,7 +154,7 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
         system.require_ids()
         if manifest is None:
             raise InputError("--same-text compares captions by their text: name the --manifest")
-        texts = _of_captions(system, manifest, "caption").tolist()
+        texts = of_captions(system, manifest, "caption").tolist()
         kept, relevance = same_text(replace(system, captions=texts), system.languages)
         return replace(system.only(np.arange(system.shape[0]), kept), relevance=relevance)
     return system
@@ -168,7 +168,7 @@ def files_of(pool: Collection, manifest: Manifest) -> list[str]:
     return images["file"].iloc[rows].tolist()
 
 
-def _of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
+def of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
     """Read a column of the manifest for each caption of the system."""
     system.require_manifest(manifest)
     table = manifest.rows(["caption_id", column])
@@ -181,7 +181,7 @@ def with_languages(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
     if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
         return system
-    return replace(system, languages=_of_captions(system, manifest, LANGUAGE).astype(str))
+    return replace(system, languages=of_captions(system, manifest, LANGUAGE).astype(str))
 
 
 def in_languages(system: System, paths: Paths) -> System:

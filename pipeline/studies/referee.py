@@ -1,0 +1,97 @@
+"""The referee in a notebook: numpy arrays in, a judgement out. Nothing of it imports torch."""
+
+from typing import Any
+
+from pipeline.evaluation import metrics
+from pipeline.evaluation.retrieval import Embeddings, Protocol, Scores, Ties, as_similarity, consecutive_captions
+from pipeline.evaluation.statistics import contrast, interval
+from pipeline.report import compared, evaluated
+
+SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
+
+
+class Judgement(dict[str, Any]):
+    """What a command gives with --json; printed, what it prints."""
+
+    def __init__(self, values: dict[str, Any], text: str) -> None:
+        super().__init__(values)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def evaluate(scores: object, captions_per_image: int = 5, caption_image: object = None,
+             protocol: str | Protocol = "all", ties: Ties = "expected", normalise: bool = False) -> Judgement:
+    """Measure recalls, ranks and RSUM with 95 % intervals over images.
+
+    Args:
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file; or two arrays of
+            vectors, [I, D] and [C, D], whose inner products they are.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image` says it.
+        caption_image: Integers [C], the row of each caption's image, -1 for none.
+        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        ties: How ties count, see `pipeline.evaluation.metrics.evaluate`.
+        normalise: Whether vectors are divided by their lengths.
+
+    Returns:
+        The numbers as `pipeline evaluate --json` has them; printed, a table.
+
+    Raises:
+        InputError: For arrays that do not fit each other or the protocol, and for NaN or infinity.
+
+    >>> import numpy as np
+    >>> evaluate(np.eye(2), captions_per_image=1)["RSUM"]
+    600.0
+    """
+    found = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
+    numbers = found.as_dict() | {"interval": interval(found)}
+    return Judgement(numbers, evaluated.to_text([("", numbers)]))
+
+
+def compare(first: object, second: object, captions_per_image: int = 5, caption_image: object = None,
+            protocol: str | Protocol = "all", ties: Ties = "expected", normalise: bool = False,
+            samples: int = SAMPLES, seed: int = 0) -> Judgement:
+    """Test two systems against each other on the same queries, see `pipeline compare`.
+
+    Args:
+        first: The scores of the first system, see `evaluate`; several seeds of it as a dict of name -> scores.
+        second: The scores of the second one, likewise; images and captions have the order of the first.
+        captions_per_image: See `evaluate`.
+        caption_image: See `evaluate`.
+        protocol: See `evaluate`.
+        ties: See `evaluate`.
+        normalise: See `evaluate`.
+        samples: The least number of swaps of a test.
+        seed: Of the swaps.
+
+    Returns:
+        The contrast of each recall and RSUM, second minus first, with its interval, p, and what would tell a
+        difference that cannot be told; printed, a table.
+
+    Raises:
+        InputError: As `evaluate`, and for systems of different shapes.
+
+    >>> import numpy as np
+    >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
+    0.0
+    """
+    runs = [[_measured(each, captions_per_image, caption_image, protocol, ties, normalise)
+             for each in (system.values() if isinstance(system, dict) else [system])] for system in (first, second)]
+    values = contrast.together([(runs[0], runs[1])], samples, seed)
+    return Judgement(values[0], compared.to_text(["first", "second"], [values]))
+
+
+def _measured(scores: object, captions_per_image: int, caption_image: object, protocol: str | Protocol, ties: Ties,
+              normalise: bool) -> metrics.Metrics:
+    source = _scores(scores, normalise)
+    owner = consecutive_captions(source.shape, captions_per_image) if caption_image is None else caption_image
+    return metrics.evaluate(source, owner, protocol, ties)
+
+
+def _scores(scores: object, normalise: bool) -> Scores:
+    """The scores of a matrix, or of two arrays of vectors."""
+    if not (isinstance(scores, tuple | list) and len(scores) == 2):
+        return as_similarity(scores)
+    images, captions = scores
+    return Embeddings(images, captions, normalise=normalise)
