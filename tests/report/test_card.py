@@ -1,0 +1,83 @@
+"""The card of a result: what it shows, and that text from data cannot leave its place."""
+
+import re
+
+import numpy as np
+import pytest
+
+from pipeline.evaluation.retrieval import Embeddings, Protocol
+from pipeline.report.page import card, duplicates
+from pipeline.settings import Evaluate
+from pipeline.systems.scores import measured
+from pipeline.systems.scores.system import System
+
+SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1)
+
+
+def page(scores: object, items: card.Items | None = None, rules: str | Protocol = "all",
+         leaks: tuple[str, ...] = ()) -> str:
+    """The card of a pool of consecutive captions, five an image."""
+    images = scores.shape[0]  # type: ignore[attr-defined]
+    pool = System.of("ours", scores, np.repeat(np.arange(images), 5))
+    found = measured.measure(pool, rules, "expected", SETTINGS)
+    part, metrics = found.ranked[0]
+    origin = card.Origin("pipeline evaluate ours.npy --card card.html", {"date": "2026-01-02"}, {"ours.npy": "abc"},
+                         leaks)
+    return card.write(part, metrics, {**found.numbers, "left_out": {"unreadable": 3}}, SETTINGS,
+                      items or card.Items(), origin)
+
+
+def good(images: int = 12) -> np.ndarray:
+    """Scores in which all but the captions of image 3 are right."""
+    scores = np.kron(np.eye(images), np.ones((1, 5))) + np.linspace(0, 0.1, images * 5)
+    scores[3, 15:20] = -1
+    return scores
+
+
+def plain(html: str) -> str:
+    """The text of a page, blanks joined."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition("<body>")[2]))
+
+
+def test_it_has_numbers_ranks_worst_queries_and_its_origin() -> None:
+    text = plain(page(good()))
+    assert "12 images and 60 captions" in text
+    assert "caption 15" in text
+    for part in ("R@1", "Never", "pipeline evaluate ours.npy --card card.html", "abc", "2026-01-02", "unreadable: 3"):
+        assert part in text
+    shares = [float(share) for share in re.findall(r"([\d.]+) % ", text)]
+    assert 100 * 11 / 12 == pytest.approx(shares[0], abs=0.05)
+
+
+def test_equal_candidates_are_named_and_others_are_not() -> None:
+    scores = good()
+    scores[:, 7] = scores[:, 8]
+    groups = duplicates.with_equal_scores(System.of("x", scores).scores)
+    assert [group.tolist() for group in groups["caption"]] == [[7, 8]]
+    assert groups["image"] == []
+    assert "2 captions have exactly the scores of another one" in plain(page(scores))
+
+
+def test_near_vectors_are_counted_once() -> None:
+    images = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+    images[4] = images[9] * 2
+    count, closest = duplicates.nearly_equal(images, 5)
+    assert (count, closest[0][:2]) == (1, (4, 9))
+    assert closest[0].cosine == pytest.approx(1)
+    text = plain(page(Embeddings(images, np.repeat(images, 5, 0))))
+    assert "cosine of 0.99 or more: 1." in text
+
+
+def test_folds_show_queries_of_the_whole_pool() -> None:
+    text = plain(page(good(), rules=Protocol("3fold", folds=3)))
+    assert "caption 15" in text
+    assert "image 3" in text
+
+
+def test_text_from_data_is_escaped_and_nothing_is_loaded() -> None:
+    captions = ["<script>alert(1)</script>"] * 60
+    html = page(good(), card.Items(captions), leaks=("<b>x</b>",))
+    assert "<script" not in html
+    assert "<b>x" not in html
+    assert "script-src &#39;none&#39;" in html
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", html)

@@ -1,0 +1,61 @@
+"""The referee on numpy arrays says what the commands say."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pipeline
+from pipeline.parts.errors import InputError
+
+
+def vectors(noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of 40 images and their 200 captions, float32 [40, 16] and [200, 16]."""
+    images = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
+    drawn = np.random.default_rng(seed).normal(size=(200, 16)).astype(np.float32)
+    return images, np.repeat(images, 5, axis=0) + noise * drawn
+
+
+def test_vectors_and_their_products_have_the_same_numbers() -> None:
+    images, captions = vectors(1.0)
+    numbers = pipeline.evaluate(images @ captions.T)
+    assert pipeline.evaluate((images, captions))["RSUM"] == pytest.approx(numbers["RSUM"])
+    assert 0 < numbers["RSUM"] < 600
+    assert "image → caption" in str(numbers)
+    json.dumps(numbers)
+
+
+def test_lengths_of_vectors_count_unless_they_are_normalised() -> None:
+    images, captions = vectors(1.0)
+    longer = images * np.linspace(0.2, 5, len(images))[:, None].astype(np.float32)
+    assert pipeline.evaluate((longer, captions))["t2i"] != pipeline.evaluate((images, captions))["t2i"]
+    assert pipeline.evaluate((longer, captions), normalise=True) == pipeline.evaluate(
+        (images, captions), normalise=True)
+
+
+def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
+    good, bad = (np.matmul(*(side.T if at else side for at, side in enumerate(vectors(noise)))) for noise in (0.5, 4))
+    found = pipeline.compare(bad, good)
+    assert found["RSUM"]["difference"] > 0
+    assert found["RSUM"]["p"] < 0.05
+    assert found["over"] == ["images"]
+    seeds = [{str(seed): np.matmul(vectors(noise, seed)[0], vectors(noise, seed)[1].T) for seed in (1, 2)}
+             for noise in (4, 0.5)]
+    assert pipeline.compare(*seeds)["over"] == ["images", "seeds"]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(InputError, match="captions"):
+        pipeline.evaluate(np.zeros((4, 7)))
+    with pytest.raises(InputError, match="NaN|nan"):
+        pipeline.evaluate(np.full((4, 20), np.nan))
+
+
+def test_nothing_imports_torch(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.matmul(vectors(1)[0], vectors(1)[1].T))
+    code = ("import sys, pipeline; a = 'a.npy'; pipeline.evaluate(a); pipeline.compare(a, a); "
+            "pipeline.explain(a, 'i2t_R@1=50.0', most=1); sys.exit('torch' in sys.modules)")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
