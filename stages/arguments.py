@@ -71,6 +71,7 @@ class Files(NamedTuple):
     top: int | None = None
     save_qrels: Path | None = None
     per_query: Path | None = None
+    card: Path | None = None
 
 
 def choose_products(settings: Settings) -> None:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -61,10 +61,16 @@ def evaluate(paths: Paths, settings: Settings, systems: tuple[str, ...] = (), no
             by = rules or (Protocol("enlarged") if distractors else pool.protocol or "all")
             title = pool.name if len(systems) > 1 else ""
             notes = _noted(judged.notes_of_vectors(pool))
-            pool, (numbers,), (hits,), queries, more = asked.measure(pool, [by], truth, columns.manifest, title)
-            found.append((pool.name if beside or output != "text" else title,
-                          _described(pool) | numbers | {"notes": notes + more}))
-            tables += queries
+            measured_pool = asked.measure(pool, [by], truth, columns.manifest, title)
+            pool, (numbers,), (hits,) = measured_pool.pool, measured_pool.numbers, measured_pool.hits
+            shown = _described(pool) | numbers | {"notes": notes + measured_pool.notes}
+            found.append((pool.name if beside or output != "text" else title, shown))
+            tables += measured_pool.queries
+            if files.card:
+                from stages import card  # and with it the templates
+
+                card.write(files.card, name, paths, measured_pool.every[0].ranked[0], shown, settings.evaluate,
+                           measured_pool.manifest)
             if keep:
                 _keep(asked, pool, [System.open_vectors(path) for path in distractors], truth, numbers, hits)
         _write_files(pool, files, tables, settings.evaluate)
@@ -160,14 +166,27 @@ def _measure_run(asked: _Asked, settings: Settings) -> dict[str, Result]:
         truth = judged.Truth.of(asked.settings).or_of(of_card)
         truth = replace(truth, left_out=settings.manifest.left_out)
         protocols = truth.protocols([store.protocol] if store.protocol else of_card)
-        _, every, hits, queries, _ = asked.measure(store, protocols, truth, name=name)
-        names = [numbers["protocol"] for numbers in every]
-        entries[name] = Result.of(store, asked.request(name, names, truth), dict(zip(names, every, strict=True)),
-                                  dict(zip(names, hits, strict=True)))
-        tables += queries
+        measured_pool = asked.measure(store, protocols, truth, name=name)
+        names = [numbers["protocol"] for numbers in measured_pool.numbers]
+        entries[name] = Result.of(store, asked.request(name, names, truth),
+                                  dict(zip(names, measured_pool.numbers, strict=True)),
+                                  dict(zip(names, measured_pool.hits, strict=True)))
+        tables += measured_pool.queries
     if asked.per_query:
         measured.write_query_tables(asked.per_query, tables)
     return entries
+
+
+class _MeasuredPool(NamedTuple):
+    """One pool, measured by each protocol."""
+
+    pool: System  # with its right answers
+    manifest: manifest.Manifest | None  # of its images and captions, where it is known
+    every: list[measured.Measured]  # by each protocol
+    numbers: list[dict[str, Any]]  # likewise, with what was left out
+    hits: list[dict[str, Any]]  # of each image, likewise
+    queries: list[Any]  # with --per-query a table of its queries
+    notes: list[str]  # on likely mistakes
 
 
 @dataclass(frozen=True)
@@ -187,10 +206,8 @@ class _Asked:
                                   distractors=[*map(Distractors.of, distractors)])
 
     def measure(self, pool: System, protocols: Sequence[str | Protocol], truth: judged.Truth,
-                manifest_path: Path | None = None, name: str = ""
-                ) -> tuple[System, list[dict[str, Any]], list[dict[str, Any]], list[Any], list[str]]:
-        """Measure a pool: the pool with its right answers; its numbers and the hits of each image, by each protocol;
-        with --per-query a table of its queries; and notes on likely mistakes, which are printed."""
+                manifest_path: Path | None = None, name: str = "") -> _MeasuredPool:
+        """Measure a pool, and print notes on likely mistakes."""
         known = pool.manifest(manifest_path, self.paths.manifest, needed=truth.needs_manifest)
         _warn_of_leak(self.paths, pool)
         pool, beyond = judged.with_languages(pool, known), {}
@@ -208,7 +225,8 @@ class _Asked:
                 every.append(measured.measure(pool, rules, self.ties, self.settings, bar.reach))
         tables = [measured.query_table(every, name)] if self.per_query else []
         notes = _noted(judged.notes(pool, every[0].ranked[0][1]))
-        return pool, [each.numbers | beyond for each in every], [each.hits for each in every], tables, notes
+        return _MeasuredPool(pool, known, every, [each.numbers | beyond for each in every],
+                             [each.hits for each in every], tables, notes)
 
 
 def _noted(notes: list[str]) -> list[str]:

@@ -35,10 +35,11 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
     return Truth(qrels, same_text is not None)
 
 
-def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None) -> Files:
+def _files(run: Path | None, top: int | None, save_qrels: Path | None, per_query: Path | None, card: Path | None
+           ) -> Files:
     if top and not run:
         raise InputError("--top says how many candidates --run writes; give --run")
-    return Files(run, top, save_qrels, per_query)
+    return Files(run, top, save_qrels, per_query, card)
 
 
 def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
@@ -95,7 +96,10 @@ files = joined(
     click.option("--save-qrels", type=OutputPath(), metavar="FILE",
                  help="Also write the right answers as TREC qrels, for other tools that read the run."),
     click.option("--per-query", type=OutputPath(endings=(".parquet", ".csv")), metavar="FILE",
-                 help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."))
+                 help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv)."),
+    click.option("--card", type=OutputPath(endings=(".html",)), metavar="FILE",
+                 help="Also write a page on the scores: ranks, ties, hubs, duplicates, worst queries, digests. It "
+                 "shows photographs and captions where --manifest or a store's record names the data set."))
 # Options that say how to measure; the command takes `rules`, None where none were given.
 rules = joined(
     "rules", _rules,

@@ -68,5 +68,5 @@ def evaluate_command(**given: Any) -> None:
                        why="needs a FILE; the run is measured by its data set's card")
         options.refuse_shipped()
     if len(given["systems"]) != 1:
-        options.refuse("distractors", "keep", "run", "top", "save_qrels", why="needs one FILE alone")
+        options.refuse("distractors", "keep", "run", "top", "save_qrels", "card", why="needs one FILE alone")
     evaluate(**given)

@@ -46,7 +46,7 @@ def test_it_has_numbers_ranks_worst_queries_and_its_origin() -> None:
     for part in ("R@1", "Never", "pipeline evaluate ours.npy --card card.html", "abc", "2026-01-02", "unreadable: 3"):
         assert part in text
     shares = [float(share) for share in re.findall(r"([\d.]+) % ", text.partition("answer ranks")[2])]
-    assert 100 * 11 / 12 == pytest.approx(shares[0], abs=0.05)
+    assert pytest.approx(shares[0], abs=0.05) == 100 * 11 / 12
 
 
 def test_equal_candidates_are_named_and_others_are_not() -> None:

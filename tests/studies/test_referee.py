@@ -50,7 +50,7 @@ def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="captions"):
         pipeline.evaluate(np.zeros((4, 7)))
-    with pytest.raises(InputError, match="NaN|nan"):
+    with pytest.raises(InputError, match=r"NaN|nan"):
         pipeline.evaluate(np.full((4, 20), np.nan))
 
 

@@ -1,0 +1,69 @@
+"""The card that `evaluate --card` writes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.compute import made_with
+from pipeline.evaluation.metrics import Metrics
+from pipeline.evaluation.retrieval import Lists
+from pipeline.files import atomic
+from pipeline.manifest import Manifest
+from pipeline.parts.errors import InputError
+from pipeline.report.page.card import Items, Origin, write as write_card
+from pipeline.settings import Evaluate
+from pipeline.settings.paths import Paths
+from pipeline.systems import given
+from pipeline.systems.scores.system import Part
+from stages.progress import Progress, say
+
+MOST = 10_000  # images of a data set whose photographs are compared across its splits
+BITS = 16  # of 256 in which photographs that look alike may differ, as `pipeline audit` has it
+
+
+def write(path: Path, name: str, paths: Paths, ranked: tuple[Part, Metrics], numbers: Mapping[str, Any],
+          settings: Evaluate, manifest: Manifest | None) -> None:
+    """Write the card of a measured pool.
+
+    Args:
+        path: The card, an HTML file.
+        name: What the user named: a system, or files of scores.
+        paths: Where the project's files are.
+        ranked: The pool and its ranks.
+        numbers: Its numbers, as --json prints them.
+        settings: How it was measured.
+        manifest: The data set of its images and captions, where it is known.
+    """
+    part, metrics = ranked
+    pool = part.system
+    if isinstance(pool.scores, Lists):
+        raise InputError(f"--card shows ranks, hubs and duplicates, which the lists of {pool.name} do not tell; give "
+                         "scores of all pairs")
+    files = {pool.name: pool.reference.identity} if pool.record else given.named(name, paths.root)[1]
+    if manifest is not None:
+        files |= {manifest.dataset: manifest.digest}
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    origin = Origin(command, made_with.today(), files, _across_splits(manifest))
+    with Progress(f"card of {pool.name}", "step"):
+        atomic.write_text(path, write_card(part, metrics, numbers, settings, Items.of(pool, manifest), origin))
+    say(f"{path}: the card of {pool.name}")
+
+
+def _across_splits(manifest: Manifest | None) -> list[str]:
+    """What the splits of a data set have in common: copies of photographs, and equal captions."""
+    if manifest is None:
+        return []
+    from pipeline.studies.audit import collection, findings, fingerprints  # and with it pandas
+
+    every = collection.Collection.of(manifest)
+    if len(every.files) > MOST:
+        return [f"Not compared: {manifest.dataset} has more than {MOST:,} images; see `pipeline audit "
+                f"{manifest.dataset}`."]
+    with Progress(f"read {every.name}", "image", len(every.files)) as bar:
+        prints = fingerprints.take(every, os.cpu_count() or 1, bar.reach)
+    return findings.compare(every, every, (prints, prints), BITS).lines()
