@@ -137,7 +137,7 @@ class OverSeeds:
         variance = np.maximum(self.variance - self.by_image, 0) + by_image
         # Both recipes' seeds spread more or less than measured by one factor, with the freedom of their sum.
         freedom = variance.sum()**2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
-        true = variance / seeds / (ratio(freedom, CASES, 1) if freedom > 0 else 1.0)
+        true = variance / seeds / (ratio(freedom, CASES, 1) if freedom > 0 else np.ones((CASES, 1)))
         gap = self.difference + np.sqrt(shared + true.sum(1)) * generator.standard_normal(CASES)
         parts = np.stack([shared * ratio(images - 1, CASES), *(true * ratio(seeds - 1.0, CASES, 2)).T])
         return float((welch(gap, parts, [images - 1, *(seeds - 1)])[2] < level).mean())

@@ -70,4 +70,5 @@ def test_images_that_all_seeds_share_set_a_limit() -> None:
     assert over_seeds(1.0, 2, shared=0.01).needs(0.05)["images"] is None
     images = over_seeds(1.0, 5, shared=0.5, deviations=(0.01, 0.01)).needs(0.05)["images"]
     assert images == pytest.approx(1000 * 0.5 * (1.96 + 0.84)**2, rel=0.05)
+    assert over_seeds(1.0, 5, shared=0.5, deviations=(0, 0)).needs(0.05)["images"] == pytest.approx(images, rel=0.05)
     assert over_seeds(0.0, 5).needs(0.05) == {"seeds": None, "images": None}
